@@ -45,17 +45,18 @@ export async function forwardMcp(
   tool: string | undefined,
 ): Promise<Forwarded> {
   const { platform } = request;
-  const reader = readerOf(services.broker, call, request);
+  const reader = readerOf(services.broker, call, request, call.mask);
   return await withMcpClient(services, call, request, tool, async (client, meta) => {
     const looked = await look(services, call, request, client);
     if (!looked.ok) return await unlisted(looked.answer, reader);
-    if (tool === undefined) return await reader(200, JSON.stringify(listing(looked.offered, call, platform)));
+    // Definitions that were accepted.
+    const listed = readerOf(services.broker, call, request);
+    if (tool === undefined) return await listed(200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
     if (offered?.state !== 'accepted') return { kind: 'quarantined', detail: quarantine(tool, offered?.state) };
     const { inputSchema, execution } = readStored(StoredObject, offered.offered, 'tool');
     const data = (call.action.data as JsonObject | undefined) ?? {};
-    const answer = await client.call({ name: tool, inputSchema, execution }, data, meta);
-    return await shown(answer, readerOf(services.broker, call, request, call.mask));
+    return await shown(await client.call({ name: tool, inputSchema, execution }, data, meta), reader);
   });
 }
 
@@ -67,7 +68,7 @@ export async function whyUnlisted(
 ): Promise<Forwarded | undefined> {
   return await withMcpClient(services, call, request, undefined, async (client) => {
     const looked = await look(services, call, request, client);
-    return looked.ok ? undefined : await unlisted(looked.answer, readerOf(services.broker, call, request));
+    return looked.ok ? undefined : await unlisted(looked.answer, readerOf(services.broker, call, request, call.mask));
   });
 }
 

@@ -80,7 +80,7 @@ export async function openStream(
   const body = await readRefusal(answer);
   if (body === undefined) return answer;
   const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', body };
-  return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family) };
+  return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family, call.mask) };
 }
 
 const isComing = (body: StreamRequest['body']): body is AsyncIterable<Uint8Array> =>

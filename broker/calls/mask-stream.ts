@@ -37,23 +37,33 @@ export async function maskStream(
   const kept = maskedHeaders(headers, masking);
   const pieces = piecesOf(type.split(';', 1)[0]?.trim().toLowerCase());
   if (pieces !== undefined && status !== 206) {
+    // Events and lines of JSON are UTF-8.
+    if (/charset\s*=\s*"?(?!utf-?8\b|us-ascii\b)/i.test(type)) return undefined;
     const masker = new PieceMasker(pieces, masking);
     return taken(kept, inPieces(body, masker), { masked: () => masker.count, hasAny: true });
   }
-  const whole = await readWhole(body, MOST_BYTES);
+  const whole = await readWhole(counting(body, count), MOST_BYTES);
   if (whole === undefined) return undefined;
-  count(whole.length);
   if (whole.length === 0) return taken(kept, once(whole), { masked: () => 0, hasAny: false });
   const answer = await read({ status, headers, body: whole });
   if (answer.kind === 'blocked') return undefined;
-  const { data, isText, masked = 0 } = answer;
-  const bytes = Buffer.from(isText ? (JSON.parse(data.toString()) as string) : data);
+  const { data, encoding, isText, masked = 0 } = answer;
+  const isString = isText || encoding !== undefined;
+  const bytes = Buffer.from(isString ? (JSON.parse(data.toString()) as string) : data.toString(), encoding ?? 'utf8');
   const described = {
     ...kept,
     'content-length': String(bytes.length),
     ...(type !== '' && { 'content-type': inUtf8(type) }),
   };
   return taken(described, once(bytes), { masked: () => masked, hasAny: masked > 0 });
+}
+
+/** Counts what is kept before it can be masked. */
+async function* counting(body: AsyncIterable<Buffer>, count: (bytes: number) => void): AsyncGenerator<Buffer> {
+  for await (const chunk of body) {
+    count(chunk.length);
+    yield chunk;
+  }
 }
 
 /** All of a body; undefined where it is longer. What breaks off throws `StreamBroken`. */
@@ -76,7 +86,9 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer, undefined> {
 async function* inPieces(body: AsyncIterable<Buffer>, masker: PieceMasker): AsyncGenerator<Buffer, undefined> {
   const decoder = new TextDecoder();
   for await (const chunk of body) {
-    const text = masker.push(decoder.decode(chunk, { stream: true }));
+    const come = decoder.decode(chunk, { stream: true });
+    // UTF-16 that is said to be none.
+    const text = come.includes('\0') ? undefined : masker.push(come);
     if (text === undefined) throw new StreamBroken('not_masked');
     if (text !== '') yield Buffer.from(text);
   }

@@ -49,7 +49,8 @@ export async function toolPreflight(
   if (!connected.ok) return UNNEEDED;
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId) return UNNEEDED;
   if (hasChanged && !services.toolChecks.take(onFile.place, now)) return UNNEEDED;
-  const call = withRecord(connected.call, { decided: decidedBy(verdict, loaded) });
+  const decided = withRecord(connected.call, { decided: decidedBy(verdict, loaded) });
+  const call = { ...decided, mask: verdict.mask };
   const begun = await beginCall(call, replay !== undefined);
   if (begun === 'too_many') return { kind: 'failed', outcome: { kind: 'too_many_calls', call: call.record } };
   if (begun === 'after_wait') return { kind: 'facts_changed' };

@@ -91,17 +91,12 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
   if (body.length === 0 || answer.status === 204 || answer.status === 304) {
     return { ...shown, data: 'null', redacted: inHead };
   }
-  // A part of a whole may begin in the middle of what is masked.
-  if (masking?.isStrict && (answer.status === 206 || !isText(type, body)))
+  if (masking && isUnclear(answer, { type, header }, masking))
     return { kind: 'blocked', cause: 'not_masked', ...facts };
   if (!isText(type, body)) {
     if (patterns.isIn(body)) return { kind: 'blocked', cause: 'credential_found', ...facts };
     return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: inHead };
   }
-  // Read as UTF-16 what is none hides all that is in it, and can be undone.
-  const isWide = masking?.isStrict && decoderOf(header)?.encoding.startsWith('utf-16');
-  if (isWide && maskValues(body.toString('latin1'), masking.values).count > 0)
-    return { kind: 'blocked', cause: 'not_masked', ...facts };
   const read = readText(body, header, patterns);
   if (read === undefined) return { kind: 'blocked', cause: 'credential_found', ...facts };
   const { redacted } = read;
@@ -112,12 +107,36 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
   const { text, count } = left;
   return {
     ...shown,
+    // How long it was tells of what was masked.
+    ...(count && { bytes: Buffer.byteLength(text) }),
     data: isJson ? text : JSON.stringify(text),
     ...(!isJson && { isText: true }),
     redacted: redacted || inHead,
     ...(count !== undefined && { masked: count }),
   };
 }
+
+/** Whether it cannot be told what an answer holds. */
+function isUnclear(
+  { status, body }: Received,
+  { type, header }: { type: string | undefined; header: string },
+  masking: Masking,
+): boolean {
+  // A mask that is not strict is of JSON alone, which may be said to be bytes.
+  if (!masking.isStrict)
+    return (
+      !isText(type, body) &&
+      isUtf8(body) &&
+      (maskText(body.toString(), { type, isJson: false }, masking)?.count ?? 0) > 0
+    );
+  // A part of a whole may begin in the middle of what is masked.
+  if (status === 206 || !isText(type, body)) return true;
+  const isWide = decoderOf(header)?.encoding.startsWith('utf-16');
+  // Read as UTF-16 what is none, or the other way round, hides all that is in it, and can be undone.
+  return isWide ? maskValues(body.toString('latin1'), masking.values).count > 0 : body.includes(0) || hasWideMark(body);
+}
+
+const hasWideMark = ([one, two]: Buffer): boolean => (one === 0xff && two === 0xfe) || (one === 0xfe && two === 0xff);
 
 const masked = (text: string, masking: Masking | undefined): string =>
   masking ? maskValues(text, masking.values).text : text;

@@ -1,7 +1,7 @@
 /** What is masked of an answer, and of which answers nothing can be: those are withheld (decisions, Masks). */
 import type { Mask } from '../policy/mask.ts';
 import { memberMask } from '../policy/mask-members.ts';
-import { type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
+import { looksLikeJson, type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
 import { PieceMasker, piecesOf } from './mask-lines.ts';
 
 /** A mask, prepared for an answer. */
@@ -25,15 +25,27 @@ export function maskText(
   const json = isJson || /^\s*[[{]/.test(text) ? maskJson(text, masking) : undefined;
   if (json || isJson) return json;
   const pieces = piecesOf(type);
-  if (pieces === undefined) return masking.members && masking.isStrict ? undefined : maskValues(text, masking.values);
+  if (pieces === undefined) return masking.members && masking.isStrict ? undefined : maskPlain(text, masking);
   const masker = new PieceMasker(pieces, masking);
   const begun = masker.push(text);
   return begun === undefined ? undefined : { text: begun + masker.end(), count: masker.count };
 }
 
+/** Text in which lines may be JSON, as of a log. */
+function maskPlain(text: string, masking: Masking): MaskedText {
+  let count = 0;
+  const lines = text.split('\n').map((line) => {
+    const json = looksLikeJson(line) ? maskJson(line, masking) : undefined;
+    count += json?.count ?? 0;
+    return json?.text ?? line;
+  });
+  const rest = maskValues(lines.join('\n'), masking.values);
+  return { text: rest.text, count: count + rest.count };
+}
+
 /** Headers that say what a body holds: its length, its hash, a part of it. Of a body that was masked they say what was there. */
 const OF_BODY =
-  /^(?:content-length|content-md5|content-range|accept-ranges|(?:content-|repr-)?digest|etag)$|checksum|(?:^|-)hash$/;
+  /^(?:content-length|content-md5|content-range|accept-ranges|(?:content-|repr-)?digest|etag)$|checksum|crc64|stored-content-length|(?:^|-)hash$/;
 
 /** The headers of an answer that is masked, without those that tell what was masked. Names in lower case. */
 export function maskedHeaders<Value extends string | string[]>(

@@ -1,6 +1,6 @@
 /** Masks members and values in JSON text. What is not masked stays as it was written, so that numbers keep their digits. */
 import { JsonTokens, type Token } from '../../json/tokens.ts';
-import type { MemberMask } from '../policy/mask-members.ts';
+import type { Led, MemberMask } from '../policy/mask-members.ts';
 import { type ValueKind, valuesOf } from '../policy/value-kinds.ts';
 
 /** What stands in the place of a text. Anything else becomes null. */
@@ -18,10 +18,16 @@ export type Masking = {
 /** `count`: how many members and values were masked. */
 export type MaskedText = { text: string; count: number };
 
-const WHOLE: MaskedText = { text: MASKED, count: 1 };
-
 /** JSON in a string of JSON, and so on: deeper ones are masked as a whole. */
 const MOST_NESTED = 4;
+/** Deeper JSON is not read: it would take long, and overflows the parsers of others. */
+const MOST_DEPTH = 256;
+
+const WHOLE: MaskedText = { text: MASKED, count: 1 };
+const NOWHERE: Led = Object.freeze([]);
+
+/** Whether a text may be an object or a list. */
+export const looksLikeJson = (text: string): boolean => /^\s*[[{]/.test(text);
 
 /** Masks values of text that is no JSON. */
 export function maskValues(text: string, kinds: readonly ValueKind[]): MaskedText {
@@ -41,14 +47,12 @@ export function maskValues(text: string, kinds: readonly ValueKind[]): MaskedTex
   return { text: masked, count };
 }
 
-/** @returns undefined where the text is not JSON */
-export function maskJson(text: string, masking: Masking, nested = 0): MaskedText | undefined {
-  return new JsonMasker(text, masking, nested).run();
+/** @returns undefined where the text is not JSON, or nested too deep */
+export function maskJson(text: string, masking: Masking): MaskedText | undefined {
+  const masked = new JsonMasker(text, masking, 0).run();
+  return masked === 'too_deep' ? undefined : masked;
 }
 
-/** Of the result of a tool: what holds bytes, and what holds text (MCP, Tool Result). */
-const TOOL_BYTES = /^content\/\d+\/(?:data|resource\/blob)$/;
-const TOOL_TEXT = /^content\/\d+\/(?:text|resource\/text)$/;
 const STRUCTURED = 'structuredContent';
 
 class JsonMasker {
@@ -58,6 +62,8 @@ class JsonMasker {
   readonly #nested: number;
   /** Names and indexes from the root to the value that is read. */
   readonly #path: (string | number)[] = [];
+  /** By level, of the object or list there: how far the paths that are masked have led to it. */
+  readonly #led: Led[];
   readonly #out: string[] = [];
   #copied = 0;
   #count = 0;
@@ -69,14 +75,16 @@ class JsonMasker {
     this.#tokens = new JsonTokens(text);
     this.#masking = masking;
     this.#nested = nested;
+    this.#led = [masking.members?.start ?? NOWHERE];
   }
 
-  run(): MaskedText | undefined {
+  run(): MaskedText | 'too_deep' | undefined {
     const tokens = this.#tokens;
     for (;;) {
       const token = tokens.next();
       if (token === 'end') break;
       if (token === 'bad') return undefined;
+      if (tokens.depth > MOST_DEPTH) return 'too_deep';
       if (token === 'close') continue;
       if (token === 'name') {
         this.#path.length = tokens.depth;
@@ -103,18 +111,21 @@ class JsonMasker {
     const item = level > 0 ? tokens.itemAt(level) : undefined;
     this.#path.length = level;
     if (item !== undefined) this.#path[level - 1] = item;
-    if (this.#isMasked()) return this.#mask(token);
+    if (level > 0 && this.#isMasked(level, isOpening)) return this.#mask(token);
     if (token === 'string') this.#maskString();
     else if (token === 'number' && this.#masking.values.includes('card') && isCard(this.#raw())) this.#replace('null');
     return true;
   }
 
-  #isMasked(): boolean {
+  #isMasked(level: number, isOpening: boolean): boolean {
     const { members, isToolResult } = this.#masking;
-    if (members === undefined || this.#path.length === 0) return false;
-    if (members.masks(this.#path)) return true;
+    const key = this.#path[level - 1];
+    if (members === undefined || key === undefined) return false;
+    const { led, isMasked } = members.step(this.#led[level - 1] ?? NOWHERE, key);
     // What a tool says is one step further in.
-    return isToolResult && this.#path.length > 1 && this.#path[0] === STRUCTURED && members.masks(this.#path.slice(1));
+    if (isOpening)
+      this.#led[level] = isToolResult && level === 1 && key === STRUCTURED ? [...led, ...members.start] : led;
+    return isMasked;
   }
 
   /** Masks the whole value that begins with the token. */
@@ -132,24 +143,24 @@ class JsonMasker {
 
   #maskString(): void {
     const { members, values, isStrict, isToolResult } = this.#masking;
-    const place = isToolResult ? this.#path.join('/') : '';
-    if (isToolResult && isStrict && TOOL_BYTES.test(place)) {
+    const block = isToolResult && isStrict ? blockAt(this.#path) : undefined;
+    if (block === 'bytes') {
       this.#replace(JSON.stringify(MASKED));
       return;
     }
     const text = this.#string();
-    const inner = members && this.#inString(text);
+    const inner = this.#inString(text);
     // Which members a text is made of cannot be told.
-    const isUnclear = !inner && isToolResult && isStrict && members && TOOL_TEXT.test(place);
-    const { text: masked, count } = isUnclear || inner === 'too_deep' ? WHOLE : (inner ?? maskValues(text, values));
+    const isUnclear = inner === 'too_deep' || (!inner && block === 'text' && members);
+    const { text: masked, count } = isUnclear ? WHOLE : ((inner as MaskedText | undefined) ?? maskValues(text, values));
     if (count > 0) this.#replace(JSON.stringify(masked), count);
   }
 
   /** JSON that stands in a string. Undefined: it is none. */
   #inString(text: string): MaskedText | 'too_deep' | undefined {
-    if (!/^\s*[[{]/.test(text)) return undefined;
-    if (this.#nested < MOST_NESTED) return maskJson(text, { ...this.#masking, isToolResult: false }, this.#nested + 1);
-    return 'too_deep';
+    if (!looksLikeJson(text)) return undefined;
+    if (this.#nested === MOST_NESTED) return 'too_deep';
+    return new JsonMasker(text, { ...this.#masking, isToolResult: false }, this.#nested + 1).run();
   }
 
   #raw(): string {
@@ -170,6 +181,15 @@ class JsonMasker {
     this.#copied = to;
     this.#count += count;
   }
+}
+
+/** Of the result of a tool: what holds bytes, and what holds text (MCP, Tool Result). */
+function blockAt(path: readonly (string | number)[]): 'bytes' | 'text' | undefined {
+  const [content, index, member, inner] = path;
+  if (content !== 'content' || typeof index !== 'number' || path.length > 4) return undefined;
+  if (path.length === 3) return member === 'data' ? 'bytes' : member === 'text' ? 'text' : undefined;
+  if (path.length < 3 || member !== 'resource') return undefined;
+  return inner === 'blob' ? 'bytes' : inner === 'text' ? 'text' : undefined;
 }
 
 /** A card's number that is written as a number. */

@@ -1,12 +1,11 @@
 /** Masks text that comes in pieces of its own: events of a stream (HTML, Server-sent events), and JSON line by line. */
-import { MASKED, type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
+import { looksLikeJson, MASKED, type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
 
-/** In which pieces a text comes: events, or lines of JSON (JSON Lines, JSON text sequences). */
+/** In which pieces a text comes: events, or lines of JSON (JSON Lines). */
 export type Pieces = 'events' | 'lines';
 
 /** A piece of more code units cannot be held back to be masked. */
 const LONGEST_PIECE = 1024 * 1024;
-const RECORD_SEPARATOR = '\u001e';
 /** How streams of models end. */
 const DONE = '[DONE]';
 
@@ -15,7 +14,6 @@ const PIECES: Readonly<Record<string, Pieces>> = {
   'application/x-ndjson': 'lines',
   'application/ndjson': 'lines',
   'application/jsonl': 'lines',
-  'application/json-seq': 'lines',
 };
 
 /** @param type `type/subtype`, in lower case */
@@ -26,7 +24,9 @@ export const piecesOf = (type: string | undefined): Pieces | undefined =>
 export class PieceMasker {
   readonly #pieces: Pieces;
   readonly #masking: Masking;
-  #held = '';
+  #held: string[] = [];
+  #heldLength = 0;
+  #isCr = false;
   #lines: string[] = [];
   #linesLength = 0;
   count = 0;
@@ -38,38 +38,46 @@ export class PieceMasker {
 
   /** @returns undefined: a piece is too long */
   push(text: string): string | undefined {
-    this.#held += text;
-    let out = '';
     // A line ends with LF, CR or both; of a CR that came last it is not known yet.
-    for (let from = 0; ; ) {
-      const [end, next] = lineEnd(this.#held, from);
-      if (end < 0) {
-        this.#held = this.#held.slice(from);
-        break;
-      }
-      out += this.#line(this.#held.slice(from, end), this.#held.slice(end, next));
+    const come = this.#isCr ? `\r${text}` : text;
+    this.#isCr = come.endsWith('\r');
+    const length = this.#isCr ? come.length - 1 : come.length;
+    const out: string[] = [];
+    for (let from = 0; from < length; ) {
+      const [end, next] = lineEnd(come, from, length);
+      this.#hold(come.slice(from, end));
+      if (next === end) break;
+      out.push(this.#line(this.#rest(), come.slice(end, next)));
       from = next;
     }
-    return this.#held.length + this.#linesLength > LONGEST_PIECE ? undefined : out;
+    return this.#heldLength + this.#linesLength > LONGEST_PIECE ? undefined : out.join('');
   }
 
   end(): string {
-    const rest = this.#held;
-    this.#held = '';
-    const last = rest.endsWith('\r') ? this.#line(rest.slice(0, -1), '\r') : rest === '' ? '' : this.#line(rest, '');
-    return last + this.#event();
+    const rest = this.#rest();
+    const ending = this.#isCr ? '\r' : '';
+    return (rest === '' && ending === '' ? '' : this.#line(rest, ending)) + this.#event();
+  }
+
+  /** Of a line whose end has not come. */
+  #hold(piece: string): void {
+    if (piece === '') return;
+    this.#held.push(piece);
+    this.#heldLength += piece.length;
+  }
+
+  #rest(): string {
+    const rest = this.#held.join('');
+    this.#held = [];
+    this.#heldLength = 0;
+    return rest;
   }
 
   #line(line: string, ending: string): string {
-    if (this.#pieces === 'lines') return this.#jsonLine(line) + ending;
+    if (this.#pieces === 'lines') return this.#payload(line) + ending;
     this.#lines.push(line + ending);
     this.#linesLength += line.length;
     return line === '' ? this.#event() : '';
-  }
-
-  #jsonLine(line: string): string {
-    const from = line.startsWith(RECORD_SEPARATOR) ? 1 : 0;
-    return line.slice(0, from) + this.#payload(line.slice(from));
   }
 
   /** The lines of an event, of which those with data are one text. */
@@ -93,7 +101,9 @@ export class PieceMasker {
 
   #payload(text: string): string {
     if (text.trim() === '' || text === DONE) return text;
-    const masked = maskJson(text, this.#masking) ?? this.#plain(text);
+    // A line that is one text or number may be of a longer JSON, as of a list that is masked.
+    const isWhole = this.#pieces === 'events' || looksLikeJson(text);
+    const masked = (isWhole ? maskJson(text, this.#masking) : undefined) ?? this.#plain(text);
     this.count += masked.count;
     return masked.text;
   }
@@ -108,7 +118,7 @@ export class PieceMasker {
   #field(line: string): string {
     const { members, isStrict } = this.#masking;
     const [, name] = FIELD.exec(line) ?? [];
-    if (!members || !isStrict || (name !== undefined && !members.masks([name]))) return this.#values(line);
+    if (!members || !isStrict || (name !== undefined && !members.isNamed(name))) return this.#values(line);
     const [ending = ''] = /[\r\n]*$/.exec(line) ?? [];
     const isEmpty = line.length === ending.length;
     if (!isEmpty && !line.startsWith(':')) this.count++;
@@ -125,14 +135,12 @@ export class PieceMasker {
 const FIELD = /^(event|id|retry)(?::|[\r\n]|$)/;
 const isData = (line: string): boolean => /^data(?::|[\r\n]|$)/.test(line);
 
-/** Where a line ends, and the next one begins; -1: that has not come yet. */
-function lineEnd(text: string, from: number): [end: number, next: number] {
-  for (let at = from; at < text.length; at++) {
+/** Where a line ends, and the next one begins: the same where its end has not come. */
+function lineEnd(text: string, from: number, length: number): [end: number, next: number] {
+  for (let at = from; at < length; at++) {
     const code = text.charCodeAt(at);
     if (code === 0x0a) return [at, at + 1];
-    if (code !== 0x0d) continue;
-    if (at + 1 === text.length) return [-1, -1];
-    return [at, text.charCodeAt(at + 1) === 0x0a ? at + 2 : at + 1];
+    if (code === 0x0d) return [at, text.charCodeAt(at + 1) === 0x0a ? at + 2 : at + 1];
   }
-  return [-1, -1];
+  return [length, length];
 }

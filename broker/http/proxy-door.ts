@@ -14,6 +14,7 @@ import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
 import { asRefusal, Refusal } from './errors.ts';
 import { cutShort, leftEarly, linger } from './leaving.ts';
+import { writeAnswered } from './proxy-answered.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
 import { heldRefusal, openFor, waitWithin, writeMade } from './proxy-held.ts';
 import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
@@ -196,7 +197,10 @@ async function call(
   if (done.kind === 'joins_raced')
     throw new Refusal('conflict', 'The same request was held and decided several times at this moment. Send it again.');
   if (outcome === undefined) throw new Error('a raw request has no Idempotency-Key of the broker’s');
-  return writer.finish(outcome) ? 'answered' : outcome;
+  if (writer.finish(outcome)) return 'answered';
+  if (outcome.kind !== 'answered') return outcome;
+  writeAnswered(response, outcome, place);
+  return 'answered';
 }
 
 /** Undefined: the platform's answer to the held call went out. */

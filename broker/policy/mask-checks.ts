@@ -24,12 +24,13 @@ export function whyNotMasked(masking: readonly Rule[], question: Question): stri
 
 /** What is masked by these rules, and by what the manifest of the platform says of the operation. Undefined: nothing. */
 export function maskOfCall(masking: readonly Rule[], question: Question): Mask | undefined {
-  const members = membersOfPlatform(question);
+  const document = documentOf(question);
+  // Other names of fields change paths: there the last step is masked wherever it stands.
+  const members = membersOfPlatform(question).map((member) => (document ? lastStep(member) : member));
   const rules = members.length === 0 ? masking : [...masking, { name: 'platform', mask: { members } }];
   const all = maskOf(rules);
   const mask = all && { ...all, isStrict: masking.length > 0 };
   if (mask === undefined || mask.members.length === 0) return mask;
-  const document = documentOf(question);
   return document ? { ...mask, members: [...mask.members, ...otherNames(mask.members, document)] } : mask;
 }
 
@@ -44,6 +45,8 @@ function membersOfPlatform({ platform, ask: { call }, spellings }: Question): re
   });
 }
 
+const lastStep = (member: string): string => member.slice(member.lastIndexOf('/') + 1);
+
 const NONE: readonly string[] = Object.freeze([]);
 const TOOLS = '/tools/';
 
@@ -57,7 +60,7 @@ function documentOf({ platform, ask: { call } }: Question): DocumentNode | undef
 /** Under which other names a document has the fields that are masked answered. */
 function otherNames(members: readonly string[], document: DocumentNode): string[] {
   const mask = memberMask(members.filter((member) => !member.startsWith('/')));
-  return mask ? aliasesIn(document).flatMap(({ field, as }) => (mask.masks([field]) ? [as] : [])) : [];
+  return mask ? aliasesIn(document).flatMap(({ field, as }) => (mask.isNamed(field) ? [as] : [])) : [];
 }
 
 function aliasesIn(document: DocumentNode): { field: string; as: string }[] {

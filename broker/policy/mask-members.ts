@@ -1,4 +1,4 @@
-/** Which members of JSON a mask names. */
+/** Which members of JSON a mask names: by name at any depth, or by path. */
 import { foldName } from './names.ts';
 
 /** A name, folded, in pieces around each `*`. */
@@ -6,10 +6,21 @@ type Name = readonly string[];
 /** `**`: any number of steps. */
 type Step = Name | '**';
 
+/** How far paths have led to a value: indexes of the steps that come next, of all paths together. */
+export type Led = readonly number[];
+
 export type MemberMask = {
-  /** Whether a member is masked. `path`: the names and indexes that lead to it, itself the last one; read only where a path is masked. */
-  masks(path: readonly (string | number)[]): boolean;
+  /** Before the first step. */
+  start: Led;
+  /** One step further. `isMasked`: a path leads here, or the name is named. Costs what the paths do, however deep it is. */
+  step(from: Led, key: string | number): { led: Led; isMasked: boolean };
+  /** Whether a name is named, at any depth. */
+  isNamed(name: string): boolean;
 };
+
+/** What stands behind the last step of a path. */
+const END = undefined;
+const MOST_KNOWN = 1_000;
 
 const nameOf = (written: string): Name => written.split('*').map(foldPiece);
 
@@ -23,10 +34,29 @@ const foldPiece = (piece: string, i: number): string => {
 export function memberMask(members: readonly string[]): MemberMask | undefined {
   if (members.length === 0) return undefined;
   const names = members.filter((member) => !member.startsWith('/')).map(nameOf);
-  const paths = members
+  const steps: (Step | typeof END)[] = [];
+  const begins = members
     .filter((member) => member.startsWith('/'))
-    .map((member) => member.slice(1).split('/'))
-    .map((steps) => steps.map((step): Step => (step === '**' ? '**' : nameOf(step))));
+    .map((member) => {
+      const begin = steps.length;
+      steps.push(
+        ...member
+          .slice(1)
+          .split('/')
+          .map((step): Step => (step === '**' ? '**' : nameOf(step))),
+        END,
+      );
+      return begin;
+    });
+  /** Adds a step that comes next, and those behind it where it may stand for none. Answers whether a path ends here. */
+  const add = (to: Set<number>, step: number): boolean => {
+    const next = steps[step];
+    if (next === END) return true;
+    to.add(step);
+    return next === '**' && add(to, step + 1);
+  };
+  const start = new Set<number>();
+  for (const begin of begins) add(start, begin);
   // An answer has few names, and each of them often.
   const known = new Map<string, boolean>();
   const isNamed = (name: string): boolean => {
@@ -39,15 +69,22 @@ export function memberMask(members: readonly string[]): MemberMask | undefined {
     return is;
   };
   return {
-    masks: (path) => {
-      const last = path.at(-1);
-      if (typeof last === 'string' && isNamed(last)) return true;
-      return paths.some((steps) => leadsTo(steps, 0, path, 0));
+    start: [...start],
+    isNamed,
+    step: (from, key) => {
+      let isMasked = typeof key === 'string' && isNamed(key);
+      if (from.length === 0) return { led: from, isMasked };
+      const folded = foldName(String(key));
+      const led = new Set<number>();
+      for (const at of from) {
+        const step = steps[at];
+        const goesOn = step === '**' ? add(led, at) : step !== END && matches(step, folded) && add(led, at + 1);
+        isMasked ||= goesOn;
+      }
+      return { led: [...led], isMasked };
     },
   };
 }
-
-const MOST_KNOWN = 1_000;
 
 function matches(pieces: Name, folded: string): boolean {
   const [first = '', ...others] = pieces;
@@ -61,16 +98,4 @@ function matches(pieces: Name, folded: string): boolean {
     at = found + piece.length;
   }
   return true;
-}
-
-/** Whether steps lead to a member, or to an object or list that it is in. */
-function leadsTo(steps: readonly Step[], step: number, path: readonly (string | number)[], at: number): boolean {
-  const next = steps[step];
-  if (next === undefined) return at === path.length;
-  if (next === '**') {
-    for (let from = at; from <= path.length; from++) if (leadsTo(steps, step + 1, path, from)) return true;
-    return false;
-  }
-  const one = path[at];
-  return one !== undefined && matches(next, foldName(String(one))) && leadsTo(steps, step + 1, path, at + 1);
 }

@@ -16,33 +16,39 @@ export type ValueSpan = { from: number; to: number };
 const EMAIL = /(?:@(?<=[\p{L}\p{N}._%+'-]@)|%40(?<=[\p{L}\p{N}._%+'-]%40))(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/gu;
 const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
 const LONGEST_LOCAL_PART = 64;
-const PHONE = /(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)/g;
+/** The letter of an escape, as in a text of JSON, belongs to no value that begins behind it. */
+const BEHIND_ESCAPE = String.raw`(?<=\\[nrtbf])`;
+const ESCAPE = /\\[nrtbf]$/;
+const begin = (border: string): string => `(?:${border}|${BEHIND_ESCAPE})`;
+const PHONE = new RegExp(String.raw`${begin(String.raw`(?<![\w+])`)}\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)`, 'g');
 /** Digits in groups, in which a card's number may begin and end at each border: other numbers stand beside it. */
-const CARD = /(?<!\d[.-]?|\d )\d(?:[ -]?\d){12,63}(?!\.?\d)/g;
-const IBAN = /\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b/g;
+const CARD = /(?<!\d\.?)\d(?:[ -]?\d){12,}(?!\.?\d)/g;
+const IBAN_BEGIN = new RegExp(String.raw`${begin(String.raw`(?<!\w)`)}[A-Z]{2}\d{2}(?= ?[A-Z0-9])`, 'g');
+const IBAN = /^[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?![A-Z0-9])/;
+const LONGEST_IBAN = 64;
 const US_SSN = /(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])/g;
 
 /** Keys of services that begin them alike so that they can be found, tokens in the form of a JWT, and private keys. */
 const API_KEY = new RegExp(
-  [
-    String.raw`\bgh[pousr]_[A-Za-z0-9]{20,255}`,
-    String.raw`\bgithub_pat_[A-Za-z0-9_]{20,255}`,
-    String.raw`\bgl(?:pat|ptt|dt|rt|soat)-[\w-]{16,255}`,
-    String.raw`\bxox[a-z]-[\w-]{10,255}`,
-    String.raw`\bxapp-[\w-]{10,255}`,
-    String.raw`\b[sr]k_(?:live|test)_[A-Za-z0-9]{10,255}`,
-    String.raw`\bsk-[A-Za-z0-9_-]{20,255}`,
-    String.raw`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`,
-    String.raw`\bAIza[\w-]{35}`,
-    String.raw`\bya29\.[\w-]{20,1024}`,
-    String.raw`\bSG\.[\w-]{16,64}\.[\w-]{16,64}`,
-    String.raw`\bnpm_[A-Za-z0-9]{30,255}`,
-    String.raw`\bhf_[A-Za-z0-9]{30,255}`,
-    String.raw`\bntn_[A-Za-z0-9]{20,255}`,
-    String.raw`\blin_api_[A-Za-z0-9]{20,255}`,
-    String.raw`\beyJ[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{0,4096}`,
-    String.raw`-----BEGIN (?:[A-Z]{1,20} ){0,2}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]{0,16384}(?:-----END (?:[A-Z]{1,20} ){0,2}PRIVATE KEY-----)?`,
-  ].join('|'),
+  `${begin(String.raw`(?<!\w)`)}(?:${[
+    'gh[pousr]_[A-Za-z0-9]{20,255}',
+    'github_pat_[A-Za-z0-9_]{20,255}',
+    String.raw`gl(?:pat|ptt|dt|rt|soat)-[\w-]{16,255}`,
+    String.raw`xox[a-z]-[\w-]{10,255}`,
+    String.raw`xapp-[\w-]{10,255}`,
+    '[sr]k_(?:live|test)_[A-Za-z0-9]{10,255}',
+    'sk-[A-Za-z0-9_-]{20,255}',
+    String.raw`(?:AKIA|ASIA)[0-9A-Z]{16}\b`,
+    String.raw`AIza[\w-]{35}`,
+    String.raw`ya29\.[\w-]{20,1024}`,
+    String.raw`SG\.[\w-]{16,64}\.[\w-]{16,64}`,
+    'npm_[A-Za-z0-9]{30,255}',
+    'hf_[A-Za-z0-9]{30,255}',
+    'ntn_[A-Za-z0-9]{20,255}',
+    'lin_api_[A-Za-z0-9]{20,255}',
+    String.raw`(?<!-)eyJ[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{0,4096}`,
+    String.raw`-----BEGIN (?:[A-Z]{1,20} ){0,2}PRIVATE KEY-----(?:\s{0,4}[A-Za-z-]{1,40}: ?[^\r\n\\]{0,200}(?:[\r\n]|\\[rn])){0,5}[A-Za-z0-9+/=\s\\]{0,16384}(?:-----END (?:[A-Z]{1,20} ){0,2}PRIVATE KEY-----)?`,
+  ].join('|')})`,
   'g',
 );
 
@@ -92,8 +98,9 @@ function* cardsIn(groups: string, at: number): Generator<ValueSpan, void> {
 /** Numbers have consecutive digits: most texts have none. */
 const hasDigits = (text: string): boolean => /\d{2}/.test(text);
 
-/** The number at the beginning of a match, which may have gone on into the words behind it. */
-function* ibanIn(match: string, at: number): Generator<ValueSpan, void> {
+/** The number that begins there: what looks like one may go on into the words behind it, or be none while one begins within it. */
+function* ibanIn(_: string, at: number, text: string): Generator<ValueSpan, void> {
+  const [match = ''] = IBAN.exec(text.slice(at, at + LONGEST_IBAN)) ?? [];
   for (let to = match.length; to > 0; to = match.lastIndexOf(' ', to - 1)) {
     if (!isIban(match.slice(0, to).replaceAll(' ', ''))) continue;
     yield { from: at, to: at + to };
@@ -116,12 +123,13 @@ const SEARCHES: Readonly<Record<ValueKind, Search>> = {
     within: (match, at, text) => {
       let from = at;
       while (from > 0 && at - from < LONGEST_LOCAL_PART && LOCAL_PART.test(text[from - 1] ?? '')) from--;
+      if (from > 0 && ESCAPE.test(text.slice(from - 1, from + 1))) from++;
       return [{ from, to: at + match.length }];
     },
   },
   phone: { pattern: PHONE, mayBeIn: (text) => text.includes('+') },
   card: { pattern: CARD, mayBeIn: hasDigits, within: cardsIn },
-  iban: { pattern: IBAN, mayBeIn: hasDigits, within: ibanIn },
+  iban: { pattern: IBAN_BEGIN, mayBeIn: hasDigits, within: ibanIn },
   national_id: { pattern: US_SSN, mayBeIn: hasDigits },
   api_key: { pattern: API_KEY, mayBeIn: () => true },
 };

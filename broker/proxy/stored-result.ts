@@ -37,7 +37,8 @@ export function storedAnswer(result: string): StoredAnswer | undefined {
   return { status, headers: { ...headers, ...type }, body };
 }
 
-function bodyOf(data: string, encoding: string | undefined, type: string | undefined): Buffer {
+/** The body that was made `data` of. @param type its media type */
+export function bodyOf(data: string, encoding: string | undefined, type: string | undefined): Buffer {
   if (data === 'null') return Buffer.alloc(0);
   const isText = data.startsWith('"');
   if (encoding === 'base64') return Buffer.from(JSON.parse(data) as string, 'base64');

@@ -252,6 +252,31 @@ describe.each(STORES)(`masks on %s${postgresNote}`, (store) => {
     expect([page.status, page.text, page.headers.get('x-svc-masked')]).toEqual([502, '<h1>Sorry</h1>', null]);
   });
 
+  test('what a manifest masks by path is masked under other names of GraphQL, and bytes pass as they are', async () => {
+    const base_url = `${world.upstream.url}/graphql`;
+    const masks = { 'query *': ['/data/*/token'] };
+    const manifest = { kind: 'graphql', base_url, scopes: { 'gql:read': ['query *'] }, masks };
+    await organisation.platform({ id: 'gql', manifest });
+    const asking = await organisation.agent({ rules: ALLOW_ALL, grants: { gql: { scopeList: ['gql:read'] } } });
+    answering('{"data":{"x":{"t":"sk"}}}');
+    const call = { platform: 'gql', endpoint: '/', method: 'POST', scope: 'gql:read' };
+    const { body } = await asking.act({ ...call, data: { query: '{ x: key { t: token } }' } });
+    expect(body.data).toEqual({ data: { x: { t: '[masked]' } } });
+    const own = {
+      base_url: `${world.upstream.url}/v1`,
+      scopes: { 'own:read': ['GET /keys/*'] },
+      masks: { 'GET /keys/*': ['token'] },
+    };
+    await organisation.platform({ id: 'own', manifest: own });
+    const reader = await organisation.agent({ rules: ALLOW_ALL, grants: { own: { scopeList: ['own:read'] } } });
+    const picture = Buffer.from([0x89, 0x50, 0, 1, 255]);
+    answering(picture, { 'content-type': 'image/png' });
+    const got = await fetch(`${reader.baseUrl}/proxy/own-main/keys/7`, {
+      headers: { authorization: `Bearer ${reader.token()}` },
+    });
+    expect(Buffer.from(await got.arrayBuffer())).toEqual(picture);
+  });
+
   test('the token of a repository with which anybody clones it is not handed out', async () => {
     const { data } = parsePlatformEntry({ use: 'github', base_url: world.upstream.url });
     await organisation.platform({ id: 'codehost', manifest: data as Record<string, unknown> });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { type AnswerMask, readAnswer } from '../../broker/egress/answer.ts';
 import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
-import { maskedHeaders, maskingOf } from '../../broker/egress/mask-answer.ts';
+import { maskedHeaders, maskingOf, maskText } from '../../broker/egress/mask-answer.ts';
 import { maskJson } from '../../broker/egress/mask-json.ts';
 import { PieceMasker } from '../../broker/egress/mask-lines.ts';
 import { VALUE_KINDS, type ValueKind, valuesOf } from '../../broker/policy/value-kinds.ts';
@@ -137,6 +137,37 @@ describe('values', () => {
   });
 
   test.each<[ValueKind, string]>([
+    ['api_key', 'my token:\nghp_abcdefghijklmnopqrstuvwxyz0123456789'],
+    ['phone', 'call\n+49 30 1234567'],
+    ['iban', 'pay\nDE89370400440532013000'],
+    ['email', 'hello\njane@x.example'],
+  ])('%s in JSON that stands in a text, and in lines of it, which stay JSON', (kind, text) => {
+    const secret = text.slice(text.indexOf('\n') + 1);
+    const inner = JSON.stringify({ body: text });
+    const masked = `${text.slice(0, text.indexOf('\n') + 1)}[masked]`;
+    const value = { content: [{ type: 'text', text: inner }], structuredContent: { body: text } };
+    const got = json(value, [], [kind], true);
+    expect(JSON.parse(got.content[0].text)).toEqual({ body: masked });
+    expect(got.structuredContent).toEqual({ body: masked });
+    const log = maskText(`${inner}\nnot ${inner}`, { type: 'text/plain', isJson: false }, masking([], [kind]));
+    expect(log?.text).not.toContain(secret);
+    expect(JSON.parse(log?.text.split('\n')[0] ?? '')).toEqual({ body: masked });
+  });
+
+  test.each<[ValueKind, string, string]>([
+    ['card', Array(6).fill(CARD).join(' '), Array(6).fill('[masked]').join(' ')],
+    ['iban', 'DE89 3704 0044 0532 0130 00 GB29 NWBK 6016 1331 9268 19', '[masked] [masked]'],
+    ['iban', 'Ref RE24 DE89370400440532013000', 'Ref RE24 [masked]'],
+    [
+      'api_key',
+      '-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END RSA PRIVATE KEY-----',
+      '[masked]',
+    ],
+  ])('%s side by side, or behind what only looks like one', (kind, text, expected) => {
+    expect(json([text], [], [kind])).toEqual([expected]);
+  });
+
+  test.each<[ValueKind, string]>([
     ['email', 'a @ b, @team, x@y'],
     ['card', '4111 1111 1111 1112, 1234567812345670, 550e8400-e29b-41d4-a716-446655440000'],
     ['card', '0.4111111111111111'],
@@ -172,6 +203,49 @@ describe('values', () => {
         expect(json([text], [], [kind])[0]).not.toContain(samples[kind]);
       }),
     );
+  });
+});
+
+describe('an answer that is made to cost much', () => {
+  const cpuMs = (work: () => unknown): number => {
+    const before = process.threadCpuUsage();
+    work();
+    const { user, system } = process.threadCpuUsage(before);
+    return (user + system) / 1000;
+  };
+  const DEEP = (levels: number, inside = '') => `${'['.repeat(levels)}${inside}${']'.repeat(levels)}`;
+  const SIZE = 256 * 1024;
+
+  test.each<[string, () => unknown]>([
+    ['deep lists', () => maskJson(DEEP(SIZE / 2), masking(['/**/a/**/email']))],
+    [
+      'many values in deep lists',
+      () => maskJson(DEEP(250, Array(60_000).fill('""').join()), masking(['/**/a/**/b/**/email'])),
+    ],
+    [
+      'many texts deep in the result of a tool',
+      () => maskJson(`{"content":${DEEP(200, Array(60_000).fill('""').join())}}`, masking([], ['api_key'], true)),
+    ],
+    ['what looks like tokens', () => maskJson(JSON.stringify('eyJ-'.repeat(SIZE / 4)), masking([], ['api_key']))],
+    [
+      'what looks like numbers of accounts',
+      () => maskJson(JSON.stringify('AA11 '.repeat(SIZE / 5)), masking([], ['iban'])),
+    ],
+    [
+      'an event in pieces of one letter',
+      () => {
+        const masker = new PieceMasker('events', masking(['email']));
+        masker.push(`data: ${'x'.repeat(900_000)}`);
+        for (let i = 0; i < 50_000; i++) masker.push('x');
+      },
+    ],
+  ])('%s', (_, work) => {
+    expect(cpuMs(work)).toBeLessThan(2_000);
+  });
+
+  test('JSON that is nested too deep is withheld, and masked as a whole where it stands in a text', () => {
+    expect(maskJson(DEEP(300), masking(['email']))).toBeUndefined();
+    expect(json({ log: DEEP(300, '{"email":"a"}') }, ['email'])).toEqual({ log: '[masked]' });
   });
 });
 
@@ -249,6 +323,18 @@ describe('whole answers', () => {
       });
   });
 
+  test('UTF-16 that is not said to be is withheld', () => {
+    const body = Buffer.from('\ufeffname,mail\nJane,jane@x.example\n', 'utf16le');
+    for (const type of ['text/csv', 'text/plain; charset=utf-8', 'application/json'])
+      expect(read(body, type, VALUES)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
+  });
+
+  test('the length that is told is that of what is left', () => {
+    const bytes = (email: string) => read(JSON.stringify({ email }), 'application/json', MEMBERS);
+    expect(bytes('a')).toMatchObject({ bytes: 20 });
+    expect(bytes('a'.repeat(50))).toMatchObject({ bytes: 20 });
+  });
+
   test('bytes, and a part of a whole, are withheld', () => {
     for (const mask of [MEMBERS, VALUES]) {
       expect(read(Buffer.from([0, 1, 255]), 'image/png', mask)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
@@ -261,6 +347,7 @@ describe('whole answers', () => {
     expect(read('{"email":"a"}', 'application/json', mask)).toMatchObject({ data: '{"email":"[masked]"}', masked: 1 });
     expect(read('<h1>a</h1>', 'text/html', mask)).toMatchObject({ data: '"<h1>a</h1>"' });
     expect(read(Buffer.from([0, 255]), 'image/png', mask)).toMatchObject({ encoding: 'base64' });
+    expect(read('{"email":"a"}', 'application/octet-stream', mask)).toMatchObject({ cause: 'not_masked' });
     expect(read('{"email":"a"}', 'application/json', mask, { status: 206 })).toMatchObject({ masked: 1 });
   });
 
@@ -336,8 +423,8 @@ describe('events and lines', () => {
   });
 
   test('lines of JSON are masked one by one, and one that is none as a whole', () => {
-    expect(inPieces('lines', '{"email":"a"}\n\u001e{"n":1}\nfree text\n\n{"email":"b"}', ['email'], [], [5, 20])).toBe(
-      '{"email":"[masked]"}\n\u001e{"n":1}\n[masked]\n\n{"email":"[masked]"}',
+    expect(inPieces('lines', '{"email":"a"}\n{"n":1}\nfree text\n42\n\n{"email":"b"}', ['email'], [], [5, 20])).toBe(
+      '{"email":"[masked]"}\n{"n":1}\n[masked]\n[masked]\n\n{"email":"[masked]"}',
     );
   });
 

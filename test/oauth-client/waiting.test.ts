@@ -1,6 +1,7 @@
 /** Calls that wait for a token, and tokens that are refused: what was decided meanwhile counts, and what is said is true. */
 import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { connectAtOnce, outlive } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -233,6 +234,13 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
         expect((await agent.act(READ)).status).toBe(200);
       }
       expect(server.asked).toHaveLength(1);
+    });
+
+    test('by the raw door: its client gets them as the platform wrote them', async () => {
+      refuse('/others');
+      const answer = await rawClient(() => agent)('GET', '/proxy/docs-main/others');
+      expect([answer.status, answer.text]).toEqual([401, '{"error":"this needs another kind of account"}']);
+      expect(answer.headers.get('content-type')).toBe('application/json');
     });
 
     test('and again after a refresh: the same', async () => {
