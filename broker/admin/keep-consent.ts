@@ -2,24 +2,29 @@
 import { recordChange } from '../audit/record-change.ts';
 import { announceConsent, changeOfConsent, changeOfWaiting } from '../people/consents.ts';
 import { beginAfterConsent, type SessionCookie } from '../people/sessions.ts';
-import { findObtainedTokens, movePersonTokens } from '../store/people.ts';
+import { deleteObtainedTokens, findObtainedTokens } from '../store/obtained-tokens.ts';
+import { movePersonTokens } from '../store/people.ts';
 import { completeConsent } from '../store/person-consents.ts';
 import type { PersonConsentTable } from '../store/tables/people.ts';
-import { type Consenting, isBrowserOf, loadForPeople, needsOwner, over } from './person-consent.ts';
-import { discard, endKept, revokeReplaced } from './person-tokens.ts';
+import { type Consenting, checkBrowser, loadForPeople, needsOwner, over } from './person-consent.ts';
+import { endKept, revokePersonTokens, revokeReplaced } from './person-tokens.ts';
 
-/** Forgets what was obtained, as the browser asks that went through it, and revokes it at the platform. @throws ChangeRefused */
+/** Forgets what was obtained, as the browser asks that obtained it, and revokes it at the platform. @throws ChangeRefused */
 export async function discardByPerson(
   services: Consenting,
   consent: PersonConsentTable,
   browserHash: string,
 ): Promise<void> {
-  if (!isBrowserOf(consent, browserHash)) throw over();
-  await discard(services, consent);
+  checkBrowser(consent, browserHash);
+  const { organisation_id: organisationId, id } = consent;
+  await revokePersonTokens(
+    services,
+    await deleteObtainedTokens(services.broker.store.db, organisationId, id, { by: browserHash }),
+  );
 }
 
 /**
- * Keeps what was obtained, as the person says in the browser that went through it, and completes the consent. Of a person whom only a
+ * Keeps what was obtained, as the person says in the browser that obtained it, and completes the consent. Of a person whom only a
  * source asserts an owner confirms it before its first use. From then on the browser with this cookie shows it to the person.
  *
  * @throws ChangeRefused; AuditUnavailable, and then nothing is kept
@@ -31,7 +36,7 @@ export async function keep(
   { correlationId, cookie }: { correlationId: string; cookie: SessionCookie },
 ): Promise<{ confirms: boolean }> {
   const { broker, changes } = services;
-  if (!isBrowserOf(consent, browserHash)) throw over();
+  checkBrowser(consent, browserHash);
   const { manifest } = await loadForPeople(broker, consent);
   const {
     organisation_id: organisationId,
@@ -45,7 +50,7 @@ export async function keep(
   const replaced = await recordChange(services, by, change, async (tx, note) => {
     note({ person_id: personId, verified: consent.verified === 1, named_by: consent.named_by, confirmed: !confirms });
     if (!(await completeConsent(tx, consent.id, broker.clock()))) throw over();
-    const obtained = await findObtainedTokens(tx, organisationId, consent.id);
+    const obtained = await findObtainedTokens(tx, organisationId, consent.id, browserHash);
     if (!obtained) throw over();
     const before = confirms ? [] : await endKept(tx, obtained);
     const place = { organisationId, id: obtained.id };

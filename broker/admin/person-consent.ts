@@ -6,7 +6,6 @@
 import { z } from 'zod';
 import type { Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
-import { uuidv4 } from '../crypto/ids.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import { isProblem } from '../oauth-client/problem.ts';
 import { StoredFlow } from '../oauth-client/stored-flow.ts';
@@ -15,28 +14,36 @@ import type { People } from '../people/people.ts';
 import type { SignIns } from '../people/sign-in.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { findAgent } from '../store/agents.ts';
+import { deleteObtainedTokens, findObtainedTokens } from '../store/obtained-tokens.ts';
 import { findOrganisation } from '../store/organisations.ts';
-import { addPersonTokens, findObtainedTokens, isPerson, listPersonTokens } from '../store/people.ts';
-import { findConsentOfState, putConsentFlow, useConsentFlow } from '../store/person-consents.ts';
+import { listPersonTokens } from '../store/people.ts';
+import { findPersonConsent, putConsentFlow } from '../store/person-consents.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { PersonConsentTable } from '../store/tables/people.ts';
+import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import type { Connecting } from './connections.ts';
 import { loadConnection } from './find-connection.ts';
-import { discard } from './person-tokens.ts';
+import { revokePersonTokens } from './person-tokens.ts';
 import { ChangeRefused } from './refused.ts';
 
 export type Consenting = Connecting & { people: People; signIns: SignIns };
 
-const Flow = z.discriminatedUnion('kind', [
+/** Where a browser was sent. */
+export const Flow = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('sign_in'), state: z.string(), nonce: z.string(), verifier: z.string() }),
   z.strictObject({ kind: z.literal('platform'), kept: StoredFlow }),
 ]);
-type Flow = z.infer<typeof Flow>;
+export type Flow = z.infer<typeof Flow>;
 
 export const over = () =>
   new ChangeRefused(
     'conflict',
     'This consent is over, or was given already. Ask for a new link where you got this one.',
+  );
+const elsewhere = () =>
+  new ChangeRefused(
+    'conflict',
+    'This consent was begun in another browser, so nothing that came back in this one is kept. If that was you, go on there; if not, tell whoever sent you the link that somebody else has it.',
   );
 const changed = () =>
   new ChangeRefused('conflict', 'The platform was changed meanwhile. Ask for a new link where you got this one.');
@@ -60,7 +67,7 @@ export type ConsentShown = {
   obtained: { account: string | null } | undefined;
 };
 
-/** `browserHash`: of the browser that asks; only the one that went to the platform is told what came back. @throws ChangeRefused */
+/** `browserHash`: of the browser that asks; only the one that obtained something is told what. @throws ChangeRefused */
 export async function showConsent(
   { broker }: Pick<Consenting, 'broker'>,
   consent: PersonConsentTable,
@@ -71,7 +78,10 @@ export async function showConsent(
   const { manifest } = await loadForPeople(broker, consent);
   const agent = await findAgent(db, organisationId, consent.agent_id);
   const organisation = await findOrganisation(db, organisationId);
-  const obtained = isBrowserOf(consent, browserHash) && (await findObtainedTokens(db, organisationId, consent.id));
+  const obtained =
+    browserHash !== undefined &&
+    isBrowserOf(consent, browserHash) &&
+    (await findObtainedTokens(db, organisationId, consent.id, browserHash));
   return {
     agent: agent?.name ?? 'an agent that is no longer there',
     organisation: organisation?.name ?? '',
@@ -84,8 +94,25 @@ export async function showConsent(
   };
 }
 
-export const isBrowserOf = ({ browser_hash: hash }: PersonConsentTable, browserHash: string | undefined): boolean =>
-  hash !== null && hash === browserHash;
+export const isBrowserOf = ({ browser_hash: hash }: PersonConsentTable, browserHash: string): boolean =>
+  hash === browserHash;
+
+/** Why a consent that was this browser's is so no more. */
+export async function whyOver(
+  { broker }: Pick<Consenting, 'broker'>,
+  { token_hash: tokenHash }: PersonConsentTable,
+  { browserHash, goesOn }: Goer,
+): Promise<ChangeRefused> {
+  const now = await findPersonConsent(broker.store.db, tokenHash);
+  const hash = now?.browser_hash ?? browserHash;
+  return goesOn && hash !== browserHash ? elsewhere() : over();
+}
+
+/** @throws ChangeRefused unless the consent is this browser's */
+export function checkBrowser(consent: PersonConsentTable, browserHash: string): void {
+  if (consent.browser_hash === null) throw over();
+  if (!isBrowserOf(consent, browserHash)) throw elsewhere();
+}
 
 export const needsOwner = ({ verified }: PersonConsentTable, { per_person: perPerson }: Manifest): boolean =>
   verified === 0 && perPerson?.asserted_consent !== 'link';
@@ -116,20 +143,25 @@ export async function goOn(
 ): Promise<string> {
   const { broker, people, signIns } = services;
   await loadForPeople(broker, consent);
-  if (consent.verified === 0) return await toPlatform(services, consent, browserHash);
+  if (consent.verified === 0) return await toPlatform(services, consent, { browserHash, goesOn: false });
   const issuer = await people.assertions.issuer(consent.organisation_id, consent.named_by);
   if (!issuer) throw new ChangeRefused('conflict', `The organisation trusts ${consent.named_by} no more.`);
   const begun = await signIns.begin(issuer);
   if ('problem' in begun) throw new ChangeRefused('conflict', begun.problem);
   const { kept } = begun;
-  await putFlow(services, consent, { browserHash, stateHash: sha256Hex(kept.state) }, { kind: 'sign_in', ...kept });
+  const at = { browserHash, goesOn: false, stateHash: sha256Hex(kept.state) };
+  await putFlow(services, consent, at, { kind: 'sign_in', ...kept });
   return begun.url;
 }
 
-async function toPlatform(
+/** The browser that is sent on. `goesOn`: it began the consent already, and goes on only as long as no other one did since. */
+type Goer = { browserHash: string; goesOn: boolean };
+
+/** To the platform, which asks the person. @throws ChangeRefused */
+export async function toPlatform(
   services: Consenting & Uses<'vault'>,
   consent: PersonConsentTable,
-  browserHash: string,
+  by: Goer,
 ): Promise<string> {
   const { broker } = services;
   const { connection, manifest } = await loadForPeople(broker, consent);
@@ -139,104 +171,27 @@ async function toPlatform(
   const begun = await services.oauth.authorize(connection, manifest, given.flatMap(scopesWanted));
   if (isProblem(begun)) throw new ChangeRefused('upstream_unreachable', begun.detail);
   const { kept, stateHash } = begun;
-  await putFlow(services, consent, { browserHash, stateHash }, { kind: 'platform', kept });
+  await putFlow(services, consent, { ...by, stateHash }, { kind: 'platform', kept });
   return begun.url;
 }
 
-const flowPlace = ({ organisation_id: organisationId, id }: PersonConsentTable) =>
+export const flowPlace = ({ organisation_id: organisationId, id }: PersonConsentTable) =>
   ({ table: 'person_consents', column: 'flow', organisationId, rowId: id }) as const;
 
+/** What another browser obtained ends with its turn: whoever has the link could else keep it for the person, or be shown it. */
 async function putFlow(
-  { broker }: Consenting & Uses<'vault'>,
+  services: Consenting & Uses<'vault'>,
   consent: PersonConsentTable,
-  hashes: { browserHash: string; stateHash: string },
+  at: Goer & { stateHash: string },
   flow: Flow,
 ): Promise<void> {
+  const { broker } = services;
+  const { organisation_id: organisationId, id } = consent;
   const sealed = broker.vault.seal(flowPlace(consent), JSON.stringify(flow));
-  const put = await putConsentFlow(broker.store.db, consent.id, { ...hashes, flow: sealed, now: broker.clock() });
-  if (!put) throw over();
-}
-
-/** A callback of this browser, with the consent and the flow that it belongs to. */
-type Callback = { consent: PersonConsentTable; flow: Flow; browserHash: string };
-
-/**
- * The consent that a callback belongs to; undefined: it belongs to none that waits. In another browser than the one that was sent it
- * belongs to none, either.
- */
-export async function consentOfCallback(
-  { broker }: Pick<Consenting, 'broker'> & Uses<'vault'>,
-  query: URLSearchParams,
-  browserHash: string | undefined,
-): Promise<Callback | undefined> {
-  const [state, ...more] = query.getAll('state');
-  if (state === undefined || more.length > 0 || browserHash === undefined) return undefined;
-  const consent = await findConsentOfState(broker.store.db, sha256Hex(state), broker.clock());
-  if (!consent || consent.flow === null || !isBrowserOf(consent, browserHash)) return undefined;
-  const flow = Flow.parse(JSON.parse(broker.vault.open(flowPlace(consent), consent.flow).toString('utf8')));
-  return { consent, flow, browserHash };
-}
-
-/** Once: a code that is sent twice makes a server revoke what it gave for it (RFC 6749 section 4.1.2). */
-async function useFlow({ broker }: Consenting, { consent }: Callback): Promise<void> {
-  if (consent.state_hash === null || !(await useConsentFlow(broker.store.db, consent.state_hash))) throw over();
-}
-
-/** The issuer has signed somebody in. Answers where the browser goes next, if it is who is meant. @throws ChangeRefused */
-export async function signedIn(
-  services: Consenting & Uses<'vault'>,
-  callback: Callback,
-  query: URLSearchParams,
-): Promise<string> {
-  const { broker, people, signIns } = services;
-  const { consent, flow, browserHash } = callback;
-  if (flow.kind !== 'sign_in') throw over();
-  await useFlow(services, callback);
-  const { organisation_id: organisationId, person_id: personId, named_by: namedBy } = consent;
-  const issuer = await people.assertions.issuer(organisationId, namedBy);
-  if (!issuer) throw new ChangeRefused('conflict', `The organisation trusts ${namedBy} no more.`);
-  const { kind: _kind, ...kept } = flow;
-  const identity = await signIns.finish(issuer, query, kept);
-  if ('problem' in identity) throw new ChangeRefused('forbidden', identity.problem);
-  const hash = await people.hasher.hash(organisationId, identity);
-  if (!(await isPerson(broker.store.db, organisationId, personId, hash))) {
-    broker.log.warn(
-      { security: true, organisation: organisationId, consent: consent.id },
-      'somebody else than the person whom a consent is for signed in',
-    );
-    throw new ChangeRefused(
-      'forbidden',
-      `This consent is for somebody else than whom ${new URL(namedBy).host} signed in. If it is meant for you, sign in there as yourself and open the link again; otherwise close this page.`,
-    );
-  }
-  return await toPlatform(services, consent, browserHash);
-}
-
-/** The platform's authorization server has answered: what it gives waits until the person says that it is to be kept. @throws ChangeRefused */
-export async function authorised(
-  services: Consenting & Uses<'baseUrl'>,
-  callback: Callback,
-  path: string,
-  query: URLSearchParams,
-): Promise<void> {
-  const { broker, oauth } = services;
-  const { consent, flow } = callback;
-  if (flow.kind !== 'platform' || flow.kept.redirectUri !== broker.baseUrl + path) throw over();
-  await useFlow(services, callback);
-  const { connection, manifest } = await loadForPeople(broker, consent);
-  const { organisation_id: organisationId, person_id: personId } = consent;
-  const id = uuidv4();
-  const holder = { place: { table: 'person_tokens', organisationId, id }, by: personId } as const;
-  const done = await oauth.obtain(connection, manifest, { kept: flow.kept, query }, holder);
-  if (isProblem(done))
-    throw new ChangeRefused(done.problem === 'declined' ? 'forbidden' : 'upstream_unreachable', done.detail);
-  await discard(services, consent);
-  const { platform_id, connection_id, named_by, verified, agent_id } = consent;
-  const about = { platform_id, connection_id, person_id: personId, named_by, verified, agent_id };
-  const row = { organisation_id: organisationId, id, ...about, consent_id: consent.id };
-  await addPersonTokens(
-    broker.store.db,
-    { ...row, standing: 'obtained', status: 'active', created_at: broker.clock() },
-    done.tokens,
-  );
+  const ended = await inTransaction(broker.store.db, async (tx) => {
+    if (!(await putConsentFlow(tx, id, { ...at, flow: sealed, now: broker.clock() }))) return rollback('over');
+    return await deleteObtainedTokens(tx, organisationId, id, { notBy: at.browserHash });
+  });
+  if (ended instanceof RolledBack) throw await whyOver(services, consent, at);
+  await revokePersonTokens(services, ended);
 }

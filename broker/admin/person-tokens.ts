@@ -1,19 +1,10 @@
 /** Tokens of people come and go: replaced, thrown away, and revoked where they are from. */
 import { readFacts } from '../oauth-client/facts.ts';
-import { deletePersonTokens, findObtainedTokens, listPersonTokens, lockPerson } from '../store/people.ts';
-import type { PersonConsentTable, PersonTokenTable } from '../store/tables/people.ts';
+import { deletePersonTokens, listPersonTokens, lockPerson } from '../store/people.ts';
+import type { PersonTokenTable } from '../store/tables/people.ts';
 import type { Connecting } from './connections.ts';
 import { loadConnection } from './find-connection.ts';
 import { revokeGiven } from './revoke-given.ts';
-
-/** Forgets what was obtained and is not to be kept, and revokes it at the platform. */
-export async function discard(services: Connecting, consent: PersonConsentTable): Promise<void> {
-  const { broker } = services;
-  const { organisation_id: organisationId, id } = consent;
-  const obtained = await findObtainedTokens(broker.store.db, organisationId, id);
-  if (obtained)
-    await revokePersonTokens(services, await deletePersonTokens(broker.store.db, organisationId, [obtained.id]));
-}
 
 /** In the transaction that keeps other tokens of the person: takes away those that are kept. */
 export async function endKept(

@@ -57,6 +57,7 @@ import { limitCounts } from './migrations/0062-limit-counts.ts';
 import { callMarks } from './migrations/0063-call-marks.ts';
 import { corrections } from './migrations/0064-corrections.ts';
 import { correctionRows } from './migrations/0065-correction-rows.ts';
+import { obtainingBrowsers } from './migrations/0066-obtaining-browsers.ts';
 import { refuseTransactionPooler } from './pooler.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
@@ -130,6 +131,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0063-call-marks': { readableBy: '0.1.0', up: callMarks },
   '0064-corrections': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => corrections(db, types) },
   '0065-correction-rows': { readableBy: '0.1.0', up: correctionRows },
+  '0066-obtaining-browsers': { readableBy: '0.1.0', up: obtainingBrowsers },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

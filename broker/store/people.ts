@@ -88,8 +88,8 @@ export type NewPersonTokens = Omit<
 >;
 
 /** Stores tokens that a person gave in a consent, sealed for this row. */
-export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewTokens): Promise<void> {
-  await db
+export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewTokens): Promise<PersonTokenTable> {
+  return await db
     .insertInto('person_tokens')
     .values({
       ...row,
@@ -102,7 +102,8 @@ export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewT
       refresh_claim_until: null,
       last_used_at: null,
     })
-    .execute();
+    .returningAll()
+    .executeTakeFirstOrThrow();
 }
 
 /** The tokens of a person for a connection, given when it was one of this platform: what is kept and what waits for an owner. */
@@ -162,21 +163,6 @@ export async function countGivenTokens(
   return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
-/** What was obtained in a consent and is not kept yet. */
-export async function findObtainedTokens(
-  db: Db,
-  organisationId: string,
-  consentId: string,
-): Promise<PersonTokenTable | undefined> {
-  return await db
-    .selectFrom('person_tokens')
-    .selectAll()
-    .where('organisation_id', '=', organisationId)
-    .where('consent_id', '=', consentId)
-    .where('standing', '=', 'obtained')
-    .executeTakeFirst();
-}
-
 /** Moves tokens on, from where they were seen. False: they are there no more, or another moved them. */
 export async function movePersonTokens(
   db: Db,
@@ -186,7 +172,7 @@ export async function movePersonTokens(
 ): Promise<boolean> {
   const moved = await db
     .updateTable('person_tokens')
-    .set({ standing: to })
+    .set({ standing: to, browser_hash: null })
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
     .where('standing', '=', from)
@@ -227,9 +213,4 @@ export async function deleteTokensOfPeople(
     .where('connection_id', '=', connectionId)
     .returningAll()
     .execute();
-}
-
-/** Deletes what was obtained before `before` and that nobody kept. */
-export async function purgeObtainedTokens(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('person_tokens').where('standing', '=', 'obtained').where('created_at', '<', before).execute();
 }

@@ -66,21 +66,43 @@ export async function countOpenConsents(
   return Number(row.count);
 }
 
-/** Where the browser is sent next, instead of where it was sent before. False: the consent is over. */
+/**
+ * Where the browser is sent next, instead of where it, or another one, was sent before. `goesOn`: only as long as the consent is this
+ * browser's. False: it is not, or is over.
+ */
 export async function putConsentFlow(
   db: Db,
   id: string,
-  flow: { browserHash: string; stateHash: string; flow: Buffer; now: number },
+  flow: { browserHash: string; stateHash: string; flow: Buffer; now: number; goesOn: boolean },
 ): Promise<boolean> {
-  const put = await db
+  let query = db
     .updateTable('person_consents')
     .set({ browser_hash: flow.browserHash, state_hash: flow.stateHash, flow: flow.flow })
     .where('id', '=', id)
     .where('status', '=', 'pending')
-    .where('expires_at', '>', flow.now)
+    .where('expires_at', '>', flow.now);
+  if (flow.goesOn) query = query.where('browser_hash', '=', flow.browserHash);
+  return (await query.returning('id').executeTakeFirst()) !== undefined;
+}
+
+/**
+ * In a transaction: whether the consent is still this browser's, and waits; no other browser begins it until the transaction ends.
+ */
+export async function holdConsent(
+  db: Db,
+  id: string,
+  { browserHash, now }: { browserHash: string; now: number },
+): Promise<boolean> {
+  const held = await db
+    .updateTable('person_consents')
+    .set({ browser_hash: browserHash })
+    .where('id', '=', id)
+    .where('browser_hash', '=', browserHash)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', now)
     .returning('id')
     .executeTakeFirst();
-  return put !== undefined;
+  return held !== undefined;
 }
 
 /** Consumes the flow of a callback. True to exactly one caller. */

@@ -1,11 +1,19 @@
 /** Callers who lie, links in the wrong hands, and tokens that end: nobody's token is used for anybody else. */
 import { importPKCS8, SignJWT } from 'jose';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { leaksOf } from '../world/canary.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
-import { agentOfPeople, authorise, consentAsserted, documentOf, outlivePerson, start } from '../world/people.ts';
+import {
+  agentOfPeople,
+  authorise,
+  consentAsserted,
+  documentOf,
+  onward,
+  outlivePerson,
+  start,
+} from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { newRsaPair } from '../world/rsa.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
@@ -148,6 +156,108 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await one.post(`${body.consent_url}/discard`, {})).text).toContain('Nothing was kept');
     expect((await one.post(`${body.consent_url}/keep`, {})).status).toBe(409);
     expect((await act(ANN)).status).toBe(412);
+  });
+
+  const works = async (token: string) =>
+    (await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } })).status === 200;
+
+  describe.each([
+    ['a verified person', async () => ({ assertion: await issuer.assertion('ann') })],
+    ['a person whom a source asserts', async () => slack('U-ANN')],
+  ])('the link of %s, in the browser of another one', (_who, caller) => {
+    beforeEach(async () => {
+      // What is kept is used at once, so that nobody but the person stands between a link and a call.
+      const more = documentOf(server, { asserted: ['slack'], asserted_consent: 'link' });
+      expect(
+        (await govern(organisation, document({ platforms: (more as { platforms: object }).platforms }))).status,
+      ).toBe(200);
+    });
+    /** Up to where the platform asks. */
+    const toPlatform = async (browser: Browser, consentUrl: string) => {
+      const url = await start(browser, consentUrl);
+      return 'assertion' in (await caller()) ? onward(await issuer.signIn(browser, 'ann', url)) : url;
+    };
+    /** In no browser but the one that the page was shown in is anything kept, seen or given. */
+    const nothingIn = async (browser: Browser, consentUrl: string) => {
+      expect((await browser.get(consentUrl)).text).not.toContain('ann@docs.example');
+      const kept = await browser.post(`${consentUrl}/keep`, {});
+      expect([kept.status, kept.text.includes('This consent')]).toEqual([409, true]);
+      expect(browser.cookies.map(({ name }) => name)).not.toContain('svc_person');
+      expect((await browser.get(`${world.running.baseUrl}/me/connections`)).text).not.toContain('ann@docs.example');
+    };
+
+    test.each([
+      ['says no', 'discard'],
+      ['says yes', 'keep'],
+    ])('begins anew before the person %s: what was obtained is nobody’s, and revoked', async (_what, choice) => {
+      const { consent_url } = (await act(await caller())).body;
+      const [ann, thief] = [new Browser(), new Browser()];
+      const asked = await authorise(server, ann, 'ann', await toPlatform(ann, consent_url));
+      expect(asked.text).toContain('Use the account ann@docs.example');
+      const token = server.given.access.at(-1)!;
+      expect(await works(token)).toBe(true);
+      await start(thief, consent_url);
+      expect(await works(token)).toBe(false);
+      const chosen = await ann.post(`${consent_url}/${choice}`, {});
+      expect([chosen.status, chosen.text]).toEqual([409, expect.stringContaining('begun in another browser')]);
+      await nothingIn(thief, consent_url);
+      await nothingIn(ann, consent_url);
+      expect((await act(await caller())).status).toBe(412);
+      // The person begins anew, and is who keeps it.
+      const again = await authorise(server, ann, 'ann', await toPlatform(ann, consent_url));
+      expect(again.text).toContain('Use the account ann@docs.example');
+      await nothingIn(thief, consent_url);
+      expect((await ann.post(`${consent_url}/keep`, {})).status).toBe(200);
+      expect((await act(await caller())).body.data.who).toBe('ann');
+    });
+
+    test('begins anew while the code is exchanged: what comes of it is nobody’s, and revoked', async () => {
+      const { consent_url } = (await act(await caller())).body;
+      const [ann, thief] = [new Browser(), new Browser()];
+      const url = await toPlatform(ann, consent_url);
+      server.issued = async () => {
+        server.issued = undefined;
+        await start(thief, consent_url);
+      };
+      const back = await authorise(server, ann, 'ann', url);
+      expect([back.status, back.text]).toEqual([409, expect.stringContaining('begun in another browser')]);
+      expect(await works(server.given.access.at(-1)!)).toBe(false);
+      await nothingIn(thief, consent_url);
+      await nothingIn(ann, consent_url);
+      expect((await act(await caller())).status).toBe(412);
+    });
+
+    test.each([
+      ['another account', 'bob'],
+      ['the same account', 'ann'],
+    ])(
+      'of the same browser, which begins anew after %s, what it obtained stays until it obtains more',
+      async (_what, login) => {
+        const { consent_url } = (await act(await caller())).body;
+        const ann = new Browser();
+        await authorise(server, ann, login, await toPlatform(ann, consent_url));
+        const first = server.given.access.at(-1)!;
+        if (login !== 'ann') ann.cookies = ann.cookies.filter(({ name }) => name === 'svc_consent');
+        const url = await toPlatform(ann, consent_url);
+        expect((await ann.get(consent_url)).text).toContain(`Use the account ${login}@docs.example`);
+        expect(await works(first)).toBe(true);
+        expect((await authorise(server, ann, 'ann', url)).text).toContain('Use the account ann@docs.example');
+        // A server that is asked to end one consent of an account may end all of it.
+        expect(await works(first)).toBe(login === 'ann');
+        expect((await ann.post(`${consent_url}/keep`, {})).status).toBe(200);
+        expect((await act(await caller())).body.data.who).toBe('ann');
+      },
+    );
+  });
+
+  test('a sign-in that ends after another browser began goes on to no platform', async () => {
+    const { consent_url } = (await act({ assertion: await issuer.assertion('ann') })).body;
+    const [ann, other] = [new Browser(), new Browser()];
+    ann.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
+    const { url } = await issuer.signIn(ann, 'ann', await start(ann, consent_url));
+    ann.stopAt = undefined;
+    await start(other, consent_url);
+    expect((await ann.get(url)).status).toBe(400);
   });
 
   test('a form of another site keeps nothing, and a link is used once and for 30 minutes', async () => {
@@ -296,8 +406,6 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
   ])('a connection that is removed %s takes all its people along, also at the platform', async (_how, remove) => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
-    const works = async (token: string) =>
-      (await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } })).status === 200;
     const tokens = server.given.access.slice(-2);
     expect(await Promise.all(tokens.map(works))).toEqual([true, true]);
     const [{ connection_id: id }] = (await organisation.ask('GET', '/owner/people')).body.tokens;

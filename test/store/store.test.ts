@@ -96,6 +96,7 @@ const MIGRATIONS = [
   '0063-call-marks',
   '0064-corrections',
   '0065-correction-rows',
+  '0066-obtaining-browsers',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -180,7 +180,7 @@ async function putPeople(world: World, owner: OwnerTable, name: string): Promise
   };
   await addPersonTokens(
     db,
-    { ...about, id, consent_id: crypto.randomUUID(), standing: 'unconfirmed', status: 'active' },
+    { ...about, id, consent_id: crypto.randomUUID(), browser_hash: null, standing: 'unconfirmed', status: 'active' },
     {
       credential: vault.seal({ table: 'person_tokens', organisationId, rowId: id }, `${name}-token-of-a-person`),
       refreshToken: null,

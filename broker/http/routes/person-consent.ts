@@ -1,7 +1,8 @@
 /** The pages of a person's consent (specification, Per-person consent; `consent_url`). */
 import { z } from 'zod';
 import { discardByPerson, keep } from '../../admin/keep-consent.ts';
-import { authorised, consentOfCallback, goOn, showConsent, signedIn } from '../../admin/person-consent.ts';
+import { authorised, consentOfCallback, signedIn } from '../../admin/person-callback.ts';
+import { goOn, showConsent } from '../../admin/person-consent.ts';
 import { type Consent, consentStatusAt, findConsent } from '../../people/consents.ts';
 import { SIGNED_IN_PATH } from '../../people/sign-in.ts';
 import { Refusal } from '../errors.ts';

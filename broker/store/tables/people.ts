@@ -42,6 +42,8 @@ export type PersonTokenTable = IdentifiedBy &
      */
     standing: 'obtained' | 'unconfirmed' | 'kept';
     consent_id: string;
+    /** SHA-256 of the cookie of the browser that obtained them, whose they are until they are kept; null from then on. */
+    browser_hash: string | null;
     /** To within some minutes; null: never. */
     last_used_at: number | null;
   };

@@ -1,0 +1,119 @@
+/** A person's browser comes back in a consent: from the issuer of the assertion, or from the platform. */
+import type { Uses } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { isProblem } from '../oauth-client/problem.ts';
+import { deleteObtainedTokens } from '../store/obtained-tokens.ts';
+import { addPersonTokens, isPerson } from '../store/people.ts';
+import { findConsentOfState, holdConsent, useConsentFlow } from '../store/person-consents.ts';
+import type { PersonConsentTable } from '../store/tables/people.ts';
+import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
+import {
+  type Consenting,
+  Flow,
+  flowPlace,
+  isBrowserOf,
+  loadForPeople,
+  over,
+  toPlatform,
+  whyOver,
+} from './person-consent.ts';
+import { revokeReplaced } from './person-tokens.ts';
+import { ChangeRefused } from './refused.ts';
+import { revokeGiven } from './revoke-given.ts';
+
+/** A callback of this browser, with the consent and the flow that it belongs to. */
+type Callback = { consent: PersonConsentTable; flow: Flow; browserHash: string };
+
+/**
+ * The consent that a callback belongs to; undefined: it belongs to none that waits. In another browser than the one that was sent it
+ * belongs to none, either.
+ */
+export async function consentOfCallback(
+  { broker }: Pick<Consenting, 'broker'> & Uses<'vault'>,
+  query: URLSearchParams,
+  browserHash: string | undefined,
+): Promise<Callback | undefined> {
+  const [state, ...more] = query.getAll('state');
+  if (state === undefined || more.length > 0 || browserHash === undefined) return undefined;
+  const consent = await findConsentOfState(broker.store.db, sha256Hex(state), broker.clock());
+  if (!consent || consent.flow === null || !isBrowserOf(consent, browserHash)) return undefined;
+  const flow = Flow.parse(JSON.parse(broker.vault.open(flowPlace(consent), consent.flow).toString('utf8')));
+  return { consent, flow, browserHash };
+}
+
+/** Once: a code that is sent twice makes a server revoke what it gave for it (RFC 6749 section 4.1.2). */
+async function useFlow({ broker }: Consenting, { consent }: Callback): Promise<void> {
+  if (consent.state_hash === null || !(await useConsentFlow(broker.store.db, consent.state_hash))) throw over();
+}
+
+/** The issuer has signed somebody in. Answers where the browser goes next, if it is who is meant. @throws ChangeRefused */
+export async function signedIn(
+  services: Consenting & Uses<'vault'>,
+  callback: Callback,
+  query: URLSearchParams,
+): Promise<string> {
+  const { broker, people, signIns } = services;
+  const { consent, flow, browserHash } = callback;
+  if (flow.kind !== 'sign_in') throw over();
+  await useFlow(services, callback);
+  const { organisation_id: organisationId, person_id: personId, named_by: namedBy } = consent;
+  const issuer = await people.assertions.issuer(organisationId, namedBy);
+  if (!issuer) throw new ChangeRefused('conflict', `The organisation trusts ${namedBy} no more.`);
+  const { kind: _kind, ...kept } = flow;
+  const identity = await signIns.finish(issuer, query, kept);
+  if ('problem' in identity) throw new ChangeRefused('forbidden', identity.problem);
+  const hash = await people.hasher.hash(organisationId, identity);
+  if (!(await isPerson(broker.store.db, organisationId, personId, hash))) {
+    broker.log.warn(
+      { security: true, organisation: organisationId, consent: consent.id },
+      'somebody else than the person whom a consent is for signed in',
+    );
+    throw new ChangeRefused(
+      'forbidden',
+      `This consent is for somebody else than whom ${new URL(namedBy).host} signed in. If it is meant for you, sign in there as yourself and open the link again; otherwise close this page.`,
+    );
+  }
+  return await toPlatform(services, consent, { browserHash, goesOn: true });
+}
+
+/**
+ * The platform's authorization server has answered: what it gives waits until the person says that it is to be kept. If another browser
+ * began the consent meanwhile it is revoked there at once.
+ *
+ * @throws ChangeRefused
+ */
+export async function authorised(
+  services: Consenting & Uses<'baseUrl'>,
+  callback: Callback,
+  path: string,
+  query: URLSearchParams,
+): Promise<void> {
+  const { broker, oauth } = services;
+  const { consent, flow, browserHash } = callback;
+  if (flow.kind !== 'platform' || flow.kept.redirectUri !== broker.baseUrl + path) throw over();
+  await useFlow(services, callback);
+  const { connection, manifest } = await loadForPeople(broker, consent);
+  const { organisation_id: organisationId, person_id: personId } = consent;
+  const id = uuidv4();
+  const holder = { place: { table: 'person_tokens', organisationId, id }, by: personId } as const;
+  const done = await oauth.obtain(connection, manifest, { kept: flow.kept, query }, holder);
+  if (isProblem(done))
+    throw new ChangeRefused(done.problem === 'declined' ? 'forbidden' : 'upstream_unreachable', done.detail);
+  const { platform_id, connection_id, named_by, verified, agent_id } = consent;
+  const about = { platform_id, connection_id, person_id: personId, named_by, verified, agent_id };
+  const row = { organisation_id: organisationId, id, ...about, consent_id: consent.id, browser_hash: browserHash };
+  const now = broker.clock();
+  const replaced = await inTransaction(broker.store.db, async (tx) => {
+    const held = await holdConsent(tx, consent.id, { browserHash, now });
+    const before = await deleteObtainedTokens(tx, organisationId, consent.id);
+    const obtained = { ...row, standing: 'obtained', status: 'active', created_at: now } as const;
+    const added = await addPersonTokens(tx, obtained, done.tokens);
+    return held ? { before, added } : rollback(added);
+  });
+  if (replaced instanceof RolledBack) {
+    await revokeGiven(services, { connection, manifest }, [replaced.reason]);
+    throw await whyOver(services, consent, { browserHash, goesOn: true });
+  }
+  await revokeReplaced(services, replaced.added, replaced.before);
+}
