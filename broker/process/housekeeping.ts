@@ -17,7 +17,6 @@ import { purgeMcpRepeats } from '../store/mcp-repeats.ts';
 import { purgeDeliveries } from '../store/notice-outbox.ts';
 import { purgeOAuthFlows } from '../store/oauth-flows.ts';
 import { purgeIdleClients, purgeOAuthRecords } from '../store/oauth-records.ts';
-import { purgeObtainedTokens } from '../store/obtained-tokens.ts';
 import { purgeOneTimeTokens } from '../store/one-time-tokens.ts';
 import { purgePeople } from '../store/people.ts';
 import { purgePersonConsents } from '../store/person-consents.ts';
@@ -68,7 +67,6 @@ export function startHousekeeping(
     'forgetting OAuth flows that nobody finished': (now) => purgeOAuthFlows(db, now),
     'forgetting access tokens that ended': (now) => purgeUpstreamTokens(db, now),
     'forgetting consents of people': (now) => purgePersonConsents(db, now - DAY_MS),
-    'forgetting tokens that nobody kept': (now) => purgeObtainedTokens(db, now - UNUSABLE_AFTER_MS),
     'forgetting browsers of people': (now) => purgePersonSessions(db, now),
     'forgetting people who gave nothing': (now) => purgePeople(db, now - DAY_MS),
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),

@@ -6,6 +6,7 @@ import { countActivity } from '../admin/count-activity.ts';
 import { expireRegistrations } from '../admin/registration.ts';
 import { noteRestored } from '../admin/restored.ts';
 import { revokeUncollected } from '../admin/revoke-uncollected.ts';
+import { revokeUnkept } from '../admin/revoke-unkept.ts';
 import { expireRequests } from '../approvals/access-requests.ts';
 import { expireHeld } from '../approvals/expiry.ts';
 import { keepAuditPartitions } from '../audit/keep-partitions.ts';
@@ -146,6 +147,8 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'writing when static keys were used last': () => services.staticKeyUses.write(),
       'writing when workloads were used last': () => services.workloadUses.write(),
       'writing what agents did': () => services.deeds.write(),
+      // Last: it waits for platforms.
+      'revoking tokens that nobody kept': (now: number) => revokeUnkept(services, now),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);
     open.accessWatch = startAccessWatch(services);

@@ -41,7 +41,12 @@ export async function deleteObtainedTokens(
   return await query.returningAll().execute();
 }
 
-/** Deletes what was obtained before `before` and that nobody kept. */
-export async function purgeObtainedTokens(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('person_tokens').where('standing', '=', 'obtained').where('created_at', '<', before).execute();
+/** Deletes what was obtained before `before` and that nobody kept, in all organisations. It comes back, to be revoked where it is from. */
+export async function purgeObtainedTokens(db: Db, before: number): Promise<PersonTokenTable[]> {
+  return await db
+    .deleteFrom('person_tokens')
+    .where('standing', '=', 'obtained')
+    .where('created_at', '<', before)
+    .returningAll()
+    .execute();
 }

@@ -1,6 +1,7 @@
 /** Callers who lie, links in the wrong hands, and tokens that end: nobody's token is used for anybody else. */
 import { importPKCS8, SignJWT } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { revokeUnkept } from '../../broker/admin/revoke-unkept.ts';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { leaksOf } from '../world/canary.ts';
@@ -258,6 +259,22 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     ann.stopAt = undefined;
     await start(other, consent_url);
     expect((await ann.get(url)).status).toBe(400);
+  });
+
+  test('what nobody says anything about is forgotten after an hour, and revoked at the platform', async () => {
+    await connected(BOB, 'bob');
+    const kept = server.given.access.at(-1)!;
+    const { consent_url } = (await act(ANN)).body;
+    const browser = new Browser();
+    await authorise(server, browser, 'ann', await start(browser, consent_url));
+    const token = server.given.access.at(-1)!;
+    const { services, broker } = world.running;
+    await revokeUnkept(services, broker.clock() + 59 * 60_000);
+    expect([await works(token), await works(kept)]).toEqual([true, true]);
+    await revokeUnkept(services, broker.clock() + 61 * 60_000);
+    expect([await works(token), await works(kept)]).toEqual([false, true]);
+    expect((await browser.post(`${consent_url}/keep`, {})).status).toBe(409);
+    expect((await act(BOB)).body.data.who).toBe('bob');
   });
 
   test('a form of another site keeps nothing, and a link is used once and for 30 minutes', async () => {
