@@ -3,6 +3,7 @@ import { ServerResponse } from 'node:http';
 import type { Client, Interaction, default as Provider } from 'oidc-provider';
 import type { AskedConsent } from '../admin/mcp-consent.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import { beganHere } from '../oauth-server/asking-browser.ts';
 import { mcpResource } from '../oauth-server/metadata.ts';
 import { redirectHost } from '../oauth-server/redirect-host.ts';
 import type { Db } from '../store/store.ts';
@@ -12,7 +13,7 @@ import type { Context } from './route.ts';
 export type ConsentRequest = { interaction: Interaction; client: Client; asked: AskedConsent };
 
 /**
- * The request behind a consent page, for the browser that began it: its cookie and the address must name the same one.
+ * The request behind a consent page, for the browser that began it: its cookies and the address must name the same one.
  * @throws Refusal not_found
  */
 export async function loadConsentRequest({
@@ -30,6 +31,7 @@ export async function loadConsentRequest({
     if (error instanceof errors.SessionNotFound) throw unknown();
     throw error;
   }
+  if (!(await beganHere(services.broker, request, interaction.uid))) throw unknown();
   const clientId = parameter(interaction, 'client_id');
   const redirectUri = parameter(interaction, 'redirect_uri');
   const client = interaction.uid === params.uid ? await provider.Client.find(clientId) : undefined;

@@ -17,6 +17,7 @@ import {
 } from '../store/oauth-records.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import { storable } from '../wire/action.ts';
+import { askingBrowser } from './asking-browser.ts';
 import { OAUTH_PATHS } from './metadata.ts';
 
 /** How long, and how many, clients without an authorisation are kept. */
@@ -61,6 +62,12 @@ function sourceOfRequest(): string {
   return siteOf(clientKey(request?.ip ?? request?.socket.remoteAddress ?? ''));
 }
 
+/** Of a record that is made now. */
+function sourceOf({ baseUrl }: Store, kind: string): string | null {
+  if (kind === 'Interaction') return askingBrowser(Provider.ctx?.req, baseUrl) ?? null;
+  return kind === 'Client' ? sourceOfRequest() : null;
+}
+
 function recordAdapter(broker: Store, kind: string): Adapter {
   const { db } = broker.store;
   // Ids of clients and grants are public. All other ids are secrets (codes, tokens), so only their hashes are stored.
@@ -77,7 +84,7 @@ function recordAdapter(broker: Store, kind: string): Adapter {
         payload: JSON.stringify(rest),
         created_at: now,
         expires_at: now + (expiresIn === undefined ? UNUSED_CLIENT_MS : expiresIn * 1000),
-        source: kind === 'Client' ? sourceOfRequest() : null,
+        source: sourceOf(broker, kind),
       });
       if (kind === 'Client') await capUnusedClients(db, MOST_UNUSED_CLIENTS);
       if (kind === 'Interaction') await capOAuthRecords(db, kind, MOST_INTERACTIONS);
@@ -88,6 +95,9 @@ function recordAdapter(broker: Store, kind: string): Adapter {
       const now = broker.clock();
       const found = await findOAuthRecord(db, kind, stored(id), now);
       if (!found) return undefined;
+      // Where the library itself answers. Pages of ours ask `beganHere`.
+      if (kind === 'Interaction' && Provider.ctx && found.source !== askingBrowser(Provider.ctx.req, broker.baseUrl))
+        return undefined;
       const { used_at } = found;
       const spared = kind === 'RefreshToken' && used_at !== null && used_at > now - REFRESH_LEEWAY_MS;
       return {

@@ -3,7 +3,7 @@
 import type { Db } from './store.ts';
 import type { OAuthRecordTable } from './tables/installation.ts';
 
-/** Inserts or updates a record. A consumed record stays consumed. */
+/** Inserts or updates a record. A consumed record stays consumed, and its source what it was. */
 export async function putOAuthRecord(
   db: Db,
   record: Omit<OAuthRecordTable, 'used_at' | 'source'> & { source?: string | null },

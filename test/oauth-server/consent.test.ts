@@ -99,6 +99,44 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);
   });
 
+  test('the cookies of the library say no more than the address: planted in another browser they decide nothing there', async () => {
+    const client = new OAuthClient(world);
+    await client.register();
+    // Signed in nowhere: whoever wants an admin to allow their request.
+    const thief = browserOf(world);
+    const page = await openConsent(thief, client.address());
+    const uid = page.slice(page.lastIndexOf('/') + 1);
+    const { hostname: host } = new URL(page);
+    const admin = browserOf(world, organisation.owner);
+    const planted = ['svc_consent', 'svc_resume'].map((name) => ({ name, value: uid, host, path: '/' }));
+    admin.cookies.push(...planted);
+    const before = await agents();
+    const nothing = async () => {
+      for (const answer of [
+        await askConsent(admin, page, 'request'),
+        await askConsent(admin, page, 'decision', allow()),
+        await askConsent(admin, page, 'decision', { allow: false }),
+      ])
+        expect([answer.status, answer.body.error], answer.text).toEqual([404, 'not_found']);
+    };
+    await nothing();
+    // Nor with a cookie of its own, which another request gave it.
+    const own = await openConsent(admin, client.address());
+    await nothing();
+    admin.cookies = admin.cookies.filter(({ value }) => value !== uid);
+    expect((await askConsent(admin, own, 'decision', { allow: false })).status).toBe(200);
+    admin.cookies = admin.cookies.filter(({ name }) => name !== 'svc_resume').concat(planted);
+    expect(await agents()).toBe(before);
+    // In the browser in which it began an admin does decide, and nothing but that one goes on.
+    signIn(world, thief, organisation.owner);
+    const decided = await askConsent(thief, page, 'decision', allow());
+    expect(decided.status, decided.text).toBe(200);
+    const elsewhere = await admin.get(decided.body.location);
+    expect([elsewhere.status, new URL(elsewhere.url).searchParams.get('code')]).toEqual([400, null]);
+    const back = await thief.get(decided.body.location);
+    expect(new URL(back.url).searchParams.get('code')).toEqual(expect.any(String));
+  });
+
   test('nor does the code reach another browser than that of the decision', async () => {
     const { browser, page } = await asking();
     const { location } = (await askConsent(browser, page, 'decision', allow())).body;

@@ -336,4 +336,7 @@ test('on https the cookies of the consent are sent over https alone', async () =
   const cookies = answer.headers.getSetCookie().filter((one) => /^svc_(consent|resume)=/.test(one));
   expect(cookies).toHaveLength(2);
   for (const cookie of cookies) expect(cookie).toMatch(/; secure/i);
+  // What another host could set beside it counts for nothing without this one.
+  const [own] = answer.headers.getSetCookie().filter((one) => one.startsWith('__Host-'));
+  expect(own).toMatch(/^__Host-svc_client=[\w-]{43}; Path=\/; Max-Age=3600; HttpOnly; SameSite=Lax; Secure$/);
 });

@@ -13,7 +13,7 @@ export type OAuthRecordTable = {
   created_at: number;
   expires_at: number | null;
   used_at: number | null;
-  /** For a client, the network that registered it (`siteOf`); otherwise null. */
+  /** For a client, the network that registered it (`siteOf`); for an interaction, SHA-256 of the cookie of its browser; otherwise null. */
   source: string | null;
 };
 
