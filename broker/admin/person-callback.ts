@@ -3,6 +3,7 @@ import type { Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { isProblem } from '../oauth-client/problem.ts';
+import type { SignInAnswer } from '../people/sign-in.ts';
 import { deleteObtainedTokens } from '../store/obtained-tokens.ts';
 import { addPersonTokens, isPerson } from '../store/people.ts';
 import { findConsentOfState, holdConsent, useConsentFlow } from '../store/person-consents.ts';
@@ -51,7 +52,7 @@ async function useFlow({ broker }: Consenting, { consent }: Callback): Promise<v
 export async function signedIn(
   services: Consenting & Uses<'vault'>,
   callback: Callback,
-  query: URLSearchParams,
+  answer: SignInAnswer,
 ): Promise<string> {
   const { broker, people, signIns } = services;
   const { consent, flow, browserHash } = callback;
@@ -61,7 +62,7 @@ export async function signedIn(
   const issuer = await people.assertions.issuer(organisationId, namedBy);
   if (!issuer) throw new ChangeRefused('conflict', `The organisation trusts ${namedBy} no more.`);
   const { kind: _kind, ...kept } = flow;
-  const identity = await signIns.finish(issuer, query, kept);
+  const identity = await signIns.finish({ organisationId, issuer }, answer, kept);
   if ('problem' in identity) throw new ChangeRefused('forbidden', identity.problem);
   const hash = await people.hasher.hash(organisationId, identity);
   if (!(await isPerson(broker.store.db, organisationId, personId, hash))) {

@@ -30,7 +30,13 @@ export type Consenting = Connecting & { people: People; signIns: SignIns };
 
 /** Where a browser was sent. */
 export const Flow = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('sign_in'), state: z.string(), nonce: z.string(), verifier: z.string() }),
+  z.strictObject({
+    kind: z.literal('sign_in'),
+    state: z.string(),
+    nonce: z.string(),
+    verifier: z.string(),
+    redirectUri: z.string().optional(),
+  }),
   z.strictObject({ kind: z.literal('platform'), kept: StoredFlow }),
 ]);
 export type Flow = z.infer<typeof Flow>;
@@ -146,7 +152,7 @@ export async function goOn(
   if (consent.verified === 0) return await toPlatform(services, consent, { browserHash, goesOn: false });
   const issuer = await people.assertions.issuer(consent.organisation_id, consent.named_by);
   if (!issuer) throw new ChangeRefused('conflict', `The organisation trusts ${consent.named_by} no more.`);
-  const begun = await signIns.begin(issuer);
+  const begun = await signIns.begin({ organisationId: consent.organisation_id, issuer });
   if ('problem' in begun) throw new ChangeRefused('conflict', begun.problem);
   const { kept } = begun;
   const at = { browserHash, goesOn: false, stateHash: sha256Hex(kept.state) };

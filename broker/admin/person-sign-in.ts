@@ -1,8 +1,7 @@
 /** People sign in at an issuer of assertions that an organisation trusts, to see what they gave. */
-import type { CallerIssuer } from '../people/caller-issuer.ts';
 import { readCallerIssuers } from '../people/caller-issuer.ts';
 import { beginSignedIn, type SessionCookie } from '../people/sessions.ts';
-import type { SignInState } from '../people/sign-in.ts';
+import type { SignInAnswer, SignInAt, SignInState } from '../people/sign-in.ts';
 import { findOrganisation, listOrganisations } from '../store/organisations.ts';
 import { findPersonId } from '../store/people.ts';
 import { inTransaction } from '../store/transaction.ts';
@@ -41,12 +40,12 @@ export async function beginPersonSignIn(
 /** Begins the person's session. False: this person gave nothing here. @throws ChangeRefused */
 export async function finishPersonSignIn(
   services: Consenting,
-  query: URLSearchParams,
+  answer: SignInAnswer,
   { organisation, issuer, ...kept }: PersonSignIn,
   cookie: SessionCookie,
 ): Promise<boolean> {
   const { broker, people, signIns } = services;
-  const identity = await signIns.finish(await trusted(services, { organisation, issuer }), query, kept);
+  const identity = await signIns.finish(await trusted(services, { organisation, issuer }), answer, kept);
   if ('problem' in identity) throw new ChangeRefused('forbidden', identity.problem);
   const hash = await people.hasher.hash(organisation, identity);
   const personId = await findPersonId(broker.store.db, organisation, hash);
@@ -60,8 +59,8 @@ export async function finishPersonSignIn(
 async function trusted(
   { people }: Consenting,
   { organisation, issuer }: { organisation: string; issuer: string },
-): Promise<CallerIssuer> {
+): Promise<SignInAt> {
   const found = await people.assertions.issuer(organisation, issuer);
   if (!found) throw new ChangeRefused('not_found', 'The organisation does not trust this issuer.');
-  return found;
+  return { organisationId: organisation, issuer: found };
 }

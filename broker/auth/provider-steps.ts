@@ -13,13 +13,13 @@ import type { NotSignedIn, ProviderSteps } from './provider-types.ts';
 import { groupsIn } from './roles-by-groups.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
-/** Makes them, with their caches: the discovered configuration, and the keys. `redirectUri`: where the provider sends people back to. */
+/** Makes them, with their caches: the discovered configuration, and the keys. */
 export function providerSteps(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'log'>,
   oidc: OidcConfig,
   outbound: Outbound,
-  redirectUri: string = broker.baseUrl + CALLBACK_PATH,
 ): ProviderSteps {
+  const ownersUri = broker.baseUrl + CALLBACK_PATH;
   const provider = providerClient(broker, oidc, outbound);
   const keys = providerKeys({
     fetchKeys: provider.fetchKeys,
@@ -39,9 +39,10 @@ export function providerSteps(
   };
 
   return {
-    begin: (wish) =>
+    begin: (wish, { own, shared } = { own: ownersUri }) =>
       asking(async () => {
         const configuration = await provider.configuration();
+        const redirectUri = shared !== undefined && namesItself(configuration.serverMetadata()) ? shared : own;
         const verifier = client.randomPKCECodeVerifier();
         const flow = { ...wish, state: client.randomState(), nonce: client.randomNonce(), verifier };
         const url = client.buildAuthorizationUrl(configuration, {
@@ -52,12 +53,12 @@ export function providerSteps(
           code_challenge: await client.calculatePKCECodeChallenge(verifier),
           code_challenge_method: 'S256',
         });
-        return { url: url.href, flow };
+        return { url: url.href, redirectUri, flow };
       }),
-    finish: (query, flow) =>
+    finish: (query, flow, { redirectUri, isNamed } = { redirectUri: ownersUri, isNamed: false }) =>
       asking(async () => {
         const configuration = await provider.configuration();
-        if (!isAnswerTo(query, flow, configuration.serverMetadata()))
+        if (!isAnswerTo(query, flow, { server: configuration.serverMetadata(), isNamed }))
           return {
             problem: 'stale' as const,
             detail: 'This response does not belong to the sign-in that this browser started. Start again.',
@@ -110,13 +111,19 @@ export function providerSteps(
   };
 }
 
+/** Whether each answer says whose it is (RFC 9207 section 3). */
+const namesItself = ({ authorization_response_iss_parameter_supported: names }: client.ServerMetadata): boolean =>
+  names === true;
+
 /** A code or an error, our state (RFC 6749 section 10.12) and, where present or required, the issuer (RFC 9207 section 2.4). */
-function isAnswerTo(query: URLSearchParams, flow: SignInFlow, server: client.ServerMetadata): boolean {
+function isAnswerTo(
+  query: URLSearchParams,
+  flow: SignInFlow,
+  { server, isNamed }: { server: client.ServerMetadata; isNamed: boolean },
+): boolean {
   const issuers = query.getAll('iss');
   const issued =
-    issuers.length === 0
-      ? server.authorization_response_iss_parameter_supported !== true
-      : issuers.length === 1 && issuers[0] === server.issuer;
+    issuers.length === 0 ? !isNamed && !namesItself(server) : issuers.length === 1 && issuers[0] === server.issuer;
   const outcomes = query.getAll('code').length + query.getAll('error').length;
   const states = query.getAll('state');
   return issued && outcomes === 1 && states.length === 1 && states[0] === flow.state;

@@ -15,16 +15,28 @@ export type SignedIn = {
   groups?: readonly string[] | undefined;
 };
 
+/**
+ * Where a provider sends people back to. `own`: no other provider does. `shared`: others do, too, so that what comes there could be another's
+ * (mix-up attack, RFC 9700 section 4.4); it is for providers that say in each answer who they are (RFC 9207), and an answer that does not is
+ * refused there.
+ */
+export type RedirectUris = { own: string; shared?: string };
+
 /** Sign-in failed. `stale`: the callback belongs to no flow of this browser, or no longer. */
 export type NotSignedIn = { problem: 'stale' | 'declined' | 'failed'; detail: string };
 
 export type ProviderSteps = {
-  /** The authorization URL, and the state for the browser to keep. */
+  /** The authorization URL, which of the redirect URIs it has, and the state for the browser to keep. Default: that of owners. */
   begin(
     wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces'>,
-  ): Promise<{ url: string; flow: SignInFlow } | NotSignedIn>;
-  /** Finishes with the query of the callback. */
-  finish(query: URLSearchParams, flow: SignInFlow): Promise<SignedIn | NotSignedIn>;
+    redirectUris?: RedirectUris,
+  ): Promise<{ url: string; redirectUri: string; flow: SignInFlow } | NotSignedIn>;
+  /** Finishes with the query of the callback. `isNamed`: it has to say who answers. Default: the redirect URI of owners. */
+  finish(
+    query: URLSearchParams,
+    flow: SignInFlow,
+    at?: { redirectUri: string; isNamed: boolean },
+  ): Promise<SignedIn | NotSignedIn>;
   /** Verifies a bearer with the cached keys: an ID token or JWT access token for this broker. */
   verifyBearer(token: string): Promise<VerifiedToken>;
   /** Verifies a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6). */

@@ -60,6 +60,7 @@ const Flow = z.strictObject({
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
+  redirectUri: z.string().optional(),
   organisation: z.string(),
   issuer: z.string(),
   /** Milliseconds since the epoch. */

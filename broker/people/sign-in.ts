@@ -1,58 +1,89 @@
-/** A person signs in at the issuer of their assertion before they consent, so that whoever completes is who is meant. */
+/**
+ * A person signs in at the issuer of their assertion before they consent, so that whoever completes is who is meant.
+ *
+ * An issuer is whatever an organisation says, and organisations are strangers to each other: one could send people on to the issuer of
+ * another, and be given the code of that one (mix-up attack, RFC 9700 section 4.4). So each issuer of each organisation has a redirect URI
+ * of its own, and an answer counts at that of its sign-in alone. Issuers that say in each answer who they are (RFC 9207) keep the one that
+ * all of them had before, and there an answer without the right name is refused.
+ */
 import { asProvider } from '../auth/issuer-keys.ts';
 import type { ProviderSteps } from '../auth/provider-types.ts';
 import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { subjectOf } from './assertions.ts';
 import type { CallerIssuer } from './caller-issuer.ts';
 import type { Identity } from './person-hash.ts';
 
-/** Where the issuer sends the browser back to: register it there as a redirect URI of the broker's client. */
+/** Where issuers that name themselves in their answers send the browser back to. */
 export const SIGNED_IN_PATH = '/me/consent/signed-in';
+/**
+ * Where an issuer's own redirect URI lies, one segment below. Not below the shared one: authorization servers that compare prefixes would take
+ * any of them for it.
+ */
+export const OWN_SIGNED_IN_PATH = '/me/signed-in';
 
-/** What is kept until the callback. */
-export type SignInState = { state: string; nonce: string; verifier: string };
+/** An issuer, and the organisation that trusts it. */
+export type SignInAt = { organisationId: string; issuer: CallerIssuer };
+
+/** The redirect URI of an issuer that an organisation trusts, which has no other one: of both in one hash, which needs no secret. */
+export const ownSignInUri = (baseUrl: string, organisationId: string, issuer: string): string =>
+  `${baseUrl}${OWN_SIGNED_IN_PATH}/${sha256Hex(JSON.stringify([organisationId, issuer])).slice(0, 32)}`;
+
+/** What is kept until the callback. `redirectUri`: where it has to come, the issuer's own; without it the shared one. */
+export type SignInState = { state: string; nonce: string; verifier: string; redirectUri?: string | undefined };
+
+/** What came back, and at which path. */
+export type SignInAnswer = { path: string; query: URLSearchParams };
 
 /** `detail`: for the person. */
 export type NotIdentified = { problem: string };
 
 export type SignIns = {
-  begin(issuer: CallerIssuer): Promise<{ url: string; kept: SignInState } | NotIdentified>;
-  finish(issuer: CallerIssuer, query: URLSearchParams, kept: SignInState): Promise<Identity | NotIdentified>;
+  begin(at: SignInAt): Promise<{ url: string; kept: SignInState } | NotIdentified>;
+  finish(at: SignInAt, answer: SignInAnswer, kept: SignInState): Promise<Identity | NotIdentified>;
 };
 
 const KEPT = 100;
 
 /** Makes it. The libraries are loaded with the first sign-in. */
 export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'outbound'>): SignIns {
+  const shared = broker.baseUrl + SIGNED_IN_PATH;
   const made = recentlyUsed<Promise<ProviderSteps>>(KEPT);
   const stepsOf = (issuer: CallerIssuer): Promise<ProviderSteps> => {
     const key = JSON.stringify([issuer.issuer, issuer.client_id ?? null]);
     const found = made.get(key);
     if (found) return found;
     const steps = import('../auth/provider-steps.ts').then(({ providerSteps }) =>
-      providerSteps(broker, asProvider(issuer), broker.outbound, broker.baseUrl + SIGNED_IN_PATH),
+      providerSteps(broker, asProvider(issuer), broker.outbound),
     );
     made.set(key, steps);
     return steps;
   };
   return {
-    begin: async (issuer) => {
+    begin: async ({ organisationId, issuer }) => {
       if (issuer.client_id === undefined)
         return {
           problem: `Nobody can sign in at ${new URL(issuer.issuer).host} from here: an owner has to give its client_id in caller_issuers first.`,
         };
-      const begun = await (await stepsOf(issuer)).begin({ page: '', organisation: null, replaces: null });
+      const own = ownSignInUri(broker.baseUrl, organisationId, issuer.issuer);
+      const steps = await stepsOf(issuer);
+      const begun = await steps.begin({ page: '', organisation: null, replaces: null }, { own, shared });
       if ('problem' in begun) return { problem: begun.detail };
       const { state, nonce, verifier } = begun.flow;
-      return { url: begun.url, kept: { state, nonce, verifier } };
+      const { url, redirectUri } = begun;
+      return { url, kept: { state, nonce, verifier, ...(redirectUri !== shared && { redirectUri }) } };
     },
-    finish: async (issuer, query, kept) => {
+    finish: async ({ issuer }, { path, query }, { redirectUri = shared, ...kept }) => {
+      const { host } = new URL(issuer.issuer);
+      if (redirectUri !== broker.baseUrl + path)
+        return { problem: `This answer does not come from ${host}, where this browser went to sign in. Start again.` };
       const flow = { ...kept, page: '', organisation: null, replaces: null };
-      const signedIn = await (await stepsOf(issuer)).finish(query, flow);
+      const at = { redirectUri, isNamed: redirectUri === shared };
+      const signedIn = await (await stepsOf(issuer)).finish(query, flow, at);
       if ('problem' in signedIn) return { problem: signedIn.detail };
       const subject = subjectOf(issuer, signedIn.claims);
-      if (subject === undefined) return { problem: `${new URL(issuer.issuer).host} does not say who you are.` };
+      if (subject === undefined) return { problem: `${host} does not say who you are.` };
       return { issuer: issuer.issuer, subject };
     },
   };

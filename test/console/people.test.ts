@@ -107,6 +107,8 @@ describe.skipIf(withoutChromium)(
       await page.click('.save');
       await says(page, 'holds one token per person');
       expect((await act(slack('U-ANN'))).body.reason).toBe('asserted_not_allowed');
+      const { redirect_uris: uris } = (await organisation.ask('GET', '/owner/caller-issuers')).body;
+      expect(await page.value(`document.querySelector('#issuers .redirect').textContent`)).toBe(uris[issuer.issuer]);
       await page.click('.remove');
       await page.click('#distrust');
       await says(page, 'It is no longer trusted.');

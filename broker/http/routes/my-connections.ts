@@ -69,12 +69,12 @@ const signIn = route({
 });
 
 /** Takes an issuer's answer, if this browser went there to see what was given; undefined: it did not. */
-export async function comesToLook({ services, request, query }: PersonAsks): Promise<Reply | undefined> {
+export async function comesToLook({ services, request, query }: PersonAsks, path: string): Promise<Reply | undefined> {
   const { broker } = services;
   const flow = readPersonFlow(broker, request, query);
   if (!flow) return undefined;
   const { cookies, ...cookie } = newSessionCookie(request, broker.baseUrl);
-  const isKnown = await finishPersonSignIn(services, query, flow, cookie);
+  const isKnown = await finishPersonSignIn(services, { path, query }, flow, cookie);
   if (!isKnown) return nothingGivenPage([endedPersonFlow(broker)]);
   const link = { to: MINE_PATH, text: 'Go on' };
   return wordsPage(

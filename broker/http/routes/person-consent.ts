@@ -4,7 +4,7 @@ import { discardByPerson, keep } from '../../admin/keep-consent.ts';
 import { authorised, consentOfCallback, signedIn } from '../../admin/person-callback.ts';
 import { goOn, showConsent } from '../../admin/person-consent.ts';
 import { type Consent, consentStatusAt, findConsent } from '../../people/consents.ts';
-import { SIGNED_IN_PATH } from '../../people/sign-in.ts';
+import { OWN_SIGNED_IN_PATH, SIGNED_IN_PATH } from '../../people/sign-in.ts';
 import { Refusal } from '../errors.ts';
 import { minePathOf } from '../my-pages.ts';
 import { answeringPerson, PERSON_ROUTE, type PersonAsks, pageAnswer } from '../person-answer.ts';
@@ -69,24 +69,41 @@ const started = route({
 const BELONGS_NOWHERE =
   'This browser began no consent that waits for this answer. Open the link of the consent again, in one browser from start to end.';
 
-/** GET /me/consent/signed-in: where issuers of assertions send the browser back to, also of a person who comes to see what they gave. */
-const signedInAgain = route({
+/** Where issuers of assertions send the browser back to, also of a person who comes to see what they gave. */
+const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
+  answeringPerson(context, async () => {
+    const looks = await comesToLook(context, path);
+    if (looks) return looks;
+    const { services, query } = context;
+    const callback = await consentOfCallback(services, query, browserOf(context));
+    if (!callback) throw new Refusal('invalid_request', BELONGS_NOWHERE);
+    return leadPage(await signedIn(services, callback, { path, query }), []);
+  });
+
+const SIGNED_IN = {
   ...PERSON_ROUTE,
   method: 'GET',
+  answers: pageAnswer('A page that leads to the platform.'),
+} as const;
+
+/** GET /me/consent/signed-in: of issuers that name themselves in their answers. */
+const signedInAgain = route({
+  ...SIGNED_IN,
   path: SIGNED_IN_PATH,
   capability: 'person.consent.signed_in',
   summary:
     "Takes the answer of an assertion's issuer: goes on to the platform if it is the person who is meant, or to what the person gave.",
-  answers: pageAnswer('A page that leads to the platform.'),
-  handle: async (context) =>
-    answeringPerson(context, async () => {
-      const looks = await comesToLook(context);
-      if (looks) return looks;
-      const { services, query } = context;
-      const callback = await consentOfCallback(services, query, browserOf(context));
-      if (!callback) throw new Refusal('invalid_request', BELONGS_NOWHERE);
-      return leadPage(await signedIn(services, callback, query), []);
-    }),
+  handle: (context) => personSignedIn(context, SIGNED_IN_PATH),
+});
+
+/** GET /me/signed-in/{id}: of one issuer of one organisation. */
+const signedInAtOwn = route({
+  ...SIGNED_IN,
+  path: `${OWN_SIGNED_IN_PATH}/{id}`,
+  capability: 'person.consent.own_signed_in',
+  summary: "Takes the answer of one issuer of assertions, at that issuer's own redirect URI.",
+  params: { id: z.string().describe('of the issuer and the organisation that trusts it') },
+  handle: (context) => personSignedIn(context, `${OWN_SIGNED_IN_PATH}/${context.params.id}`),
 });
 
 /**
@@ -144,4 +161,4 @@ const discarded = route({
 });
 
 /** In this order: the fixed address before the one with a parameter. */
-export const personConsentRoutes: readonly Route[] = [signedInAgain, offered, started, kept, discarded];
+export const personConsentRoutes: readonly Route[] = [signedInAgain, signedInAtOwn, offered, started, kept, discarded];

@@ -27,7 +27,7 @@ export function Issuers({ may }) {
       issuers &&
       issuers.length > 0 &&
       html`<ul role="list" class="rows" id="issuers">
-        ${issuers.map((one) => html`<${Row} key=${one.issuer} one=${one} may=${may} remove=${() => setLeaving(one.issuer)} />`)}
+        ${issuers.map((one) => html`<${Row} key=${one.issuer} one=${one} uri=${answer?.redirect_uris[one.issuer] ?? ''} may=${may} remove=${() => setLeaving(one.issuer)} />`)}
       </ul>`
     }
     ${may && html`<${Add} changed=${reload} />`}
@@ -35,13 +35,14 @@ export function Issuers({ may }) {
   </section>`;
 }
 
-/** @param {{ one: CallerIssuer, may: boolean, remove: () => void }} props */
-const Row = ({ one: { issuer, audience, claim, client_id: client }, may, remove }) => html`
+/** @param {{ one: CallerIssuer, uri: string, may: boolean, remove: () => void }} props */
+const Row = ({ one: { issuer, audience, claim, client_id: client }, uri, may, remove }) => html`
   <li class="row" data-issuer=${issuer}>
     <div class="what">
       <p class="name"><strong class="theirs">${visibleLine(issuer)}</strong></p>
       <p class="small quiet">Audience <code class="theirs">${visibleLine(audience)}</code>${claim && html` · claim <code class="theirs">${visibleLine(claim)}</code>`}
         ${' · '}${client ? html`people sign in as <code class="theirs">${visibleLine(client)}</code>` : 'nobody can consent: it has no client_id'}</p>
+      ${client && html`<p class="small quiet">Redirect URI <code class="theirs redirect">${uri}</code></p>`}
     </div>
     ${may && html`<div class="buttons"><button type="button" class="compact danger remove" onClick=${remove}>Remove…<span class="unseen"> ${visibleLine(issuer)}</span></button></div>`}
   </li>
@@ -73,7 +74,8 @@ function Add({ changed }) {
       <input id="audience" type="text" required autocomplete="off" value=${audience} onInput=${valueTo(setAudience)} />
       <label for="client">Client id of this broker there, with which people sign in to consent</label>
       <input id="client" type="text" autocomplete="off" value=${client} onInput=${valueTo(setClient)} />
-      <p class="quiet small">Register it as a public client with PKCE and the redirect URI <code class="theirs">${location.origin}/me/consent/signed-in</code>.</p>
+      <p class="quiet small">Register it as a public client with PKCE. The list above has its redirect URI once you trust the issuer. An issuer whose metadata
+        have <code>authorization_response_iss_parameter_supported</code> sends people back to <code class="theirs">${location.origin}/me/consent/signed-in</code> instead: register that one there.</p>
       <${Problem} problem=${problem} />
       <div class="buttons"><button type="submit" id="trust" disabled=${busy}>Trust</button></div>
     </form>

@@ -3,14 +3,34 @@ import { z } from 'zod';
 import { distrustIssuer, trustIssuer } from '../../../admin/caller-issuers.ts';
 import { readOrganisation } from '../../../admin/organisation.ts';
 import { CallerIssuer } from '../../../people/caller-issuer.ts';
+import { ownSignInUri } from '../../../people/sign-in.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const PATH = '/owner/caller-issuers';
 const answers = {
-  200: { description: 'All that are trusted now.', schema: z.object({ caller_issuers: z.array(CallerIssuer) }) },
+  200: {
+    description: 'All that are trusted now.',
+    schema: z.object({
+      caller_issuers: z.array(CallerIssuer),
+      redirect_uris: z
+        .record(z.string(), z.string())
+        .describe('By issuer: its own redirect URI, where people who signed in there come back.'),
+    }),
+  },
 };
+
+type Trusting = { services: { broker: { baseUrl: string } }; who: { organisationId: string } };
+
+/** Beside the issuers, so that each of them can be sent back as it is. */
+const listed = ({ services: { broker }, who }: Trusting, issuers: CallerIssuer[]) =>
+  json(200, {
+    caller_issuers: issuers,
+    redirect_uris: Object.fromEntries(
+      issuers.map(({ issuer }) => [issuer, ownSignInUri(broker.baseUrl, who.organisationId, issuer)]),
+    ),
+  });
 
 /** GET /owner/caller-issuers */
 export const ownerCallerIssuers = route({
@@ -19,12 +39,13 @@ export const ownerCallerIssuers = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.caller_issuers.list',
-  summary: 'The issuers whose assertions about people are believed.',
+  summary: 'The issuers whose assertions about people are believed, and the redirect URI of each.',
   answers,
   errors: [],
-  handle: async ({ services: { broker }, who }) => {
-    const { caller_issuers: issuers } = await readOrganisation(broker.store.db, who.organisationId);
-    return json(200, { caller_issuers: issuers });
+  handle: async (context) => {
+    const { services, who } = context;
+    const { caller_issuers: issuers } = await readOrganisation(services.broker.store.db, who.organisationId);
+    return listed(context, issuers);
   },
 });
 
@@ -41,7 +62,7 @@ export const trustCallerIssuer = route({
   errors: ['invalid_request', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const issuers = await trustIssuer(context.services, changingOwner(context), context.body);
-    return json(200, { caller_issuers: issuers });
+    return listed(context, issuers);
   },
 });
 
@@ -58,6 +79,6 @@ export const distrustCallerIssuer = route({
   errors: ['invalid_request', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const issuers = await distrustIssuer(context.services, changingOwner(context), context.body.issuer);
-    return json(200, { caller_issuers: issuers });
+    return listed(context, issuers);
   },
 });
