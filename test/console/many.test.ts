@@ -390,10 +390,10 @@ describe.skipIf(withoutChromium)(
         await page.value('performance.clearResourceTimings()');
         await page.click('#deny');
         await page.until(`document.querySelector('#said').innerText.includes('500 denied.')`, 50_000);
-        const decided = await page.value(
-          `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/owner/approvals/decide')).length`,
-        );
-        expect(decided).toBe(5);
+        const decided = `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/owner/approvals/decide')).length`;
+        // A busy browser notes a request after its page has read the answer.
+        await page.until(`${decided} >= 5`);
+        expect(await page.value(decided)).toBe(5);
         await page.until(`${WAITING} === 0`);
         const { body } = await organisation.ask('GET', '/owner/approvals?status=pending');
         expect(body.approvals).toEqual([]);
