@@ -5,7 +5,7 @@ import type { CallServices } from './call-services.ts';
 import { isWhole, recordedAsk } from './recorded-ask.ts';
 
 /**
- * Notes the call anew before its answer is handed out, where rules look back at it: they apply for as long after the answer was read as after
+ * Notes the call again before its answer is handed out, where rules look back at it: they apply for as long after the answer was read as after
  * the call. By its row, since the rules may be others than when it was made; what a row does not say counts against the agent.
  *
  * @param auditId of the row of the call that was made

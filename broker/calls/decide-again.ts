@@ -42,7 +42,7 @@ export async function decideAgain(
   const facts = { ...withoutBreakers(loaded.facts), standing: stands ? [standing] : [] };
   const { guardrails, policy } = facts;
   const readsPast = guardrails.readsPast || policy?.readsPast || ask.call?.earlier !== undefined;
-  // Which rules apply for what was done before is found anew: what was found is about the rules of before.
+  // Which rules apply for what was done before is looked up again: what was found is about the rules of before.
   const again = readsPast
     ? await services.earlierCalls.withOthers(facts, ask, { auditId: call.record.auditId, now })
     : ask;

@@ -22,9 +22,9 @@ export type EarlierCalls = {
   withOthers<A extends Ask>(facts: Facts, ask: A, call: Noted): Promise<A>;
   /** Notes a call, in the transaction of its intent. `auditId`: of its row. */
   note(tx: Db, facts: Facts, ask: Ask, call: Noted): Promise<void>;
-  /** Notes a call of the past anew, by what is known of it. */
+  /** Notes a call of the past again, by what is known of it. */
   noteAgain(facts: Facts, ask: Ask, call: Noted): Promise<void>;
-  /** Notes a call anew while its answer is read, until what is returned is called. */
+  /** Notes a call again while its answer is read, until what is returned is called. */
   whileRead(facts: Facts, ask: Ask, auditId: string): () => void;
   /** That this is durable. */
   noted(facts: Facts, ask: Ask, call: Noted): void;
@@ -49,7 +49,7 @@ export const kindOfText = (text: string): string => sha256Hex(text).slice(0, 32)
 type Noted = { auditId: string; now: Instant };
 type Mark = Pick<CallMarkTable, 'made_at' | 'audit_id'>;
 
-/** `againMs`: after how long a call whose answer is still read is noted anew: the time by which a rule applies longer covers what is read until then. */
+/** `againMs`: after how long a call whose answer is still read is noted again: the time by which a rule applies longer covers what is read until then. */
 export function earlierCalls(
   { store, clock, log, keysRestoredAt: restoredAt }: Pick<Broker, 'store' | 'clock' | 'log' | 'keysRestoredAt'>,
   againMs = NOTED_FOR_MS / 2,

@@ -93,7 +93,7 @@ export async function heldRefusal(
   const url = approveUrl(services.broker, approvalId);
   const isRead = found.method === 'GET';
   const answerAt = `${services.broker.baseUrl}/v1/approvals/${approvalId}`;
-  const readAgain = `The answer will be at ${answerAt}; the same request again would be another one, which is asked for anew.`;
+  const readAgain = `The answer will be at ${answerAt}; the same request again would be another call, which needs an approval of its own.`;
   const auditId = ('auditId' in end ? end.auditId : null) ?? found.audit_id;
   const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
     status: ERRORS[code],

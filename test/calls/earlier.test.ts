@@ -347,7 +347,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       expect(await became(write())).toBe(REFUSED);
     });
 
-    test('as a stream: the call is noted anew for as long as it is read, and then no more', async () => {
+    test('as a stream: the call is noted again for as long as it is read, and then no more', async () => {
       const { broker } = world.running;
       const { whileRead } = earlierCalls(broker, 20);
       const { id } = await broker.store.db

@@ -190,7 +190,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     test.each([
       ['says no', 'discard'],
       ['says yes', 'keep'],
-    ])('begins anew before the person %s: what was obtained is nobody’s, and revoked', async (_what, choice) => {
+    ])('begins again before the person %s: what was obtained is nobody’s, and revoked', async (_what, choice) => {
       const { consent_url } = (await act(await caller())).body;
       const [ann, thief] = [new Browser(), new Browser()];
       const asked = await authorise(server, ann, 'ann', await toPlatform(ann, consent_url));
@@ -204,7 +204,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
       await nothingIn(thief, consent_url);
       await nothingIn(ann, consent_url);
       expect((await act(await caller())).status).toBe(412);
-      // The person begins anew, and is who keeps it.
+      // The person begins again, and is who keeps it.
       const again = await authorise(server, ann, 'ann', await toPlatform(ann, consent_url));
       expect(again.text).toContain('Use the account ann@docs.example');
       await nothingIn(thief, consent_url);
@@ -212,7 +212,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
       expect((await act(await caller())).body.data.who).toBe('ann');
     });
 
-    test('begins anew while the code is exchanged: what comes of it is nobody’s, and revoked', async () => {
+    test('begins again while the code is exchanged: what comes of it is nobody’s, and revoked', async () => {
       const { consent_url } = (await act(await caller())).body;
       const [ann, thief] = [new Browser(), new Browser()];
       const url = await toPlatform(ann, consent_url);
@@ -232,7 +232,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
       ['another account', 'bob'],
       ['the same account', 'ann'],
     ])(
-      'of the same browser, which begins anew after %s, what it obtained stays until it obtains more',
+      'of the same browser, which begins again after %s, what it obtained stays until it obtains more',
       async (_what, login) => {
         const { consent_url } = (await act(await caller())).body;
         const ann = new Browser();

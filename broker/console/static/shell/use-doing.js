@@ -3,7 +3,7 @@ import { html, useState } from '/console/html.js';
 
 /**
  * For what a person does by a button: one at a time, and what went wrong is shown until the next try, or until `clear`: what was refused is
- * written anew. `run` answers whether it was done.
+ * being changed. `run` answers whether it was done.
  *
  * @returns {{ busy: boolean, problem: Error | undefined, run: (work: () => Promise<void>) => Promise<boolean>, clear: () => void }}
  */
