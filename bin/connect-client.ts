@@ -95,7 +95,10 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   }
   const agent = there ? 'there already' : 'made';
   const isInvited = options.invite !== undefined;
-  if (isInvited && !dry_run) permissions = await permissionsOf(profile);
+  if (isInvited && !dry_run) {
+    const { ownPermissions } = await import('./own-permissions.ts');
+    permissions = (await ownPermissions(readProfile({}, profile)))?.platforms;
+  }
   return {
     client,
     config,
@@ -108,13 +111,6 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     ...(permissions && { permissions }),
     dry_run,
   };
-}
-
-/** What the agent of a profile may do now; undefined where the broker does not tell. */
-async function permissionsOf(profile: string): Promise<PlatformPermissions[] | undefined> {
-  const { connectAgent } = await import('../mcp/client/connect-agent.ts');
-  const told = await connectAgent(readProfile({}, profile)).permissions();
-  return told.ok ? told.value.permissions.platforms : undefined;
 }
 
 /** Whether connecting would make an agent. */

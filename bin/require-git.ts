@@ -1,14 +1,10 @@
 /** Whether git would be of use to an agent, as the broker says. */
-import { agentClient } from '../mcp/client/agent-client.ts';
-import type { Permissions } from '../mcp/client/permissions.ts';
-import { signedSend } from '../mcp/client/signed-send.ts';
-import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
 import { CommandFailed } from './failure.ts';
+import { ownPermissions } from './own-permissions.ts';
 import { PROGRAM } from './program-name.ts';
 import { commandLine } from './server-entry.ts';
 
-const TIMEOUT_MS = 3_000;
 const PLATFORM = 'codehost';
 const SCOPES = [`${PLATFORM}:contents.read`, `${PLATFORM}:contents.write`];
 
@@ -18,7 +14,7 @@ const SCOPES = [`${PLATFORM}:contents.read`, `${PLATFORM}:contents.write`];
  * @throws CommandFailed with what an owner can do
  */
 export async function requireGit(profile: Profile, repositories: readonly string[]): Promise<void> {
-  const permissions = await permissionsOf(profile);
+  const permissions = await ownPermissions(profile);
   const platform = permissions?.platforms.find(({ platformId }) => platformId === PLATFORM);
   const scopes = [platform, ...(platform?.connections ?? [])].flatMap((one) => one?.scopes ?? []);
   if (permissions === undefined || SCOPES.some((one) => scopes.includes(one))) return;
@@ -29,14 +25,4 @@ export async function requireGit(profile: Profile, repositories: readonly string
     `The broker would refuse every clone and push of ${name}: it may use neither ${SCOPES.join(' nor ')}. Nothing was written. ` +
       `An owner grants them with "${PROGRAM} grant ${commandLine([...add, SCOPES.join(','), ...(platform ? [] : repos)])}", unless a rule of its policy denies them.`,
   );
-}
-
-async function permissionsOf(profile: Profile): Promise<Permissions | undefined> {
-  try {
-    const client = agentClient(signedSend({ url: profile.url, token: agentSigner(profile) }));
-    const answer = await client.permissions(AbortSignal.timeout(TIMEOUT_MS));
-    return answer.ok ? answer.value.permissions : undefined;
-  } catch {
-    return undefined;
-  }
 }

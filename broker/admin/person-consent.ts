@@ -11,7 +11,7 @@ import { isProblem } from '../oauth-client/problem.ts';
 import { StoredFlow } from '../oauth-client/stored-flow.ts';
 import { scopesWanted } from '../oauth-client/wanted-scopes.ts';
 import type { People } from '../people/people.ts';
-import type { SignIns } from '../people/sign-in.ts';
+import { SignInState, type SignIns } from '../people/sign-in.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { findAgent } from '../store/agents.ts';
 import { deleteObtainedTokens, findObtainedTokens } from '../store/obtained-tokens.ts';
@@ -30,13 +30,7 @@ export type Consenting = Connecting & { people: People; signIns: SignIns };
 
 /** Where a browser was sent. */
 export const Flow = z.discriminatedUnion('kind', [
-  z.strictObject({
-    kind: z.literal('sign_in'),
-    state: z.string(),
-    nonce: z.string(),
-    verifier: z.string(),
-    redirectUri: z.string().optional(),
-  }),
+  SignInState.extend({ kind: z.literal('sign_in') }),
   z.strictObject({ kind: z.literal('platform'), kept: StoredFlow }),
 ]);
 export type Flow = z.infer<typeof Flow>;

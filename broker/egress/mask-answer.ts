@@ -22,7 +22,7 @@ export function maskText(
   masking: Masking,
 ): MaskedText | undefined {
   // Whatever its type says: some platforms let whoever asks choose that.
-  const json = isJson || /^\s*[[{]/.test(text) ? maskJson(text, masking) : undefined;
+  const json = isJson || looksLikeJson(text) ? maskJson(text, masking) : undefined;
   if (json || isJson) return json;
   const pieces = piecesOf(type);
   if (pieces === undefined) return masking.members && masking.isStrict ? undefined : maskPlain(text, masking);

@@ -8,6 +8,7 @@ import type { Broker } from '../broker.ts';
 import { openFromBrowser, sealForBrowser } from '../crypto/browser-seal.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { SessionCookie } from '../people/sessions.ts';
+import { SignInState } from '../people/sign-in.ts';
 import { Refusal } from './errors.ts';
 
 /** `svc_consent`: goes through a consent. `svc_person`: may see what was given. `svc_person_flow`: signs in to see it. */
@@ -56,11 +57,7 @@ export function newSessionCookie(request: IncomingMessage, baseUrl: string): Ses
 
 export const endedSessionCookie = (baseUrl: string): string => cookie(baseUrl, 'svc_person', '', 0);
 
-const Flow = z.strictObject({
-  state: z.string(),
-  nonce: z.string(),
-  verifier: z.string(),
-  redirectUri: z.string().optional(),
+const Flow = SignInState.extend({
   organisation: z.string(),
   issuer: z.string(),
   /** Milliseconds since the epoch. */

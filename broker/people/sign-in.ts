@@ -6,6 +6,7 @@
  * of its own, and an answer counts at that of its sign-in alone. Issuers that say in each answer who they are (RFC 9207) keep the one that
  * all of them had before, and there an answer without the right name is refused.
  */
+import { z } from 'zod';
 import { asProvider } from '../auth/issuer-keys.ts';
 import type { ProviderSteps } from '../auth/provider-types.ts';
 import type { Broker } from '../broker.ts';
@@ -31,7 +32,13 @@ export const ownSignInUri = (baseUrl: string, organisationId: string, issuer: st
   `${baseUrl}${OWN_SIGNED_IN_PATH}/${sha256Hex(JSON.stringify([organisationId, issuer])).slice(0, 32)}`;
 
 /** What is kept until the callback. `redirectUri`: where it has to come, the issuer's own; without it the shared one. */
-export type SignInState = { state: string; nonce: string; verifier: string; redirectUri?: string | undefined };
+export const SignInState = z.strictObject({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  redirectUri: z.string().optional(),
+});
+export type SignInState = z.infer<typeof SignInState>;
 
 /** What came back, and at which path. */
 export type SignInAnswer = { path: string; query: URLSearchParams };

@@ -20,7 +20,6 @@ import { maskOfCall } from './mask-checks.ts';
 import { present } from './present.ts';
 import type { Rule } from './rule.ts';
 import { questionOf } from './rule-selection.ts';
-
 import { basisOf, standsIn } from './standing-approval.ts';
 import { agentChecks, standingChecks } from './standing-checks.ts';
 import type { Hold } from './standing-terms.ts';

@@ -3,7 +3,6 @@ import type { CheckName, DenyReason, Facts, Grant, HoldReason, Instant, MatchedR
 import type { ToldLimit } from './limit.ts';
 import type { Rule } from './rule.ts';
 import type { Question } from './rule-selection.ts';
-
 import type { Hold } from './standing-terms.ts';
 
 /** What the checks look at. */

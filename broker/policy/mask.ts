@@ -22,9 +22,6 @@ export type Mask = {
   isStrict: boolean;
 };
 
-const MAX_MEMBERS = 100;
-const MAX_MEMBER_LENGTH = 200;
-
 /** The masks of rules as one. Undefined: there is none. */
 export function maskOf(rules: readonly { name: string; mask?: MaskSource }[]): Mask | undefined {
   const masks = rules.flatMap(({ mask }) => mask ?? []);
@@ -38,18 +35,14 @@ export function maskOf(rules: readonly { name: string; mask?: MaskSource }[]): M
   };
 }
 
-/** What is wrong with a mask, each with its path in the rule; empty when nothing is. */
+/** What is wrong with a mask of the right form, each with its path in the rule; empty when nothing is. */
 export function maskProblems({ members, values }: MaskSource): { path: (string | number)[]; message: string }[] {
   if (members === undefined && values === undefined)
     return [{ path: [], message: 'masks nothing: write members, values or both' }];
   const problems: { path: (string | number)[]; message: string }[] = [];
-  if (members !== undefined && members.length > MAX_MEMBERS)
-    problems.push({ path: ['members'], message: `there are at most ${MAX_MEMBERS}` });
   for (const [i, member] of (members ?? []).entries()) {
     const path = ['members', i];
-    if (member.length > MAX_MEMBER_LENGTH)
-      problems.push({ path, message: `has more than ${MAX_MEMBER_LENGTH} characters` });
-    else if (member.startsWith('/') ? /(?:^\/$|\/\/)/.test(member) : member.trim() === '')
+    if (member.startsWith('/') ? /(?:^\/$|\/\/)/.test(member) : member.trim() === '')
       problems.push({ path, message: 'write a name such as "email", or a path such as "/contacts/*/email"' });
     else if (!member.startsWith('/') && member.includes('/'))
       problems.push({ path, message: `a path begins with "/": write "/${member}", or "/**/${member}" for any depth` });

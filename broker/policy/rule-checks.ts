@@ -1,6 +1,6 @@
 /** The checks by rules: guardrails, and the policy of the agent. */
 import { earlierInWords } from './earlier.ts';
-import type { MatchedRule } from './facts.ts';
+import type { DenyReason, MatchedRule } from './facts.ts';
 import { deny, type Finding, type Matter, PASS } from './finding.ts';
 import { limitInWords, type ToldLimit, toldLimit } from './limit.ts';
 import { whyNotMasked } from './mask-checks.ts';
@@ -15,7 +15,7 @@ export function checkGuardrails(matter: Matter): Finding {
   const { matched, conditional, rule } = found;
   const more = { ...unreadOf(found), ...limitOf(found, 'guardrail', matter) };
   const told = toldOf(found, 'guardrail', matter);
-  const masks = masksOf(found, 'guardrail', matter);
+  const masks = masksOf(found, { who: 'guardrail', reason: 'denied_by_guardrail' }, matter);
   switch (found.effect) {
     case 'deny':
       return {
@@ -53,7 +53,7 @@ export function checkPolicy(matter: Matter): Finding {
   const more = { ...unreadOf(found), ...limitOf(found, 'policy', matter) };
   const told = toldOf(found, 'policy', matter);
   const who = `policy "${policy.name}",`;
-  const masks = masksOf(found, who, matter);
+  const masks = masksOf(found, { who, reason: 'denied_by_policy' }, matter);
   switch (found.effect) {
     case 'allow':
       return masks === PASS ? { kind: 'pass', matched, conditional } : { ...masks, conditional };
@@ -82,14 +82,13 @@ export function checkPolicy(matter: Matter): Finding {
 /** The rules that mask what comes back; a refusal, where that cannot be done. */
 function masksOf(
   { masking, matched }: RuleFinding,
-  who: string,
+  { who, reason }: { who: string; reason: DenyReason },
   { question }: Matter,
 ): Extract<Finding, { kind: 'pass' | 'deny' }> {
   const [first] = masking;
   if (first === undefined) return PASS;
   const why = whyNotMasked(masking, question);
   if (why === undefined) return { kind: 'pass', matched, masking };
-  const reason = who === 'guardrail' ? 'denied_by_guardrail' : 'denied_by_policy';
   return { kind: 'deny', reason, detail: `${who} ${first.name} masks what this call is answered, and ${why}`, matched };
 }
 
