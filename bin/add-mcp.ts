@@ -6,6 +6,7 @@ import {
   described,
   listPlatforms,
   makeConnection,
+  type OwnedConnection,
   type OwnedPlatform,
   type Tested,
   testConnection,
@@ -78,7 +79,7 @@ function nameIn(hostname: string): string | undefined {
 }
 
 /** The connection that nobody finished, to go on with. Throws CommandFailed where another platform has the id, or it is connected. */
-function unfinishedAt(known: OwnedPlatform, address: string, { label }: AddMcpOptions): { id: string; label: string } {
+function unfinishedAt(known: OwnedPlatform, address: string, { label }: AddMcpOptions): OwnedConnection {
   const another = 'For another one beside it, choose an id: --id NAME.';
   if (known.kind !== 'mcp' || known.base_url !== address)
     throw new CommandFailed(`There is a platform ${described(known)} already. ${another}`);
@@ -103,7 +104,7 @@ type Connecting = {
   platformId: string;
   options: AddMcpOptions;
   secret: string | undefined;
-  unfinished: { id: string; label: string } | undefined;
+  unfinished: OwnedConnection | undefined;
   undo(): unknown;
   say(text: string): void;
 };
@@ -117,7 +118,7 @@ async function connect(
   { platformId, options, secret, unfinished, undo, say }: Connecting,
 ): Promise<{ connection: { id: string; label: string }; test: Tested }> {
   const label = options.label ?? platformId;
-  let made: { id: string; label: string } | undefined;
+  let made: OwnedConnection | undefined;
   let isOffered = false;
   const offer = (text: string): void => {
     isOffered = true;
@@ -126,6 +127,8 @@ async function connect(
   try {
     const body = { platform: platformId, label, ...(secret !== undefined && { secret }) };
     made = unfinished ?? (await makeConnection(broker, body));
+    if (options.clientId !== undefined)
+      say(`The client ${options.clientId} needs the redirect URI ${made.redirect_uri} at the authorization server.`);
     if (secret === undefined) await untilConnected(broker, made.id, offer);
     const test = await testConnection(broker, made.id);
     if (test.ok) return { connection: made, test };

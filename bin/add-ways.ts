@@ -52,7 +52,7 @@ function neededFor(builtin: BuiltinName, names: readonly string[] | undefined): 
 
 async function oauthClient({ builtin, broker, platformId, options, say }: Adding): Promise<NewAuth> {
   const scopes = neededFor(builtin, options.for);
-  const redirect = `${await publicUrl(broker)}/console/connections/callback`;
+  const { redirect_uri: redirect } = await broker.ask('GET', '/owner/me');
   say(`Register the broker at ${builtin} as a web application with the redirect URI ${redirect}`);
   if (options.clientId === undefined && !canAsk())
     throw new WrongUsage(

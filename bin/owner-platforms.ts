@@ -10,6 +10,8 @@ export type OwnedConnection = {
   default: boolean;
   state: 'connected' | 'reauth_needed' | 'needs_attention' | 'not_connected';
   connects_by: 'secret' | 'oauth' | 'app';
+  /** null: the platform does not use OAuth. */
+  redirect_uri: string | null;
 };
 
 export type OwnedPlatform = {
@@ -44,7 +46,7 @@ export const readPlatform = async (broker: BrokerConnection, id: string): Promis
   (await broker.ask('GET', `/owner/platforms/${encodeURIComponent(id)}`)) as WholePlatform;
 
 export const makeConnection = async (broker: BrokerConnection, body: object) =>
-  (await broker.ask('POST', '/owner/connections', body)) as { id: string; label: string };
+  (await broker.ask('POST', '/owner/connections', body)) as OwnedConnection;
 
 export const testConnection = async (broker: BrokerConnection, id: string) =>
   (await broker.ask('POST', `/owner/connections/${id}/test`)) as unknown as Tested;

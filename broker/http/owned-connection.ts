@@ -8,6 +8,7 @@ import { lacksConsent } from '../calls/connect.ts';
 import { IdleSeconds, WaitSeconds } from '../config-file/schema.ts';
 import { Secret } from '../crypto/secret.ts';
 import { readFacts } from '../oauth-client/facts.ts';
+import { redirectUriOf } from '../oauth-client/redirect-uri.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { writeSecretParts } from '../platforms/secret-parts.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -58,6 +59,10 @@ export const Connection = z
       })
       .nullable()
       .describe('of a connection that an owner made at the authorization server'),
+    redirect_uri: z
+      .url()
+      .nullable()
+      .describe('where the authorization server sends people back to; null: the platform does not use OAuth'),
     secret_from: z.string().nullable().describe('what governance.yaml calls the secret, such as "env:CRM_TOKEN"'),
     upstream_scopes: z.array(z.string()).nullable().describe('what the platform granted, when it says so'),
     lacks_consent_for: z
@@ -112,14 +117,14 @@ export const listedConnection = (
 
 const CONNECTS_BY: Partial<Record<Manifest['auth']['type'], 'oauth' | 'app'>> = { oauth2: 'oauth', app: 'app' };
 
-/** What it takes of the process. */
-type Shower = Pick<Broker, 'clock' | 'proxyUrl'>;
+/** What showing one takes of the process. */
+export type Shower = Pick<Broker, 'baseUrl' | 'clock' | 'proxyUrl'>;
 
 /** A connection as its owners see it: all but the credential. */
 export const connectionShown = (
   one: ConnectionTable,
-  manifest: Pick<Manifest, 'auth' | 'needs' | 'kind' | 'per_person'>,
-  { clock, proxyUrl }: Shower,
+  manifest: Pick<Manifest, 'auth' | 'needs' | 'kind' | 'oauth' | 'per_person'>,
+  { baseUrl, clock, proxyUrl }: Shower,
 ): z.output<typeof Connection> => ({
   id: one.id,
   platform: one.platform_id,
@@ -131,6 +136,7 @@ export const connectionShown = (
   per_person: manifest.per_person?.enabled === true,
   connects_by: CONNECTS_BY[manifest.auth.type] ?? 'secret',
   oauth: oauthShown(one),
+  redirect_uri: redirectUriShown(one, manifest, baseUrl),
   secret_from: one.secret_reference,
   upstream_scopes: grantedTo(one),
   lacks_consent_for: Object.keys(manifest.needs ?? {}).filter((scope) => lacksConsent(manifest, grantedTo(one), scope)),
@@ -144,6 +150,15 @@ export const connectionShown = (
 
 const grantedTo = ({ id, upstream_scopes: stored }: ConnectionTable): string[] | null =>
   stored === null ? null : readStored(Texts, stored, `upstream scopes of connection ${id}`);
+
+function redirectUriShown(
+  { id, organisation_id: organisationId }: ConnectionTable,
+  { kind, auth, oauth }: Pick<Manifest, 'auth' | 'kind' | 'oauth'>,
+  baseUrl: string,
+): string | null {
+  if (auth.type !== 'oauth2') return null;
+  return redirectUriOf({ kind, auth, oauth }, { baseUrl, organisationId, connectionId: id }).uri;
+}
 
 /** A token that is over, and that nobody can refresh, needs a person as much as one that was refused. */
 function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection>['state'] {

@@ -2,10 +2,9 @@
 import { z } from 'zod';
 import { hasNewerManifest } from '../admin/newest-manifest.ts';
 import type { ReadPlatform } from '../admin/platforms.ts';
-import type { Broker } from '../broker.ts';
 import { BUILTIN_NAMES } from '../platforms/builtin-names.ts';
 import { builtinOf, presetsOf } from '../platforms/presets.ts';
-import { Connection, connectionShown } from './owned-connection.ts';
+import { Connection, connectionShown, type Shower } from './owned-connection.ts';
 import { SecretParts, secretPartsShown } from './secret-parts-shown.ts';
 
 export const Platform = z
@@ -39,10 +38,7 @@ export const WholePlatform = Platform.extend({
   secret_parts: SecretParts,
 }).meta({ id: 'WholePlatform' });
 
-export const platformShown = (
-  one: ReadPlatform,
-  broker: Pick<Broker, 'proxyUrl' | 'clock'>,
-): z.output<typeof Platform> => ({
+export const platformShown = (one: ReadPlatform, broker: Shower): z.output<typeof Platform> => ({
   platform_id: one.platform_id,
   name: one.manifest.name ?? one.platform_id,
   kind: one.manifest.kind,
@@ -55,10 +51,7 @@ export const platformShown = (
   connections: one.connections.map((connection) => connectionShown(connection, one.manifest, broker)),
 });
 
-export const wholePlatformShown = (
-  one: ReadPlatform,
-  broker: Pick<Broker, 'proxyUrl' | 'clock'>,
-): z.output<typeof WholePlatform> => ({
+export const wholePlatformShown = (one: ReadPlatform, broker: Shower): z.output<typeof WholePlatform> => ({
   ...platformShown(one, broker),
   manifest: one.manifest,
   scopes: Object.entries(one.manifest.scopes).map(([scope, rules]) => ({ scope, rules })),

@@ -3,7 +3,7 @@
  * authorization servers that support them, which fetch it. Each connection has its own, as it has its own redirect URI. A document
  * says nothing of the connection, so it is made from the URL alone, and nobody learns by it which connections there are.
  */
-import { redirectUriOf } from './redirect-uri.ts';
+import { connectionRedirectUri } from './redirect-uri.ts';
 
 /** The path of the documents; each is one segment below it. */
 export const CLIENT_DOCUMENT_PATH = '/.well-known/svc-oauth-client';
@@ -32,7 +32,7 @@ export function clientDocument(baseUrl: string, connectionId: string) {
       client_id: url,
       client_name: CLIENT_NAME,
       client_uri: baseUrl,
-      redirect_uris: [redirectUriOf({}, { baseUrl, connectionId, namesServer: false })],
+      redirect_uris: [connectionRedirectUri(baseUrl, connectionId)],
       grant_types: GRANT_TYPES,
       response_types: RESPONSE_TYPES,
       token_endpoint_auth_method: 'none' as const,

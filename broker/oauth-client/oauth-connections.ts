@@ -12,11 +12,13 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findOAuthFlow, putOAuthFlow } from '../store/oauth-flows.ts';
 import type { NewTokens, TokenRow, TokenRowPlace } from '../store/oauth-tokens.ts';
+import { isOnlyOrganisation } from '../store/organisations.ts';
 import { readStored } from '../store/stored-json.ts';
 import type { ConnectionTable, OAuthFlowTable } from '../store/tables/connections.ts';
 import { lifeOf, readCredential, writeCredential } from '../token-source/access-token.ts';
 import { readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
+import { organisationRedirectUri } from './redirect-uri.ts';
 import { credentialPlace, type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';
 import { describedFor, type Registered } from './registered.ts';
 import type { Resolver } from './resolve.ts';
@@ -120,6 +122,11 @@ export function makeOAuthConnections(
   const authorize: OAuthConnections['authorize'] = async (connection, manifest, more) => {
     const client = await registered(connection, manifest, undefined);
     if (isProblem(client)) return client;
+    if (client.redirectUri.isForOneOrganisation && !(await isOnlyOrganisation(broker.store.db)))
+      return {
+        problem: 'unsuitable',
+        detail: `There are several organisations here, so the shared redirect URI is for built-in platforms alone. Register ${organisationRedirectUri(broker.baseUrl, client.organisationId)} at the authorization server of ${client.platformId}, and write redirect_uri: organisation.`,
+      };
     const state = mintToken('state');
     const { steps } = await load();
     const scopes = [...new Set([...client.scopes, ...more])];

@@ -1,24 +1,59 @@
 /**
- * Redirect URIs. Each connection has its own, so that the response of one authorization server cannot be taken for the
- * response of another (mix-up attack, RFC 9700 section 4.4.2). Clients that were registered by hand at a server which the
- * manifest names may use the shared one, which is what such registrations have.
+ * Redirect URIs of connections. A code goes to the token endpoint of the flow that it comes back to, so a redirect URI at which flows of
+ * several authorization servers end lets one of them get the code of another (mix-up attack, RFC 9700 section 4.4.2). Organisations are
+ * strangers to each other and write the endpoints of their platforms themselves. So each organisation has a redirect URI of its own, and
+ * each client that the broker made itself one of its connection. At the shared one only codes for built-in token endpoints are taken.
  */
+import { BUILTIN_PLATFORMS } from '../platforms/builtin.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 
-/** The path of the shared redirect URI; a connection's own is one segment below it. */
-export const CONNECTED_PATH = '/console/connections/callback';
-
+/** The path of the shared redirect URI. */
+export const SHARED_PATH = '/console/connections/callback';
 /**
- * The redirect URI of a connection.
- *
- * @param namesServer whether the manifest, not the platform itself, selects the authorization server
+ * Where the other ones lie, one segment below: the id of the organisation, or of the connection. Not below the shared one: authorization
+ * servers that compare prefixes, as GitHub does, would take any of them for it.
  */
+export const OWN_PATH = '/console/connected';
+
+type OAuthAuth = Extract<Manifest['auth'], { type: 'oauth2' }>;
+
+export type RedirectUri = {
+  uri: string;
+  /** A shared one at which codes of a server that is not built in are taken: only where nobody is a stranger. */
+  isForOneOrganisation: boolean;
+};
+
+const BUILTIN_TOKEN_ENDPOINTS = new Set(
+  Object.values(BUILTIN_PLATFORMS).flatMap(({ oauth }) => oauth?.token_endpoint ?? []),
+);
+
+/** The redirect URI of an organisation, with which people register a client by hand. */
+export const organisationRedirectUri = (baseUrl: string, organisationId: string): string =>
+  `${baseUrl}${OWN_PATH}/${organisationId}`;
+
+/** The redirect URI of a connection. */
+export const connectionRedirectUri = (baseUrl: string, connectionId: string): string =>
+  `${baseUrl}${OWN_PATH}/${connectionId}`;
+
+/** Whether the manifest, not the platform itself, selects the authorization server. */
+export const namesServer = ({ kind, auth, oauth }: Pick<Manifest, 'kind' | 'auth' | 'oauth'>): boolean =>
+  kind !== 'mcp' ||
+  (auth.type === 'oauth2' && (auth.issuer ?? auth.token_endpoint ?? oauth?.token_endpoint) !== undefined);
+
+/** The redirect URI of the flows of a connection. */
 export function redirectUriOf(
-  {
-    client_id: clientId,
-    redirect_uri: choice,
-  }: { client_id?: unknown; redirect_uri?: 'shared' | 'connection' | undefined },
-  { baseUrl, connectionId, namesServer }: { baseUrl: string; connectionId: string; namesServer: boolean },
-): string {
-  const isShared = clientId !== undefined && namesServer && choice !== 'connection';
-  return `${baseUrl}${CONNECTED_PATH}${isShared ? '' : `/${connectionId}`}`;
+  manifest: Pick<Manifest, 'kind' | 'oauth'> & { auth: OAuthAuth },
+  { baseUrl, organisationId, connectionId }: { baseUrl: string; organisationId: string; connectionId: string },
+): RedirectUri {
+  const { auth, oauth } = manifest;
+  const token = auth.token_endpoint ?? oauth?.token_endpoint;
+  const isBuiltin = auth.issuer === undefined && token !== undefined && BUILTIN_TOKEN_ENDPOINTS.has(token);
+  const isRegisteredByHand = auth.client_id !== undefined && namesServer(manifest);
+  const whose = isRegisteredByHand ? (auth.redirect_uri ?? (isBuiltin ? 'shared' : 'organisation')) : 'connection';
+  if (whose === 'shared') return { uri: baseUrl + SHARED_PATH, isForOneOrganisation: !isBuiltin };
+  const uri =
+    whose === 'organisation'
+      ? organisationRedirectUri(baseUrl, organisationId)
+      : connectionRedirectUri(baseUrl, connectionId);
+  return { uri, isForOneOrganisation: false };
 }

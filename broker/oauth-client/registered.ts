@@ -5,7 +5,7 @@ import type { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { platformSecrets } from '../token-source/platform-secret.ts';
 import type { OAuthProblem } from './problem.ts';
-import { redirectUriOf } from './redirect-uri.ts';
+import { namesServer, type RedirectUri, redirectUriOf } from './redirect-uri.ts';
 
 export type OAuthAuth = Extract<Manifest['auth'], { type: 'oauth2' }>;
 
@@ -26,8 +26,7 @@ export type Registered = {
   organisationId: string;
   platformId: string;
   connectionId: string;
-  /** The redirect URI. */
-  redirectUri: string;
+  redirectUri: RedirectUri;
   clientId: string;
   clientSecret: Secret | undefined;
   /** For metadata discovery (RFC 8414); without one only the endpoints are known. */
@@ -72,19 +71,18 @@ export async function describedFor(
       detail: `The client of ${platformId} at its authorization server is not stored yet: apply the governance file on the machine that has its client_id and client_secret.`,
     };
   // Tokens must not go to an address of another server: a manifest that names a server has to name all of its endpoints.
-  const namesServer = auth.issuer !== undefined || auth.token_endpoint !== undefined;
-  const builtin = namesServer ? { ...oauth, revocation_endpoint: undefined, account: undefined } : oauth;
+  const isOtherServer = auth.issuer !== undefined || auth.token_endpoint !== undefined;
+  const builtin = isOtherServer ? { ...oauth, revocation_endpoint: undefined, account: undefined } : oauth;
   const { authorization_endpoint, token_endpoint, revocation_endpoint, ...serverOptions } = {
     ...builtin,
     ...given(auth),
   };
   const endpoints = auth.issuer ? endpointsOf(auth) : { authorization_endpoint, token_endpoint, revocation_endpoint };
-  const isKnown = auth.issuer !== undefined || endpoints.token_endpoint !== undefined;
   return {
     organisationId,
     platformId,
     connectionId,
-    redirectUri: redirectUriOf(auth, { baseUrl: broker.baseUrl, connectionId, namesServer: kind !== 'mcp' || isKnown }),
+    redirectUri: redirectUriOf({ kind, auth, oauth }, { baseUrl: broker.baseUrl, organisationId, connectionId }),
     clientId,
     clientSecret,
     issuer: auth.issuer,
@@ -95,7 +93,7 @@ export async function describedFor(
     resource: kind === 'mcp' ? manifest.base_url : undefined,
     isMcp: kind === 'mcp',
     wantsOfflineAccess: kind === 'mcp' && auth.scopes === undefined,
-    discoverAt: kind === 'mcp' && !isKnown ? manifest.base_url : undefined,
+    discoverAt: namesServer(manifest) ? undefined : manifest.base_url,
     registering: auth.registration,
   };
 }

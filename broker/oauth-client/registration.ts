@@ -2,15 +2,21 @@
 import type { ServerMetadata } from 'openid-client';
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { ProviderFetch } from '../egress/provider-fetch.ts';
-import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
+import { deletePlatformSecretsNamed, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { Db } from '../store/store.ts';
 import { applicationTypeOf, CLIENT_NAME, GRANT_TYPES, RESPONSE_TYPES } from './client-document.ts';
 import type { OAuthProblem } from './problem.ts';
 
-/** The name of a connection's registration among the secrets of its platform. */
+/**
+ * The name of a connection's registrations among the secrets of its platform; each redirect URI has one. So a broker that moves, or an update that
+ * moves the redirect URI, takes no registration away to which tokens were issued.
+ */
 const nameOf = (connectionId: string): string => `registration:${connectionId}`;
+const nameAt = (connectionId: string, redirectUri: string): string =>
+  `${nameOf(connectionId)}:${sha256Hex(redirectUri).slice(0, 16)}`;
 /** One registration for all connections of a platform, as older releases made it: still used for the tokens issued to it. */
 const FORMER_NAME = 'registration';
 
@@ -53,7 +59,7 @@ export async function findRegistration(
 ): Promise<Registration | undefined> {
   const stored = await listPlatformSecrets(store.db, organisationId, platformId);
   for (const { id, name, value } of stored) {
-    if (name !== nameOf(connectionId) && name !== FORMER_NAME) continue;
+    if (name !== FORMER_NAME && !name.startsWith(nameOf(connectionId))) continue;
     const place = { table: 'platform_secrets' as const, organisationId, rowId: id };
     const found = Registration.parse(JSON.parse(vault.open(place, value).toString('utf8')));
     const fits = client === undefined ? found.redirect_uri === redirectUri : found.client_id === client;
@@ -62,9 +68,9 @@ export async function findRegistration(
   return undefined;
 }
 
-/** Deletes the registration of a removed connection. */
+/** Deletes the registrations of a removed connection. */
 export const forgetRegistration = (db: Db, { organisationId, platformId, connectionId }: Place): Promise<void> =>
-  deleteNamedPlatformSecret(db, { organisationId, platformId, name: nameOf(connectionId) });
+  deletePlatformSecretsNamed(db, { organisationId, platformId, prefix: nameOf(connectionId) });
 
 /** Registers and stores the response. Of two concurrent registrations the later one wins. */
 export async function register(
@@ -113,7 +119,7 @@ export async function register(
     organisation_id: organisationId,
     id,
     platform_id: platformId,
-    name: nameOf(connectionId),
+    name: nameAt(connectionId, redirectUri),
     value: broker.vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, JSON.stringify(registration)),
     created_at: broker.clock(),
   });

@@ -32,7 +32,8 @@ export function resolver(
     issuer: string,
     client: string | undefined,
   ): Promise<Client | OAuthProblem> => {
-    const { platformId, connectionId, redirectUri, registering } = described;
+    const { platformId, connectionId, registering } = described;
+    const redirectUri = described.redirectUri.uri;
     if (client !== undefined && isClientDocument(client, connectionId)) return publicClient(client);
     const known = await findRegistration(broker, described, { issuer, redirectUri, client });
     if (known && (client !== undefined || registering !== 'document')) return known;

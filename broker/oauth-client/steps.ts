@@ -88,7 +88,8 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
         if (isProblem(configuration)) return configuration;
         const misled = mixUpRisk(configuration.serverMetadata(), registered);
         if (misled) return misled;
-        const { serverOptions, clientId, redirectUri } = registered;
+        const { serverOptions, clientId } = registered;
+        const redirectUri = registered.redirectUri.uri;
         const scopes = requestedScopes(registered, configuration.serverMetadata());
         const verifier = client.randomPKCECodeVerifier();
         const nonce = scopes.includes('openid') && registered.issuer !== undefined ? client.randomNonce() : null;

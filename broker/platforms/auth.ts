@@ -126,10 +126,10 @@ export const Auth = z
           client_secret: SecretReference.optional().describe('Its secret; a public client has none.'),
           scopes: z.array(z.string().min(1)).optional().describe('The scopes to ask for when a person connects.'),
           redirect_uri: z
-            .enum(['shared', 'connection'])
+            .enum(['organisation', 'shared', 'connection'])
             .optional()
             .describe(
-              'Which redirect URI the client_id is registered with: the shared one, which is the default, or one for each connection.',
+              "Which redirect URI the client_id is registered with: the organisation's (the default), the shared one (the default of built-in platforms; others may have it on a broker with one organisation), or the connection's.",
             ),
         })
         .describe('A person connects through OAuth; the token is sent as Authorization: Bearer and refreshed.'),

@@ -176,6 +176,7 @@ export function authFor(platformId: string, source: TokenSource): Record<string,
     type: 'oauth2',
     client_id: source.clientId,
     client_secret: reference('client_secret'),
+    redirect_uri: 'organisation',
     ...(source.scopes.length > 0 && { scopes: [...source.scopes] }),
   };
 }

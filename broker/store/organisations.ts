@@ -11,6 +11,11 @@ export async function listOrganisations(db: Db): Promise<OrganisationTable[]> {
   return await db.selectFrom('organisations').selectAll().orderBy('created_at').orderBy('id').execute();
 }
 
+/** Whether the broker has no second organisation. */
+export async function isOnlyOrganisation(db: Db): Promise<boolean> {
+  return (await db.selectFrom('organisations').select('id').limit(2).execute()).length < 2;
+}
+
 /** Inserts an organisation. */
 export async function putOrganisation(db: Db, organisation: NewOrganisation): Promise<void> {
   await db.insertInto('organisations').values(organisation).execute();

@@ -51,6 +51,7 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
       last_test: null,
       connects_by: 'secret',
       oauth: null,
+      redirect_uri: null,
       secret_from: null,
       upstream_scopes: null,
       idle_seconds: null,

@@ -149,6 +149,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
       session_expires_at: expect.stringMatching(/Z$/),
       sign_in: 'local',
       base_url: world.running.baseUrl,
+      redirect_uri: `${world.running.baseUrl}/console/connected/${organisation.id}`,
       organisations: [],
     });
     const left = Date.parse(body.session_expires_at) - Date.now();

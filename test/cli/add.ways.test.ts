@@ -44,10 +44,11 @@ describe('agent-broker add github', () => {
     });
     const { stderr } = printed();
     expect(url, stderr).toContain(`${github.url}/login/oauth/authorize?`);
-    expect(stderr).toContain(`redirect URI ${served.url}/console/connections/callback`);
+    const redirect = new URL(url).searchParams.get('redirect_uri')!;
+    expect(redirect.replace(/[0-9a-f-]{36}$/, '')).toBe(`${served.url}/console/connected/`);
+    expect(stderr).toContain(`with the redirect URI ${redirect}\n`);
     // Not what deletes repositories or administers organisations.
     expect(new URL(url).searchParams.get('scope')).toBe('repo');
-    expect(new URL(url).searchParams.get('redirect_uri')).toBe(`${served.url}/console/connections/callback`);
 
     const browser = await ownersBrowser(served, setting);
     const visit = await browser.get(url);

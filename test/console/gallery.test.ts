@@ -173,7 +173,7 @@ describe.skipIf(withoutChromium)(
       await has(page, 'main', 'Make a token of a service account with kubectl create token NAME (how), with no more');
       await page.open(`${world.running.baseUrl}/console/connections/new?platform=github`);
       await page.click('input[value="oauth"]');
-      await has(page, '#connect-form', `${world.running.baseUrl}/console/connections/callback`);
+      await has(page, '#connect-form', `${world.running.baseUrl}/console/connected/${organisation.id}`);
       await write(page, '[data-part="client_id"]', 'Iv1.abc');
       await write(page, '[data-part="client_secret"]', TOKEN);
       await page.screenshot('gallery-oauth');

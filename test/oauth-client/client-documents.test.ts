@@ -75,7 +75,7 @@ describe('a broker at https', () => {
       client_id: documentUrl(SOME_ID),
       client_name: 'Agent Broker',
       client_uri: BASE_URL,
-      redirect_uris: [`${BASE_URL}/console/connections/callback/${SOME_ID}`],
+      redirect_uris: [`${BASE_URL}/console/connected/${SOME_ID}`],
       grant_types: ['authorization_code', 'refresh_token'],
       response_types: ['code'],
       token_endpoint_auth_method: 'none',

@@ -89,7 +89,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(Object.fromEntries(searchParams)).toEqual({
       client_id: CLIENT_ID,
       response_type: 'code',
-      redirect_uri: `${world.running.baseUrl}/console/connections/callback`,
+      redirect_uri: `${world.running.baseUrl}/console/connected/${organisation.id}`,
       scope: 'openid email docs.read',
       state: expect.stringMatching(/^sta_[\w-]{43}$/),
       nonce: expect.stringMatching(/^[\w-]{43}$/),

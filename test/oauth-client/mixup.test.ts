@@ -1,4 +1,5 @@
 /** Several authorization servers, one of which wants the code of another (RFC 9700 section 4.4): it gets nothing. */
+import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
@@ -9,6 +10,9 @@ import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;
 const SHARED = '/console/connections/callback';
+const OWN = '/console/connected';
+/** Where earlier releases had those of connections: below the shared one. */
+const EARLIER = SHARED;
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 describe.each(STORES)(`authorization servers side by side on %s${postgresNote}`, (store) => {
@@ -73,10 +77,13 @@ describe.each(STORES)(`authorization servers side by side on %s${postgresNote}`,
     return new URL((await halfway.get(url)).url);
   }
   const redirectOf = (url: string) => new URL(url).searchParams.get('redirect_uri');
-  const stateOf = async (connection: string) =>
+  const ownOf = (id: string) => `${world.running.baseUrl}${OWN}/${id}`;
+  const found = async (connection: string) =>
     (await organisation.ask('GET', '/owner/connections')).body.connections.find(
       (one: { id: string }) => one.id === connection,
-    ).state;
+    );
+  const stateOf = async (connection: string) => (await found(connection)).state;
+  const shownOf = async (connection: string) => (await found(connection)).redirect_uri;
   async function expectRefused(visit: Visit, connection: string, says: RegExp): Promise<void> {
     expect(visit.text).toMatch(says);
     expect([visit.status, honest.asked.length, evil.asked.length]).toEqual([400, 0, 0]);
@@ -86,12 +93,12 @@ describe.each(STORES)(`authorization servers side by side on %s${postgresNote}`,
   test('a connection whose client the broker registers has a redirect URI of its own, and is registered with exactly that', async () => {
     const own = await mcpPlatform(honest);
     const { browser, url } = await begin(own);
-    expect(redirectOf(url)).toBe(`${world.running.baseUrl}${SHARED}/${own}`);
+    expect(redirectOf(url)).toBe(ownOf(own));
     expect(registered.at(-1)).toEqual([redirectOf(url)]);
     expect((await browser.get(url)).text).toContain('The platform is connected.');
     expect(honest.asked[0]!.get('redirect_uri')).toBe(redirectOf(url));
     const another = await organisation.connection('tools', { secret: null, isDefault: false });
-    expect(redirectOf((await begin(another)).url)).toBe(`${world.running.baseUrl}${SHARED}/${another}`);
+    expect(redirectOf((await begin(another)).url)).toBe(ownOf(another));
     // Its registration did not take the place of the first one's: the tokens of that can still be refreshed.
     await outlive(world, own);
     await organisation.ask('POST', `/owner/connections/${own}/test`);
@@ -104,7 +111,7 @@ describe.each(STORES)(`authorization servers side by side on %s${postgresNote}`,
     const other = await restPlatform(honest.auth({ redirect_uri: 'connection' }));
     const { browser, url } = await begin(own);
     const answer = await answerTo(url);
-    for (const path of [SHARED, `${SHARED}/${other}`])
+    for (const path of [SHARED, `${OWN}/${other}`, `${OWN}/${organisation.id}`])
       await expectRefused(
         await browser.get(`${world.running.baseUrl}${path}${answer.search}`),
         own,
@@ -113,20 +120,107 @@ describe.each(STORES)(`authorization servers side by side on %s${postgresNote}`,
     expect((await browser.get(answer.href)).text).toContain('The platform is connected.');
   });
 
-  test('a client that somebody registered keeps the shared redirect URI, unless the manifest says that it has one for each connection', async () => {
+  test('a client that somebody registered has the redirect URI of its organisation, which its page tells, unless the manifest says otherwise', async () => {
     const connection = await restPlatform(honest.auth());
-    expect(redirectOf((await begin(connection)).url)).toBe(world.running.baseUrl + SHARED);
-    await restPlatform(honest.auth({ redirect_uri: 'connection' }), 'docs', connection);
-    const { browser, url } = await begin(connection);
-    expect(redirectOf(url)).toBe(`${world.running.baseUrl}${SHARED}/${connection}`);
-    expect((await browser.get(url)).text).toContain('The platform is connected.');
+    expect((await organisation.ask('GET', '/owner/me')).body.redirect_uri).toBe(ownOf(organisation.id));
+    expect(redirectOf((await begin(connection)).url)).toBe(ownOf(organisation.id));
+    expect(await shownOf(connection)).toBe(ownOf(organisation.id));
+    for (const [choice, id] of [
+      ['organisation', organisation.id],
+      ['connection', connection],
+    ] as const) {
+      await restPlatform(honest.auth({ redirect_uri: choice }), 'docs', connection);
+      const { browser, url } = await begin(connection);
+      expect(redirectOf(url)).toBe(ownOf(id));
+      expect(await shownOf(connection)).toBe(ownOf(id));
+      expect((await browser.get(url)).text).toContain('The platform is connected.');
+    }
   });
 
-  test('a client of a server that the platform itself chose never uses the shared redirect URI', async () => {
-    const chosen = await mcpPlatform(honest, { client_id: 'by-hand' });
-    expect(redirectOf((await begin(chosen)).url)).toBe(`${world.running.baseUrl}${SHARED}/${chosen}`);
+  test('the shared redirect URI is for built-in platforms, and for brokers with one organisation', async () => {
+    const others = await world.organisation();
+    const connection = await restPlatform(honest.auth({ redirect_uri: 'shared' }));
+    const { begun } = await begin(connection);
+    expectEnvelope(begun, 409, 'conflict');
+    expect(begun.body.detail).toContain(ownOf(organisation.id));
+
+    const entry = { use: 'github', auth: { type: 'oauth2', client_id: 'by-hand' } };
+    for (const [auth, uri] of [
+      [{}, world.running.baseUrl + SHARED],
+      [{ redirect_uri: 'organisation' }, ownOf(others.id)],
+      // One that names a server is another platform's, whatever it is called.
+      [{ authorization_endpoint: `${evil.issuer}/auth`, token_endpoint: `${evil.issuer}/token` }, ownOf(others.id)],
+      [{ issuer: evil.issuer }, ownOf(others.id)],
+    ] as const) {
+      const id = `gh-${randomUUID().slice(0, 8)}`;
+      const body = { platform: id, entry: { ...entry, auth: { ...entry.auth, ...auth } } };
+      const made = await others.ask('POST', '/owner/platforms', body);
+      expect(made.status, made.text).toBe(201);
+      const one = await others.connection(id, { secret: null });
+      const { begun } = await begin(one, browserOf(world, others.owner));
+      expect(redirectOf(begun.body.authorization_url), begun.text).toBe(uri);
+    }
+    const moved = {
+      ...entry,
+      oauth: { authorization_endpoint: `${evil.issuer}/auth`, token_endpoint: `${evil.issuer}/token` },
+    };
+    expect((await others.ask('POST', '/owner/platforms', { platform: 'moved', entry: moved })).status).toBe(201);
+    const { begun: other } = await begin(
+      await others.connection('moved', { secret: null }),
+      browserOf(world, others.owner),
+    );
+    expect(redirectOf(other.body.authorization_url), other.text).toBe(ownOf(others.id));
+
+    const alone = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${honest.address},${evil.address}` });
+    const only = await alone.organisation();
+    const manifest = {
+      base_url: `${honest.issuer}/api`,
+      auth: honest.auth({ redirect_uri: 'shared' }),
+      scopes: { 'docs:read': ['GET /items'] },
+    };
+    await only.platform({ id: 'docs', manifest, secret: null });
+    const browser = browserOf(alone, only.owner);
+    const { body } = await pressConnect(alone, browser, await only.connection('docs', { secret: null }));
+    expect(redirectOf(body.authorization_url)).toBe(alone.running.baseUrl + SHARED);
+    expect((await browser.get(body.authorization_url)).text).toContain('The platform is connected.');
+  });
+
+  test.each(['issuer', 'endpoints'])(
+    'an organisation that names the %s of another one’s server gets no code for it',
+    async (what) => {
+      const strangers = await world.organisation();
+      const client = await restPlatform(honest.auth());
+      const registered = [
+        world.running.baseUrl + SHARED,
+        ownOf(organisation.id),
+        redirectOf((await begin(client)).url)!,
+      ];
+      const token_endpoint = `${evil.issuer}/token`;
+      const auth =
+        what === 'issuer'
+          ? honest.auth({ token_endpoint })
+          : { type: 'oauth2', client_id: 'broker', token_endpoint, authorization_endpoint: `${honest.issuer}/auth` };
+      const manifest = { base_url: `${evil.issuer}/api`, auth, scopes: { 'docs:read': ['GET /items'] } };
+      await strangers.platform({ id: 'docs', manifest, secret: null });
+      const connection = await strangers.connection('docs', { secret: null });
+      for (const uri of registered) {
+        const { browser, url } = await begin(connection, browserOf(world, strangers.owner));
+        expect(registered).not.toContain(redirectOf(url));
+        const elsewhere = new URL(url);
+        elsewhere.searchParams.set('redirect_uri', uri);
+        const visit = await browser.get(elsewhere.href);
+        expect([visit.status, new URL(visit.url).searchParams.has('code')]).toEqual([400, true]);
+        expect(visit.text).toMatch(/Nothing that was begun/);
+      }
+      expect([honest.asked.length, evil.asked.length]).toEqual([0, 0]);
+    },
+  );
+
+  test('a client of a server that the platform itself chose has the redirect URI of its connection, unless the manifest names the server', async () => {
+    const chosen = await mcpPlatform(honest, { client_id: 'by-hand', redirect_uri: 'organisation' });
+    expect(redirectOf((await begin(chosen)).url)).toBe(ownOf(chosen));
     const named = await mcpPlatform(honest, { client_id: 'by-hand', issuer: honest.issuer }, 'named');
-    expect(redirectOf((await begin(named)).url)).toBe(world.running.baseUrl + SHARED);
+    expect(redirectOf((await begin(named)).url)).toBe(ownOf(organisation.id));
   });
 
   describe('a server that an MCP server chose, and that sends people to another one,', () => {
@@ -177,38 +271,45 @@ describe.each(STORES)(`authorization servers side by side on %s${postgresNote}`,
     await expectRefused(await browser.get(answer.href), connection, /has changed\. Connect again/);
   });
 
-  test('tokens of a client that an earlier release registered for the whole platform are refreshed and revoked as before', async () => {
-    const connection = await mcpPlatform(honest);
-    const { browser, url } = await begin(connection);
-    await browser.get(url);
-    const { db } = world.running.broker.store;
-    const { vault } = world.running.broker;
-    const [row] = await db
-      .selectFrom('platform_secrets')
-      .selectAll()
-      .where('organisation_id', '=', organisation.id)
-      .execute();
-    const place = { table: 'platform_secrets' as const, organisationId: organisation.id, rowId: row!.id };
-    const former = { ...JSON.parse(vault.open(place, row!.value).toString('utf8')) };
-    former.redirect_uri = world.running.baseUrl + SHARED;
-    await db
-      .updateTable('platform_secrets')
-      .set({ name: 'registration', value: vault.seal(place, JSON.stringify(former)) })
-      .where('id', '=', row!.id)
-      .execute();
-    await outlive(world, connection);
-    // Whoever begins to connect again, and does not finish, takes nothing away.
-    const again = await begin(connection);
-    expect(redirectOf(again.url)).toBe(`${world.running.baseUrl}${SHARED}/${connection}`);
-    await organisation.ask('POST', `/owner/connections/${connection}/test`);
-    expect([honest.asked.at(-1)!.get('grant_type'), honest.asked.at(-1)!.get('client_id')]).toEqual([
-      'refresh_token',
-      former.client_id,
-    ]);
-    expect(await stateOf(connection)).toBe('connected');
-    const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
-    expect(ended.body.revoked, ended.text).toBe(true);
-  });
+  test.each<[string, (connection: string) => { name: string; path: string }]>([
+    ['for the whole platform', () => ({ name: 'registration', path: EARLIER })],
+    ['with another redirect URI', (id) => ({ name: `registration:${id}`, path: `${EARLIER}/${id}` })],
+  ])(
+    'tokens of a client that an earlier release registered %s are refreshed and revoked as before',
+    async (_how, earlier) => {
+      const connection = await mcpPlatform(honest);
+      const { browser, url } = await begin(connection);
+      await browser.get(url);
+      const { db } = world.running.broker.store;
+      const { vault } = world.running.broker;
+      const [row] = await db
+        .selectFrom('platform_secrets')
+        .selectAll()
+        .where('organisation_id', '=', organisation.id)
+        .execute();
+      const place = { table: 'platform_secrets' as const, organisationId: organisation.id, rowId: row!.id };
+      const former = { ...JSON.parse(vault.open(place, row!.value).toString('utf8')) };
+      const { name, path } = earlier(connection);
+      former.redirect_uri = world.running.baseUrl + path;
+      await db
+        .updateTable('platform_secrets')
+        .set({ name, value: vault.seal(place, JSON.stringify(former)) })
+        .where('id', '=', row!.id)
+        .execute();
+      await outlive(world, connection);
+      // Whoever begins to connect again, and does not finish, takes nothing away.
+      const again = await begin(connection);
+      expect(redirectOf(again.url)).toBe(ownOf(connection));
+      await organisation.ask('POST', `/owner/connections/${connection}/test`);
+      expect([honest.asked.at(-1)!.get('grant_type'), honest.asked.at(-1)!.get('client_id')]).toEqual([
+        'refresh_token',
+        former.client_id,
+      ]);
+      expect(await stateOf(connection)).toBe('connected');
+      const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+      expect(ended.body.revoked, ended.text).toBe(true);
+    },
+  );
 
   test('a connection that is removed takes its registration along', async () => {
     const connection = await mcpPlatform(honest);

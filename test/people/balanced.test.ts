@@ -29,7 +29,7 @@ describe.runIf(STORES.includes('postgres'))(`a consent over two brokers on postg
     const signedIn = await issuer.signIn(browser, 'ann', await start(browser, body.consent_url));
     browser.stopAt = undefined;
     const toPlatform = onward(await browser.get(there(signedIn.url)));
-    browser.stopAt = isBack('/console/connections/callback');
+    browser.stopAt = isBack(`/console/connected/${organisation.id}`);
     const back = await authorise(server, browser, 'ann', toPlatform);
     browser.stopAt = undefined;
     const asked = await browser.get(there(back.url));

@@ -9,10 +9,10 @@ import { postgresNote, STORES } from '../world/stores.ts';
 
 const ANN = slack('U-ANN');
 const BOB = slack('U-BOB');
-const CALLBACK = '/console/connections/callback';
 
 describe.each(STORES)(`the way back from the platform on %s${postgresNote}`, (store) => {
   const { server, world, organisation, agent, act, who, document } = givenPeople(store);
+  const callback = () => `/console/connected/${organisation.id}`;
   let issued: number;
   beforeEach(() => {
     issued = server.given.access.length;
@@ -23,10 +23,10 @@ describe.each(STORES)(`the way back from the platform on %s${postgresNote}`, (st
   async function onTheWayBack(caller: object, login: string) {
     const url: string = (await act(caller)).body.consent_url;
     const browser = new Browser();
-    browser.stopAt = ({ origin, pathname }) => origin === world.running.baseUrl && pathname.startsWith(CALLBACK);
+    browser.stopAt = ({ origin, pathname }) => origin === world.running.baseUrl && pathname === callback();
     const back = new URL((await authorise(server, browser, login, await start(browser, url))).url);
     browser.stopAt = undefined;
-    expect([back.pathname, back.searchParams.get('iss')]).toEqual([CALLBACK, server.issuer]);
+    expect([back.pathname, back.searchParams.get('iss')]).toEqual([callback(), server.issuer]);
     return { url, browser, back };
   }
   /** Nobody was asked for a token, or the server gave none, and there is nothing to keep. */
@@ -83,8 +83,9 @@ describe.each(STORES)(`the way back from the platform on %s${postgresNote}`, (st
     const ann = await onTheWayBack(ANN, 'ann');
     await nothingCame(await new Browser().get(ann.back.href), ann);
     await nothingCame(await browserOf(world, organisation.owner).get(ann.back.href), ann);
-    const signedIn = ann.back.href.replace(CALLBACK, '/me/consent/signed-in');
-    await nothingCame(await ann.browser.get(signedIn), ann);
+    const strangers = await world.organisation();
+    for (const path of ['/me/consent/signed-in', '/console/connections/callback', `/console/connected/${strangers.id}`])
+      await nothingCame(await ann.browser.get(ann.back.href.replace(callback(), path)), ann);
   });
 
   test('twice, also at the same time: one token, for one person', async () => {

@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await other.get(body.consent_url)).text).not.toContain('ann@docs.example');
     expect((await other.post(`${body.consent_url}/keep`, {})).status).toBe(409);
     // The callback of one browser in another one, and twice.
-    one.stopAt = (url) => url.pathname.startsWith('/console/connections/callback');
+    one.stopAt = (url) => url.pathname.startsWith('/console/connected/');
     const stopped = await authorise(server, one, 'ann', await start(one, body.consent_url));
     expect((await other.get(stopped.url)).status).not.toBe(200);
     one.stopAt = undefined;

@@ -61,7 +61,7 @@ describe.each(STORES)(`signing in at an issuer that lies on %s${postgresNote}`, 
     expect(onward(await browser.get(url))).toContain(`${server.issuer}/auth`);
     expect((await browser.get(url)).status).toBe(400);
     // The platform's way back takes none of it.
-    const platforms = url.replace('/me/consent/signed-in', '/console/connections/callback');
+    const platforms = url.replace('/me/consent/signed-in', `/console/connected/${organisation.id}`);
     expect((await browser.get(platforms)).status).not.toBe(200);
   });
 

@@ -18,6 +18,9 @@ export const CLIENT_ID = 'broker-at-docs';
 /** The canaries of OAuth: wherever one shows up, it leaked. */
 export const CLIENT_SECRET = 'CANARY-client-0123456789-abcdefghij';
 
+type Redirected = { clientId: string; redirectUriAllowed: (uri: string) => boolean };
+const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 export type AuthorizationServer = {
   issuer: string;
   /** `127.0.0.1:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
@@ -194,6 +197,14 @@ export async function startAuthorizationServer({
           claims: () => ({ sub, email: `${sub}@docs.example` }),
         }),
       });
+      // Organisations come later: the client is registered with the redirect URI of each.
+      const { prototype } = provider.Client as unknown as { prototype: Redirected };
+      const { redirectUriAllowed } = prototype;
+      prototype.redirectUriAllowed = function (uri) {
+        const isOfOrganisation =
+          this.clientId === CLIENT_ID && uri.replace(UUID, '') === `${baseUrl}/console/connected/`;
+        return isOfOrganisation || redirectUriAllowed.call(this, uri);
+      };
       const { callback } = provider;
       answer = callback.call(provider);
       provider.on('grant.success', ((context: { oidc: { params: Record<string, string> } }) => {

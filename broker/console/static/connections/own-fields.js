@@ -47,9 +47,9 @@ export function Auth({ kind, own, change }) {
 
 /** @param {{ kind: Kind }} props */
 function Redirect({ kind }) {
-  const redirect = `${useOwner().base_url}/console/connections/callback`;
+  const { redirect_uri: redirect } = useOwner();
   if (kind === 'mcp')
-    return html`<p>Most servers need none of this: the broker asks which authorization server they trust, and registers itself there.</p>`;
+    return html`<p>Most servers need none of this: the broker asks which authorization server they trust, and registers itself there. For a client that you registered yourself, name the issuer as well; its redirect URI is <${Id} id=${redirect} what="the redirect URI" /></p>`;
   return html`<p>Register the broker there as a web application with this redirect URI: <${Id} id=${redirect} what="the redirect URI" /></p>`;
 }
 

@@ -34,7 +34,7 @@ function OAuth({
   registered: { client_id, client_secret },
   register,
 }) {
-  const redirect = `${useOwner().base_url}/console/connections/callback`;
+  const { redirect_uri: redirect } = useOwner();
   if (known)
     return html`<p>The broker is registered at ${name} already. You sign in and consent there, and come back.</p>`;
   return html`

@@ -10,7 +10,7 @@ import {
 import type { OwnerPrincipal } from '../../../auth/principal.ts';
 import { foreignRequest, readSessionCookie } from '../../../auth/session-cookie.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { CONNECTED_PATH } from '../../../oauth-client/redirect-uri.ts';
+import { OWN_PATH, SHARED_PATH } from '../../../oauth-client/redirect-uri.ts';
 import { connectedPage, notConnectedPage, onceMorePage } from '../../connected-page.ts';
 import { errorReply } from '../../envelope.ts';
 import { asRefusal, Refusal } from '../../errors.ts';
@@ -105,27 +105,27 @@ const CALLBACK = {
   },
 } as const;
 
-/** GET /console/connections/callback: where the authorization servers of clients registered by hand send the browser. */
+/** GET /console/connections/callback: where the authorization servers of clients with the shared redirect URI send the browser. */
 export const connectionCallback = route({
   ...CALLBACK,
-  path: CONNECTED_PATH,
+  path: SHARED_PATH,
   capability: 'owner.connections.oauth_callback',
   summary: "Takes an authorization server's answer, and connects the platform.",
 });
 
-/** GET /console/connections/callback/{id}: where the authorization server of one connection sends the browser. */
+/** GET /console/connected/{id}: where the authorization servers of one organisation, or of one connection, send the browser. */
 export const ownConnectionCallback = route({
   ...CALLBACK,
-  path: `${CONNECTED_PATH}/{id}`,
+  path: `${OWN_PATH}/{id}`,
   capability: 'owner.connections.oauth_own_callback',
-  summary: "Takes the answer of one connection's authorization server, at the redirect URI of that connection.",
-  params,
+  summary: "Takes an authorization server's answer at the redirect URI of an organisation, or of a connection.",
+  params: { id: z.guid().describe('the id of the organisation, or of the connection') },
 });
 
 async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
   const { services, query, correlationId } = context;
   const { broker, oauth } = services;
-  const path = context.params.id === undefined ? CONNECTED_PATH : `${CONNECTED_PATH}/${context.params.id}`;
+  const path = context.params.id === undefined ? SHARED_PATH : `${OWN_PATH}/${context.params.id}`;
   const flow = await oauth.flowOf(path, query);
   const ofPerson = flow ? undefined : await personComesBack(context, path);
   if (ofPerson) return ofPerson;

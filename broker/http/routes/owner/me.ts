@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { readOrganisation } from '../../../admin/organisation.ts';
 import { otherOrganisations } from '../../../auth/invited-owner.ts';
+import { organisationRedirectUri } from '../../../oauth-client/redirect-uri.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { START_PATH } from './oidc.ts';
@@ -18,6 +19,9 @@ const Me = z
     session_expires_at: z.iso.datetime(),
     sign_in: z.enum(['local', 'oidc']),
     base_url: z.url(),
+    redirect_uri: z
+      .url()
+      .describe('where authorization servers send people back to, for clients that the organisation registers'),
     organisations: z.array(OrganisationNamed).describe('others, of who signed in at an identity provider'),
   })
   .meta({ id: 'Me' });
@@ -42,6 +46,7 @@ export const ownerMe = route({
       session_expires_at: new Date(who.session.expiresAt * 1000).toISOString(),
       sign_in: who.session.signIn,
       base_url: broker.baseUrl,
+      redirect_uri: organisationRedirectUri(broker.baseUrl, id),
       organisations: await otherOrganisations(broker, who),
     });
   },

@@ -7,10 +7,10 @@ import {
 } from '../../../admin/change-platform.ts';
 import { makePlatform as make, removePlatform as remove } from '../../../admin/make-platform.ts';
 import { readPlatform, readPlatforms, switchPlatform } from '../../../admin/platforms.ts';
-import type { Broker } from '../../../broker.ts';
 import { Secret } from '../../../crypto/secret.ts';
 import { PlatformId } from '../../../platforms/manifest-fields.ts';
 import { text } from '../../../wire/action.ts';
+import type { Shower } from '../../owned-connection.ts';
 import { Platform, platformShown, WholePlatform, wholePlatformShown } from '../../owned-platform.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
@@ -105,7 +105,7 @@ const changed = {
   answers: { 200: { description: 'The platform as it is now, and what is another.', schema: ChangedPlatform } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
 } as const;
-const changedShown = ({ platform, changes, warnings }: Changed, broker: Pick<Broker, 'proxyUrl' | 'clock'>) =>
+const changedShown = ({ platform, changes, warnings }: Changed, broker: Shower) =>
   json(200, { ...wholePlatformShown(platform, broker), changes, warnings });
 
 /** POST /owner/platforms/{platform}: in force at the very next decision. */
