@@ -156,8 +156,8 @@ function startForFile(binary: string): Promise<string> {
   const child = spawn(binary, [...FLAGS, `--user-data-dir=${newFolder()}`, 'about:blank'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
+  const ended = new Promise((done) => child.once('exit', done));
   afterFile(async () => {
-    const ended = new Promise((done) => child.once('exit', done));
     child.kill();
     await ended;
   });
