@@ -47,7 +47,7 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
       <p class="name"><strong class="theirs">${name}</strong> <${OutcomeBadge} connection=${connection} /></p>
       <p class="small quiet">Platform <code class="theirs">${platform}</code>${connection.default && ' · used where a grant names no connection'}</p>
       <${About} connection=${connection} />
-      ${may && connection.redirect_uri !== null && html`<details class="elsewhere redirect-uri"><summary>Its redirect URI</summary><p class="small"><${Id} id=${connection.redirect_uri} what="the redirect URI" /></p></details>`}
+      ${may && connection.redirect_uri !== null && html`<details class="elsewhere redirect-uri"><summary class="small quiet">Its redirect URI</summary><p class="small"><${Id} id=${connection.redirect_uri} what="the redirect URI" /></p></details>`}
       <${OutcomeDetail} connection=${connection} />
       ${wanted && state !== 'connected' && html`<p class="small why">An agent's call needs this connection.</p>`}
       ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
