@@ -1,6 +1,6 @@
 /** Sealed request, sentence and result of a held call, bound to the approval's row. */
 import { memberTexts } from '../../json/member-texts.ts';
-import type { UpstreamAnswer } from '../audit/outcome.ts';
+import { maskedIn, type OutcomeOf, type UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { RawAnswer } from '../egress/answer.ts';
 import type { Basis, JsonObject } from '../policy/facts.ts';
@@ -82,19 +82,18 @@ export function shownResult(result: string): string {
 }
 
 /**
- * Seals the result of a replay: JSON text `{status, data, headers}`. Beyond MAX_RESULT_BYTES the data is truncated to the
+ * Seals the result of a replay: JSON text `{status, data, headers, masked}`. Beyond MAX_RESULT_BYTES the data is truncated to the
  * beginning of its text, with `truncated` and the full size.
  */
-export function sealResult(
-  { vault }: Pick<Broker, 'vault'>,
-  ref: Ref,
-  { upstreamStatus, dataJson, encoding, headers, contentType, raw }: UpstreamAnswer,
-): Buffer {
+export function sealResult({ vault }: Pick<Broker, 'vault'>, ref: Ref, outcome: OutcomeOf<'answered'>): Buffer {
+  const { upstreamStatus, dataJson, encoding, headers, contentType, raw } = outcome;
+  const masked = maskedIn(outcome);
   const text = Buffer.from(dataJson);
   const notes =
     (encoding === undefined ? '' : `,"encoding":${JSON.stringify(encoding)}`) +
     (headers === undefined ? '' : `,"headers":${JSON.stringify(headers)}`) +
-    (contentType === undefined || contentType === JSON_TYPE ? '' : `,"content_type":${JSON.stringify(contentType)}`);
+    (contentType === undefined || contentType === JSON_TYPE ? '' : `,"content_type":${JSON.stringify(contentType)}`) +
+    (masked === undefined ? '' : `,"masked":${JSON.stringify(masked)}`);
   const whole = text.length <= MAX_RESULT_BYTES;
   const data = whole ? dataJson : JSON.stringify(beginning(text));
   const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;

@@ -216,6 +216,13 @@ export function mayBeSent(outcome: Outcome): boolean {
   }
 }
 
+/** How many members and values of an answer were masked, and by which rules; undefined: nothing was. */
+export const maskedIn = ({
+  masked,
+  call,
+}: OutcomeOf<'answered'>): { count: number; rules: readonly string[] } | undefined =>
+  masked ? { count: masked, rules: call.decided?.verdict.mask?.rules ?? [] } : undefined;
+
 /** Notes in `_meta`: dropped headers, redaction and others. */
 export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<string, unknown> {
   const { droppedHeaders } = outcome.call;
@@ -226,7 +233,8 @@ export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<str
   if (standing) notes.standing_approval = standing;
   if (outcome.call.limits) notes.limits = outcome.call.limits;
   if (outcome.redacted) notes.redacted = true;
-  if (outcome.masked) notes.masked = { count: outcome.masked, rules: outcome.call.decided?.verdict.mask?.rules ?? [] };
+  const masked = maskedIn(outcome);
+  if (masked) notes.masked = masked;
   if (outcome.encoding !== undefined) notes.encoding = outcome.encoding;
   if (outcome.contentType !== undefined && !isJsonType(outcome.contentType))
     notes.upstream_content_type = outcome.contentType;

@@ -19,6 +19,10 @@ export const Approval = z
         headers: z.record(z.string(), z.string()).optional().describe('as `_meta.upstream_headers` of a call'),
         content_type: z.string().optional().describe('the media type of the answer, unless it is application/json'),
         encoding: z.literal('base64').optional().describe('of bytes'),
+        masked: z
+          .object({ count: z.int(), rules: z.array(z.string()) })
+          .optional()
+          .describe('what rules mask in it, as `_meta.masked` of a call'),
         truncated: z.literal(true).optional().describe('`data` is the beginning, of so many `bytes`'),
         bytes: z.int().optional(),
       })
