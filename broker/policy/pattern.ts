@@ -80,8 +80,8 @@ function widen(segment: string, slashes: boolean): string[] {
 
 /** Whether `text` matches a glob in which `*` is any text, the empty one included. Time: text length × pieces. */
 export function matchesGlob(glob: string, text: string): boolean {
+  if (!glob.includes('*')) return glob === text;
   const pieces = glob.split('*');
-  if (pieces.length === 1) return glob === text;
   const first = pieces[0] ?? '';
   const last = pieces[pieces.length - 1] ?? '';
   if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;

@@ -5,6 +5,7 @@ import { freeMembers } from './free-members.ts';
 import { githubAdministration } from './github-administration.ts';
 import { githubAppPermissions } from './github-app.ts';
 import { githubCode, githubContentScopes } from './github-code.ts';
+import { githubMasks } from './github-masks.ts';
 import { githubOrganisations } from './github-organisations.ts';
 import { githubPeople } from './github-people.ts';
 import { githubRefs } from './github-refs.ts';
@@ -38,17 +39,7 @@ export const github = {
   app_permissions: githubAppPermissions,
   refs: githubRefs,
   base_urls: { 'POST /repos/*/*/releases/*/assets': 'https://uploads.github.com' },
-  // "temp_clone_token" of a repository: with it anybody clones a private one, past the broker.
-  masks: {
-    'GET /repos/*/*': ['temp_clone_token'],
-    'PATCH /repos/*/*': ['temp_clone_token'],
-    'POST /repos/*/*/generate': ['temp_clone_token'],
-    'POST /repos/*/*/forks': ['temp_clone_token'],
-    'POST /orgs/*/repos': ['temp_clone_token'],
-    'POST /user/repos': ['temp_clone_token'],
-    'query *': ['tempCloneToken'],
-    'mutation *': ['tempCloneToken'],
-  },
+  masks: githubMasks,
   bodies: {
     'POST /repos/*/*/releases/*/assets': ['text', 'bytes'],
     'POST /markdown/raw': 'text',

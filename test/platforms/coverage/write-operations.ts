@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { coverageOf, LISTED } from './count.ts';
 
 const MODULES = join(import.meta.dirname, 'node_modules');
+/** Members of answers that hold a key (broker/platforms/builtin/github-masks.ts). */
+const KEYS = ['temp_clone_token', 'temp_download_token'];
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
 const READERS: Record<(typeof LISTED)[number], { from: string; read(): string[] }> = {
@@ -23,6 +25,37 @@ for (const name of LISTED) {
   const { counted, all, left } = coverageOf(name);
   console.log(`${name}: ${counted} of ${all} (${((100 * counted) / all).toFixed(1)} %) by ${from} ${version}`);
   for (const operation of left) console.log(`  in no scope: ${operation}`);
+}
+
+const { operations: withKeys, version } = githubOperationsWithKeys();
+writeFileSync(
+  join(import.meta.dirname, 'github-keys.txt'),
+  `${[`# @octokit/openapi ${version}: answers with ${KEYS.join(' or ')}`, ...withKeys].join('\n')}\n`,
+);
+
+/** Operations that may be answered with a key of GitHub itself, as their schemas and examples say. */
+function githubOperationsWithKeys(): { operations: string[]; version: string } {
+  const read = (file: string) => JSON.parse(readFileSync(join(MODULES, '@octokit/openapi', file), 'utf8'));
+  const document = read('generated/api.github.com.json');
+  const found = (pointer: string) =>
+    pointer
+      .slice(2)
+      .split('/')
+      .reduce((at, step) => at?.[step.replaceAll('~1', '/').replaceAll('~0', '~')], document);
+  const has = (value: unknown, seen = new Set<unknown>()): boolean => {
+    if (typeof value !== 'object' || value === null || seen.has(value)) return false;
+    seen.add(value);
+    const { $ref } = value as { $ref?: unknown };
+    if (typeof $ref === 'string') return has(found($ref), seen);
+    return Object.entries(value).some(([name, member]) => KEYS.includes(name) || has(member, seen));
+  };
+  const paths = Object.entries(document.paths as Record<string, Record<string, { responses?: object }>>);
+  const operations = paths.flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([method, { responses }]) => METHODS.includes(method) && has(responses))
+      .map(([method]) => `${method.toUpperCase()} ${path}`),
+  );
+  return { operations: operations.sort(), version: read('package.json').version };
 }
 
 /** `GET /repos/{owner}/{repo}`, and `deprecated` behind it where the document says so. */

@@ -1,0 +1,43 @@
+/** Keys of GitHub itself in answers: whatever GitHub's own description says may hold one is masked, and what is read in bytes is passed on as it comes. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { CallAsk, Method } from '../../broker/policy/facts.ts';
+import { classify } from '../../broker/policy/operation.ts';
+import { rulesOf } from './classified.ts';
+
+const rules = rulesOf('github');
+const [, ...listed] = readFileSync(join(import.meta.dirname, 'coverage/github-keys.txt'), 'utf8')
+  .trim()
+  .split('\n');
+
+function callOf(operation: string): CallAsk {
+  const [method = '', path = ''] = operation.replaceAll(/\{[^}]*\}|\*\*?/g, 'x1').split(' ');
+  return { method: method as Method, path, query: '', headers: {}, body: undefined };
+}
+const maskedIn = (operation: string): readonly string[] =>
+  rules.masks
+    .filter(
+      ({ operation: one }) =>
+        one.kind === 'http' && one.method === callOf(operation).method && one.path.matches(callOf(operation).path),
+    )
+    .flatMap(({ members }) => members);
+
+describe('keys of GitHub in its answers', () => {
+  test.each(listed.filter((operation) => classify(rules, callOf(operation)).kind === 'classified'))(
+    '%s',
+    (operation) => {
+      expect(maskedIn(operation)).toEqual(expect.arrayContaining(['temp_clone_token', 'temp_download_token']));
+    },
+  );
+
+  test('an operation that is answered with bytes of any length is not masked', () => {
+    const bytes = [
+      ...rules.follow.map(({ source }) => source),
+      'GET /repos/*/*/contents/**',
+      'GET /repos/*/*/git/blobs/*',
+      'GET /repos/*/*/compare/**',
+    ];
+    expect(bytes.filter((operation) => maskedIn(operation).length > 0)).toEqual([]);
+  });
+});
