@@ -22,8 +22,11 @@ const BASE = 'the base of a pull request is not in the call; ask a person to mer
 const HEAD = 'the head of a pull request is not in the call; merge its base into it by git';
 const GIST = 'a gist is a repository of its own';
 const TASK = 'an agent of GitHub writes branches that the call does not name';
-/** Logins of GitHub's agents (GitHub documentation, "Asking Copilot to create a pull request"); others of theirs end in `[bot]`. */
-const AGENTS = ['*[bot]', 'copilot', 'copilot-swe-agent'];
+/**
+ * Logins of GitHub's agents (GitHub documentation, "Asking Copilot to create a pull request", "About third-party agents"), which it takes with
+ * `[bot]` at the end and without.
+ */
+const AGENTS = ['*[bot]', 'copilot', '*-swe-agent', '*-code-agent', 'claude', 'codex'];
 const AGENT_ON = 'it lets an agent of GitHub write branches in more repositories; ask a person to do it';
 const ASSIGNED: RefDoubtSource[] = [
   { in: 'body', at: '/agent_assignment', why: TASK },
