@@ -1,5 +1,6 @@
 /** Shared capabilities, each created once at the start. */
 
+import type { AuditFolder } from './audit-push/audit-folder.ts';
 import type { Outbound } from './egress/dispatcher.ts';
 import type { Config } from './environment/config.ts';
 import type { FleetRun } from './fleet-run.ts';
@@ -42,6 +43,8 @@ export type Broker = {
   vault: Vault;
   keys: Keys;
   outbound: Outbound;
+  /** Where audit sinks of kind `file` write (AUDIT_FOLDER); undefined: nowhere. */
+  auditFolder: AuditFolder | undefined;
   /** Addresses (`host:port`) of our own test platforms, which run beside this process: the sandbox. */
   testPlatforms: readonly string[];
   /** HTTP client for URLs from strangers: public internet only, whatever the operator allows for platforms. */

@@ -96,6 +96,11 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       );
       await running.stop();
       await sandbox?.close();
+      // An exit waits for the threads of the pool, and one that a file system keeps does not come back. All else is closed.
+      if (running.broker.auditFolder?.isBusy()) {
+        process.stderr.write('AUDIT_FOLDER does not answer: killing this process, which cannot exit.\n');
+        process.kill(process.pid, 'SIGKILL');
+      }
       process.exit(0);
     });
 }

@@ -183,7 +183,7 @@ export async function removeAuditSink(services: Changing, by: ChangingOwner, id:
 
 /** Tries now whether the receiver would take rows, without sending one; on record because it uses the secret. */
 export async function testAuditSink(
-  services: Changing & Uses<'config' | 'baseUrl' | 'did' | 'storeOutage' | 'vault' | 'outbound'>,
+  services: Changing & Uses<'auditFolder' | 'baseUrl' | 'did' | 'storeOutage' | 'vault' | 'outbound'>,
   by: ChangingOwner,
   id: string,
 ): Promise<{ ok: boolean; detail: string }> {

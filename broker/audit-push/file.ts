@@ -7,6 +7,7 @@ import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SettingsOf } from '../config-file/audit-sinks.ts';
 import { syncFolderLater } from '../runtime/sync-file.ts';
+import { HANGS } from './audit-folder.ts';
 import type { Batch, Delivered, Delivering, Line, Sink } from './sink.ts';
 
 type File = Delivering<SettingsOf<'file'>>;
@@ -167,11 +168,15 @@ async function inFolder(
 ): Promise<Delivered> {
   if (folder === undefined)
     return { kind: 'failed', why: 'This broker writes no files: its operator has to set AUDIT_FOLDER.' };
-  const own = join(folder, organisationId);
+  const own = join(folder.path, organisationId);
   try {
-    await mkdir(own, { recursive: true, mode: FOLDER_MODE });
-    await write(own);
-    return { kind: 'arrived' };
+    const done = await folder.work(async () => {
+      await mkdir(own, { recursive: true, mode: FOLDER_MODE });
+      await write(own);
+    });
+    return done === HANGS
+      ? { kind: 'failed', why: 'The folder does not answer: a write in AUDIT_FOLDER has not come back.' }
+      : { kind: 'arrived' };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;

@@ -28,9 +28,9 @@ const LEASE = 'audit push';
 const POLL_MS = 1_000;
 /**
  * Batches that are on their way at once: to sinks that took the last one, and to those that did not, so that these hold up no other; of
- * these one of an organisation.
+ * these one of an organisation. Files are written one after the other: their folder may hang.
  */
-const AT_ONCE = { working: 6, failing: 6 } as const;
+const AT_ONCE = { working: 6, failing: 6, files: 1 } as const;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** How long a stop waits for batches that are on their way. */
@@ -38,7 +38,7 @@ const STOP_MS = 3_000;
 
 type Needs = Pick<
   Broker,
-  'store' | 'vault' | 'clock' | 'log' | 'config' | 'baseUrl' | 'did' | 'outbound' | 'instanceId' | 'storeOutage'
+  'store' | 'vault' | 'clock' | 'log' | 'auditFolder' | 'baseUrl' | 'did' | 'outbound' | 'instanceId' | 'storeOutage'
 >;
 
 /** What a sink is delivered with. Rejects with SealError when its secret was altered in the store. */
@@ -54,7 +54,7 @@ export function deliveringTo(broker: Needs, sink: SinkWithLog): Stored {
     settings: sink.settings,
     secret: secret === null ? undefined : new Secret(broker.vault.open(place, secret).toString('utf8')),
     outbound: broker.outbound,
-    folder: broker.config.auditFolder,
+    folder: broker.auditFolder,
     now: broker.clock(),
     idAt: async (index) => (await entriesFrom(broker.store.db, organisationId, index, index + 1))[0]?.id,
   };
@@ -77,7 +77,13 @@ export function startPusher(broker: Needs): Pusher {
   const lanes = new Map<string, Promise<void>>();
   /** Organisations of which a sink that failed is being tried. */
   const trying = new Set<string>();
-  const places = { working: makePlaces(AT_ONCE.working), failing: makePlaces(AT_ONCE.failing) };
+  const places = {
+    working: makePlaces(AT_ONCE.working),
+    failing: makePlaces(AT_ONCE.failing),
+    files: makePlaces(AT_ONCE.files),
+  };
+  const placeOf = ({ kind, failures }: SinkWithLog) =>
+    places[kind === 'file' ? 'files' : failures > 0 ? 'failing' : 'working'];
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -150,7 +156,7 @@ export function startPusher(broker: Needs): Pusher {
     for (let more = true; more; ) {
       const sink = await findSink(db, ref);
       if (!sink || !isDue(sink) || !held()) return;
-      more = await places[sink.failures > 0 ? 'failing' : 'working'](() => push(ref));
+      more = await placeOf(sink)(() => push(ref));
     }
   };
 

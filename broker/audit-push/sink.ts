@@ -4,6 +4,7 @@ import type { Format } from '../config-file/audit-sinks.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import type { Instant } from '../policy/facts.ts';
+import type { AuditFolder } from './audit-folder.ts';
 
 /** A row of the audit as it is sent. */
 export type Line = {
@@ -39,8 +40,8 @@ export type Delivering<Settings> = {
   secret: Secret | undefined;
   /** The only way out to the network. */
   outbound: Outbound;
-  /** `config.auditFolder`. */
-  folder: string | undefined;
+  /** Undefined: this broker writes no files. */
+  folder: AuditFolder | undefined;
   now: Instant;
   /** The id of the row that stands at an index of the log; undefined: there is none (any more). */
   idAt: (index: number) => Promise<string | undefined>;

@@ -2,6 +2,7 @@
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { auditFolder } from '../audit-push/audit-folder.ts';
 import { type Broker, didOf, proxyUrlOf } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -177,6 +178,7 @@ export async function startBroker(
     storeOutage: watchOutage(log, { failed: 'the store does not answer', worked: 'the store answers again' }),
     vault,
     keys,
+    auditFolder: config.auditFolder === undefined ? undefined : auditFolder(config.auditFolder),
     testPlatforms: options.allowPrivate ?? [],
     ...waysOut,
   };

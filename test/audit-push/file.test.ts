@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { auditFolder } from '../../broker/audit-push/audit-folder.ts';
 import { file } from '../../broker/audit-push/file.ts';
 import type { Batch, Delivering, Line } from '../../broker/audit-push/sink.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
@@ -26,6 +27,8 @@ const batchOf = (first: number, end: number, id?: (index: number) => string): Ba
   lines: Array.from({ length: end - first }, (_, at) => lineOf(first + at, id?.(first + at))) as [Line, ...Line[]],
 });
 
+const HANGS_AFTER_MS = 200;
+
 describe('a file', () => {
   let folder: string;
   let delivering: Delivering<{ max_bytes?: number }>;
@@ -39,7 +42,7 @@ describe('a file', () => {
       settings: {},
       secret: undefined,
       outbound,
-      folder,
+      folder: auditFolder(folder, HANGS_AFTER_MS),
       now: Date.now(),
       idAt: async (index) => `row-${index}`,
     };
@@ -141,7 +144,33 @@ describe('a file', () => {
     });
     mkdirSync(join(own(), 'audit.jsonl'), { recursive: true });
     expect(await deliver(batchOf(0, 1))).toEqual({ kind: 'failed', why: 'The file cannot be written (EISDIR).' });
-    expect(await deliver(batchOf(0, 1), { folder: '/dev/full/x' })).toMatchObject({ kind: 'failed' });
+    expect(await deliver(batchOf(0, 1), { folder: auditFolder('/dev/full/x') })).toMatchObject({ kind: 'failed' });
+  });
+
+  test('a folder that does not answer: nothing more is begun there until it does, and what came through then is not written twice', async () => {
+    const held = Promise.withResolvers<string>();
+    const isHanging = { ...delivering, idAt: () => held.promise };
+    expect(await deliver(batchOf(0, 2))).toEqual({ kind: 'arrived' });
+    const slow = await file.deliver(isHanging, batchOf(2, 4));
+    expect(slow).toMatchObject({ kind: 'failed', why: expect.stringContaining('does not answer') });
+    const began = performance.now();
+    expect(await deliver(batchOf(2, 4))).toEqual(slow);
+    expect(performance.now() - began).toBeLessThan(HANGS_AFTER_MS);
+    expect(delivering.folder!.isBusy()).toBe(true);
+    held.resolve('row-1');
+    await expect.poll(() => delivering.folder!.isBusy()).toBe(false);
+    expect(await deliver(batchOf(2, 4))).toEqual({ kind: 'arrived' });
+    expect(indexes()).toEqual([0, 1, 2, 3]);
+  });
+
+  test('who stopped waiting for its turn does not write any more', async () => {
+    const held = Promise.withResolvers<string>();
+    expect(await deliver(batchOf(0, 1))).toEqual({ kind: 'arrived' });
+    const both = [file.deliver({ ...delivering, idAt: () => held.promise }, batchOf(1, 2)), deliver(batchOf(1, 3))];
+    expect((await Promise.all(both)).map(({ kind }) => kind)).toEqual(['failed', 'failed']);
+    held.resolve('row-0');
+    await expect.poll(() => delivering.folder!.isBusy()).toBe(false);
+    expect(indexes()).toEqual([0, 1]);
   });
 
   test.runIf(existsSync('/dev/full'))('a full disk is a failure, and nothing is lost', async () => {

@@ -1,4 +1,4 @@
-/** A disk that breaks, or is slow: syncs of a process fail, or take a tenth of a second, for as long as a test wants. */
+/** A disk that breaks, is slow or hangs: syncs of a process fail, take a tenth of a second or do not come back, for as long as a test wants. */
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export type FailingSync = {
 };
 
 /** Undefined where there is no compiler, or no Linux. CI must have both. */
-export function failingSync(how: 'broken' | 'slow' = 'broken'): FailingSync | undefined {
+export function failingSync(how: 'broken' | 'slow' | { hangsBelow: string } = 'broken'): FailingSync | undefined {
   if (process.platform !== 'linux') return undefined;
   const folder = newFolder();
   const library = join(folder, 'failing-sync.so');
@@ -26,7 +26,12 @@ export function failingSync(how: 'broken' | 'slow' = 'broken'): FailingSync | un
     return undefined;
   }
   return {
-    environment: { LD_PRELOAD: library, FAILING_SYNC: switchFile, ...(how === 'slow' && { SLOW_SYNC: '1' }) },
+    environment: {
+      LD_PRELOAD: library,
+      FAILING_SYNC: switchFile,
+      ...(how === 'slow' && { SLOW_SYNC: '1' }),
+      ...(typeof how === 'object' && { HANGING_SYNC: how.hangsBelow }),
+    },
     fail: () => writeFileSync(switchFile, ''),
     repair: () => rmSync(switchFile),
   };
