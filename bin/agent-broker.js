@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The launcher: plain JavaScript, so that an old Node can run it and report the required version.
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,8 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   const own = at('../node_modules/node/bin/node');
   if (existsSync(own)) {
     const child = spawn(own, process.argv.slice(1), { stdio: 'inherit' });
-    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'])
+      process.on(signal, () => child.kill(signal));
     child.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
   } else if (source) failInstall();
   else {
@@ -43,6 +44,7 @@ function failInstall() {
 }
 
 async function run() {
+  keepMemory();
   const isServed = process.argv[2] === 'mcp' && (await quickly(process.argv.slice(3)));
   if (!isServed) {
     // A checkout loads a thousand files, and strips the types of each. The package has a few, for which a cache takes only memory.
@@ -54,11 +56,9 @@ async function run() {
   }
 }
 
-/** Without the inspector on a signal. An AbortSignal, aborted at the first SIGTERM or SIGINT with its name. The second exits immediately. */
+/** An AbortSignal, aborted at the first SIGTERM or SIGINT with its name. The second exits immediately. */
 function listenForStop() {
   const stop = new AbortController();
-  // Node's own answer is to open the inspector, which reads all memory, to every program of this machine.
-  process.on('SIGUSR1', () => {});
   for (const name of ['SIGTERM', 'SIGINT'])
     process.on(name, () => {
       // Calls in flight are recorded as unknown at the next start.
@@ -66,6 +66,25 @@ function listenForStop() {
       stop.abort(name);
     });
   return stop.signal;
+}
+
+/**
+ * Keeps the memory of this process, which holds keys in every command, to itself. Switches off the inspector, which Node opens to every program of this
+ * machine at SIGUSR1, and diagnostic reports, also where NODE_OPTIONS asks for them; and takes all memory out of core dumps (Linux, core(5): no
+ * kind of mapping is dumped). The core itself is the operator's to forbid, by RLIMIT_CORE: what is left of it has registers alone.
+ */
+function keepMemory() {
+  process.on('SIGUSR1', () => {});
+  const { report } = process;
+  report.reportOnFatalError = false;
+  report.reportOnSignal = false;
+  report.reportOnUncaughtException = false;
+  report.excludeEnv = true;
+  try {
+    writeFileSync('/proc/self/coredump_filter', '0');
+  } catch {
+    // Not Linux, or a /proc that cannot be written.
+  }
 }
 
 /** `agent-broker mcp`, which a client starts with every session, and whose tools it waits for. */

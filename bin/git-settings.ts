@@ -30,13 +30,30 @@ export function helperCommand(profile: string | undefined, at: string | undefine
 }
 
 /** All values of the scope, in their order. Throws CommandFailed. */
-export async function readSettings(scope: Scope): Promise<Setting[]> {
-  const entries = (await git(scope, '--null', '--list')).split('\0').filter((entry) => entry !== '');
-  return entries.map((entry) => {
-    const [name = '', value = ''] = entry.split(/\n(.*)/s);
-    return { name, value };
-  });
+export const readSettings = async (scope: Scope): Promise<Setting[]> =>
+  settingsIn(await git(scope, '--null', '--list'));
+
+/** The rules of all scopes, as they hold in this folder, that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`). Throws CommandFailed. */
+export async function readRewrites(): Promise<Setting[]> {
+  const found = await run('git', ['config', '--null', '--get-regexp', '^url\\..*\\.(push)?insteadof$']).catch(
+    (error: NodeJS.ErrnoException & { stderr?: string }) => {
+      // There is none.
+      if (Number(error.code) === 1) return { stdout: '' };
+      throw new CommandFailed(`git config failed: ${error.stderr?.trim() ?? error.code}`);
+    },
+  );
+  return settingsIn(found.stdout);
 }
+
+/** Names and values as git prints them with --null. */
+const settingsIn = (text: string): Setting[] =>
+  text
+    .split('\0')
+    .filter((entry) => entry !== '')
+    .map((entry) => {
+      const [name = '', value = ''] = entry.split(/\n(.*)/s);
+      return { name, value };
+    });
 
 /** What git-setup wrote, in this or an earlier version. A rule is its own where its helper signs for what the rule leads to. */
 export function writtenIn(all: readonly Setting[]): { signed: Signed[]; rules: Rule[] } {
@@ -51,7 +68,7 @@ export function writtenIn(all: readonly Setting[]): { signed: Signed[]; rules: R
     return [{ address: section.slice('credential.'.length), profile: profileOf(helper.value), settings: own }];
   });
   const rules = all.flatMap((setting) => {
-    const [, address] = /^url\.(.*)\.insteadof$/i.exec(setting.name) ?? [];
+    const [, address] = /^url\.(.*)\.(?:push)?insteadof$/i.exec(setting.name) ?? [];
     const [, part] = CODE_HOST.exec(setting.value) ?? [];
     if (address === undefined || part === undefined || !address.endsWith(`/git/${part}`)) return [];
     const [by] = signed.filter((one) => covers(one.address, address)).sort(longestFirst);

@@ -8,6 +8,7 @@ import {
   helperCommand,
   leftUnused,
   type Rule,
+  readRewrites,
   readSettings,
   removeSettings,
   type Scope,
@@ -70,7 +71,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   const { signed, rules } = writtenIn(await readSettings(scope));
   const sections = new Set(added.map(sectionOf));
   // Of two rules for the same address git takes the first, wherever it leads.
-  const from = new Set(added.filter(({ name }) => name.endsWith('.insteadOf')).map(({ value }) => value));
+  const from = new Set(added.filter(isRewrite).map(({ value }) => value));
   const replaced = rules.filter(({ setting }) => sections.has(sectionOf(setting)) || from.has(setting.value));
   const gone = new Set([
     ...signed.filter(({ address }) => sections.has(`credential.${address}`)),
@@ -82,6 +83,13 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
     (one) => !gone.has(one) && [...sections].some((section) => covers(section, `credential.${one.address}`)),
   );
   const moved = settingsOf([], narrower);
+  const others = (await readRewrites()).filter((one) => !removed.some((gone) => isSame(gone, one)));
+  const door = `url.${broker}/git/`;
+  const first = others.filter((one) => !one.name.startsWith(door) && goesBefore(one, added));
+  if (first.length > 0)
+    throw new CommandFailed(
+      `These settings of git go before those of the broker, which would not see what they lead elsewhere:\n${first.map(inLine).map(indent).join('\n')}\nTake them out (git config --show-origin --get-regexp '^url' says where they are), and run this again. Nothing was written.`,
+    );
   if (!options.dryRun) {
     await removeSettings(scope, [...removed, ...moved]);
     await addSettings(scope, [...added, ...moved]);
@@ -134,6 +142,22 @@ function urlOf(file: string | undefined): string | undefined {
   }
 }
 
+const isRewrite = ({ name }: Setting): boolean => /\.(?:push)?insteadof$/i.test(name);
+
+/** Git writes the last part of a name in small letters. */
+const isSame = (one: Setting, other: Setting): boolean =>
+  one.value === other.value && one.name.toLowerCase() === other.name.toLowerCase();
+
+/**
+ * Whether git takes this rule before one that is added, for an address of that one: of rules of a kind it takes the longest, and of those of one
+ * length the first.
+ */
+function goesBefore(rule: Setting, added: readonly Setting[]): boolean {
+  return added.some((one) => isRewrite(one) && kindOf(one) === kindOf(rule) && rule.value.startsWith(one.value));
+}
+
+const kindOf = ({ name }: Setting): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
+
 const partOf = (repository: string): string => repository.replace(/\*$/, '');
 
 /** Where the broker has a repository, or all of an owner. */
@@ -147,7 +171,13 @@ function settingsFor(
 ): Setting[] {
   const at = hostOf(host);
   const rewritten = (repositories.length === 0 ? [''] : repositories).flatMap((one) =>
-    addressesOf(at).map((from) => ({ name: `url.${addressOf(broker, one)}.insteadOf`, value: from + partOf(one) })),
+    addressesOf(at).flatMap((from) =>
+      // For pushes rules of their own go before the others, however short they are.
+      ['insteadOf', 'pushInsteadOf'].map((rule) => ({
+        name: `url.${addressOf(broker, one)}.${rule}`,
+        value: from + partOf(one),
+      })),
+    ),
   );
   const signed = repositories.length === 0 ? [`${broker}/git`] : repositories.flatMap((one) => signedFor(broker, one));
   const username = connection === undefined ? 'agent' : `connection.${connection}`;
@@ -201,7 +231,7 @@ export function inWords(done: GitSetupDone): string {
   else
     lines.push(
       `Settings of git ${would}written, for ${where}:`,
-      ...added.map(({ name, value }) => indent(`${name} = ${value === '' ? '(none of the others)' : value}`)),
+      ...added.map(inLine).map(indent),
       'Clone, fetch and push as always: each request is decided by the broker, and signed by the agent for five minutes.',
     );
   for (const one of prefixes)
@@ -219,5 +249,7 @@ const undoOf = (profile: string | undefined): string =>
 const WHAT_A_PUSH_NEEDS = `A push that a policy holds for an approval, as "default" does, is refused: git cannot wait. To let the agent push branches under agent/, an owner gives it a policy with the rule
   { effect: allow, platforms: [codehost], scopes: ["codehost:contents.*"] }
 and refs: ["agent/*"] in its grant.`;
+
+const inLine = ({ name, value }: Setting): string => `${name} = ${value === '' ? '(none of the others)' : value}`;
 
 const indent = (line: string): string => `  ${line}`;

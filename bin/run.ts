@@ -19,6 +19,7 @@ import {
   grantedOf,
 } from '../mcp/sidecar/environment.ts';
 import type { Broker } from '../mcp/sidecar/forward.ts';
+import { readGitRules } from '../mcp/sidecar/git-rules.ts';
 import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
 import { platformAddresses } from '../mcp/sidecar/platform-address.ts';
 import { startSidecar } from '../mcp/sidecar/sidecar.ts';
@@ -77,6 +78,7 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
       ...{ url, placeholder, folder, chosen, isStrict },
       socket: codehost === undefined ? undefined : socket,
       codeHosts: addressesOf(CODE_HOST),
+      gitRules: codehost === undefined ? undefined : await readGitRules(process.env),
     });
     const proxied = proxy && variablesOf(proxy, { parent: process.env, url, placeholder, folder });
     const told = ports.map(({ variable }, i): [string, string] => [variable, String(sidecar.ports[i])]);
@@ -180,7 +182,7 @@ function tellChosen(
 
 /** A terminal sends these to all of its programs itself. */
 const OF_TERMINALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
-const PASSED_ON: readonly NodeJS.Signals[] = [...OF_TERMINALS, 'SIGTERM', 'SIGHUP'];
+const PASSED_ON: readonly NodeJS.Signals[] = [...OF_TERMINALS, 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'];
 
 function runToItsEnd(
   [command = '', ...args]: readonly string[],

@@ -4,7 +4,6 @@ import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../../broker/environment/config.ts';
 import { limitYoungGeneration, releaseStartMemory } from '../../broker/runtime/collect-garbage.ts';
-import { keepMemoryOffDisk } from '../../broker/runtime/no-dumps.ts';
 import type { Services } from '../../broker/services.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
@@ -21,7 +20,6 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
     .option('--print-link', 'print a sign-in link of the first admin, which is done at a terminal without being asked')
     .option('--no-sandbox', 'on a new data folder, make no sandbox platform and agent')
     .action(async (options: Options) => {
-      keepMemoryOffDisk();
       limitYoungGeneration();
       const { ConfigError, readConfig } = await import('../../broker/environment/config.ts');
       const { serve } = await import('../../broker/process/main.ts');

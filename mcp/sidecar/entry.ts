@@ -36,6 +36,16 @@ const WRONG_PLACEHOLDER = {
     'Only the command of this run is served. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.',
 };
 
+const NO_UPGRADE = {
+  status: 501,
+  error: 'not_implemented',
+  detail: 'Connections that are upgraded (WebSocket, SPDY) are not passed on. Nothing was sent.',
+};
+
+/** h2c, which curl offers, is ignored as RFC 9110 section 7.8 allows. */
+const isUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessage): boolean =>
+  upgrade !== undefined && /\bupgrade\b/i.test(connection) && !/^h2c?$/i.test(upgrade);
+
 /** Answers what comes in by an entry. */
 export const answerAt =
   (entry: Entry, { broker, placeholder, forward, caller, wait, errors }: Sidecar): RequestListener =>
@@ -56,6 +66,7 @@ export const answerAt =
     const form = connection === undefined || route?.isGit ? undefined : errors.get(connection);
     if (route === undefined)
       return void refuse(response, { status: 404, error: 'not_found', detail: entry.unknown }, form);
+    if (isUpgrade(request)) return void refuse(response, NO_UPGRADE, form);
     const person = personOf(request, caller);
     if ('error' in person) return void refuse(response, { status: 403, ...person }, form);
     const headers = entry.isShown ? withoutCredentials(found.headers) : found.headers;

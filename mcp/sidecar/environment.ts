@@ -1,6 +1,7 @@
 /** The environment of a command that a sidecar serves. */
 import type { JsonValue } from '../../json/json-value.ts';
 import type { Permissions } from '../client/permissions.ts';
+import { type GitRules, gitRulesFile } from './git-rules.ts';
 import type { ErrorForm } from './refusal.ts';
 import { CODEHOST, type Place, TOOLS } from './tools.ts';
 
@@ -62,6 +63,8 @@ export type Run = {
   chosen: readonly Chosen[];
   /** Where git's addresses of the code host begin. */
   codeHosts: readonly string[];
+  /** What the user's git is set to do; undefined: there is no git. */
+  gitRules?: GitRules | undefined;
   isStrict: boolean;
 };
 
@@ -80,6 +83,8 @@ export type Made = {
 const OWN = /^(?:AGENT_BROKER_|ACTIONS_ID_TOKEN_REQUEST_)/i;
 const LIKE_A_CREDENTIAL = /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
 
+const GIT_RULES = 'gitconfig';
+
 /** The environment of the command, from that of whoever starts it. Strict: without anything else that is named like a credential. */
 export function environmentFor(parent: Environment, run: Run): Made {
   const set: Record<string, string> = { AGENT_BROKER_RUN_URL: run.url, AGENT_BROKER_RUN_KEY: run.placeholder };
@@ -92,7 +97,14 @@ export function environmentFor(parent: Environment, run: Run): Made {
     Object.assign(files, tool.files?.(place));
     for (const name of tool.removed ?? []) removed.add(name);
   }
-  if (codehostOf(run.chosen) !== undefined) Object.assign(set, gitSettings(parent, run));
+  if (codehostOf(run.chosen) !== undefined) {
+    Object.assign(set, gitSettings(parent, run));
+    if (run.gitRules !== undefined) {
+      set.GIT_CONFIG_SYSTEM = `${run.folder}/${GIT_RULES}`;
+      removed.add('GIT_CONFIG_NOSYSTEM');
+      files[GIT_RULES] = gitRulesFile(run.gitRules, `${run.url}/git/`, run.codeHosts);
+    }
+  }
   Object.assign(set, directTo127(parent));
   const rest = Object.entries(parent).filter(([name]) => !(name in set || removed.has(name) || OWN.test(name)));
   const kept = rest.filter(([name]) => LIKE_A_CREDENTIAL.test(name)).map(([name]) => name);
@@ -122,6 +134,7 @@ function gitSettings(parent: Environment, { url, placeholder, codeHosts }: Run):
     [`http.${url}/git/.extraHeader`, `Authorization: Basic ${btoa(`agent:${placeholder}`)}`],
     // Nobody is asked for a password that nobody has.
     [`credential.${url}.helper`, ''],
+    // Also for a git of before 2.32, which does not know GIT_CONFIG_SYSTEM.
     ...codeHosts.map((from): [string, string] => [`url.${url}/git/.insteadOf`, from]),
   ];
   const pairs = settings.flatMap(([key, value], i) => [

@@ -32,6 +32,9 @@ export type Forwarded = {
   errors: ErrorForm | undefined;
 };
 
+/** Whoever still sends what nobody reads is cut off after so long. */
+const LINGER_MS = 5_000;
+
 /** RFC 9110, 7.6.1; `Expect` was answered here; the token of an agent is for the sidecar alone to give. */
 const NOT_SENT_ON = new Set([
   'connection',
@@ -93,7 +96,14 @@ export function relay(request: IncomingMessage, response: ServerResponse, { open
     response.writeHead(answer.statusCode ?? 502, passedOn(answer.rawHeaders, back));
     // What is written now goes out now, also when the body is long in coming.
     response.flushHeaders();
-    pipeline(answer, response, () => {});
+    pipeline(answer, response, () => {
+      // The answer to a request that is still being sent: a client that cannot write the rest would not read it.
+      if (request.complete || request.destroyed) return;
+      request.unpipe(asking);
+      asking.destroy();
+      request.resume();
+      setTimeout(() => request.complete || request.destroy(), LINGER_MS).unref();
+    });
   });
   asking.on('error', (error) => {
     if (!response.headersSent && !response.destroyed) failed(error);

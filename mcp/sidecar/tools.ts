@@ -33,7 +33,8 @@ export const TOOLS: readonly Tool[] = [
     platform: 'openai',
     platformName: 'OpenAI',
     variables: ({ url, key }) => ({ OPENAI_BASE_URL: url, OPENAI_API_BASE: url, OPENAI_API_KEY: key('sk-') }),
-    removed: ['OPENAI_ADMIN_KEY'],
+    // Their headers would name an account of somebody's own, which the platform's entry refuses.
+    removed: ['OPENAI_ADMIN_KEY', 'OPENAI_ORG_ID', 'OPENAI_ORGANIZATION', 'OPENAI_PROJECT_ID'],
   },
   {
     platform: 'anthropic',

@@ -43,6 +43,34 @@ describe('git-setup', () => {
     expect([agent_id, exp]).toEqual(['agt_1', iat + 300]);
   });
 
+  test('leads pushes to the broker, too, whatever shorter rule there is for them', async () => {
+    writeFileSync(join(home, '.gitconfig'), '[url "git@github.com:"]\n\tpushInsteadOf = https://github.com/\n');
+    const { code, stdout, stderr } = await setup('acme/app');
+    expect(code, stderr).toBe(0);
+    expect(stdout).toContain('.pushInsteadOf = https://github.com/acme/app');
+    const clone = join(home, 'clone');
+    const git = (...words: string[]) => execFileSync('git', words, { cwd: clone, env, encoding: 'utf8' }).trim();
+    mkdirSync(clone);
+    git('init', '-q');
+    git('remote', 'add', 'origin', 'https://github.com/acme/app');
+    expect(git('remote', 'get-url', '--push', 'origin')).toBe(`${BROKER}/git/acme/app`);
+    expect((await setup('--undo')).code).toBe(0);
+    expect(git('remote', 'get-url', '--push', 'origin')).toBe('git@github.com:acme/app');
+  });
+
+  test.each([
+    ['insteadOf', 'git@github.com:', 'https://github.com/'],
+    ['pushInsteadOf', 'git@github.com:', 'https://github.com/'],
+    ['insteadOf', 'git@github.com:acme/', 'https://github.com/acme/'],
+    ['insteadOf', 'https://x@github.com/', 'git@github.com:'],
+  ])('writes nothing where another rule goes before its own: %s', async (rule, base, from) => {
+    writeFileSync(join(home, '.gitconfig'), `[url "${base}"]\n\t${rule} = ${from}\n`);
+    const { code, stderr } = await setup();
+    expect(code).toBe(1);
+    expect(stderr).toContain(`url.${base}.${rule.toLowerCase()} = ${from}`);
+    expect(config()).not.toContain(BROKER);
+  });
+
   test('ends with the rule that lets an agent push its branches', async () => {
     const { stdout } = await setup('--dry-run');
     const [rule = '', last] = stdout.trimEnd().split('\n').slice(-2);

@@ -1,6 +1,6 @@
 /** A broker that crashes leaves nothing of its memory on the disk: no diagnostic report, and no core with memory in it. */
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -54,4 +54,39 @@ test('crashed where cores and reports are asked for', { timeout: 180_000 }, asyn
     expect(secrets.map((secret) => core.includes(secret, 0, 'latin1'))).toEqual([false, false, false]);
     expect(leaksOf(metricsToken, core)).toEqual([]);
   }
+});
+
+test.each(['demo', 'mcp'])('%s, too, writes no report at a signal', async (command) => {
+  const cwd = newFolder();
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const child = spawn(process.execPath, [BIN, command], {
+    cwd,
+    env: {
+      PATH: process.env.PATH,
+      HOME: cwd,
+      PORT: '0',
+      AGENT_BROKER_DATA: join(cwd, 'data'),
+      AGENT_BROKER_URL: 'http://127.0.0.1:9',
+      AGENT_BROKER_AGENT_ID: randomUUID(),
+      AGENT_BROKER_OWNER_ID: randomUUID(),
+      AGENT_BROKER_PRIVATE_KEY: privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(),
+      NODE_OPTIONS: `--report-on-signal --report-directory=${cwd}`,
+    },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  afterFile(() => child.kill('SIGKILL'));
+  let said = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+  if (command === 'mcp') {
+    const initialize = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } };
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: initialize })}\n`);
+  }
+  await expect.poll(() => said, { timeout: 60_000 }).not.toBe('');
+  const ended = once(child, 'exit');
+  child.kill('SIGUSR2');
+  await ended;
+  expect(readdirSync(cwd).filter((name) => name.startsWith('report'))).toEqual([]);
 });

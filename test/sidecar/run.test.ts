@@ -1,10 +1,12 @@
 /** `agent-broker run`: unmodified commands use platforms through the broker, and hold nothing of the agent's. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 import { type Ended, js, profileOf, run, sh, startRun } from './run-world.ts';
 
@@ -187,6 +189,8 @@ describe('a command that is run', () => {
       ACTIONS_ID_TOKEN_REQUEST_URL: 'https://ci.example/of-the-parent',
       OPENAI_API_KEY: 'sk-real-of-the-parent',
       OPENAI_ADMIN_KEY: 'sk-admin-of-the-parent',
+      OPENAI_ORG_ID: 'org-of-the-parent',
+      OPENAI_PROJECT_ID: 'proj-of-the-parent',
       STRIPE_API_KEY: 'sk_live_not_granted',
     });
     const pid = /^(\d+) ready/.exec(await started.written(/ready/))?.[1];
@@ -214,13 +218,86 @@ describe('a command that is run', () => {
     expect(await run(profile, sh(lines))).toMatchObject({ code, signal: null, stderr: '' });
   });
 
-  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('a %s is passed on', async (signal) => {
-    const lines = `process.on('${signal}', () => { console.log('got'); process.exit(3); });
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const)(
+    'a %s is passed on',
+    async (signal) => {
+      const lines = `process.on('${signal}', () => { console.log('got'); process.exit(3); });
       setTimeout(() => {}, 60_000); console.log('ready');`;
-    const started = startRun(profile, js(lines));
-    await started.written(/ready/);
-    started.child.kill(signal);
-    expect(await started.ended).toMatchObject({ code: 3, stdout: 'ready\ngot\n' });
+      const started = startRun(profile, js(lines));
+      await started.written(/ready/);
+      started.child.kill(signal);
+      // Not even an inspector, which would read the agent's key.
+      expect(await started.ended).toMatchObject({ code: 3, stdout: 'ready\ngot\n', stderr: '' });
+    },
+  );
+
+  test('whoever writes all of a large request before it reads gets the refusal', async () => {
+    const denied = await organisation.agent({
+      rules: [{ effect: 'allow', methods: ['GET'] }],
+      grants: { demo: { scopeList: ALL } },
+    });
+    const ended = await run(
+      profileOf(denied),
+      js(`const { connect } = await import('node:net');
+        const { once } = await import('node:events');
+        const { hostname, port } = new URL(process.env.AGENT_BROKER_RUN_URL);
+        const socket = connect(port, hostname);
+        socket.pause();
+        socket.write('POST /proxy/demo-main/items HTTP/1.1\\r\\nHost: ' + hostname + ':' + port + '\\r\\nContent-Type: application/octet-stream\\r\\n'
+          + 'Authorization: Bearer ' + process.env.AGENT_BROKER_RUN_KEY + '\\r\\nContent-Length: 20000000\\r\\n\\r\\n');
+        for (let i = 0; i < 20; i++) if (!socket.write(Buffer.alloc(1_000_000))) await once(socket, 'drain');
+        let text = '';
+        for await (const chunk of socket) if ((text += chunk).includes('denied')) break;
+        console.log(text);
+        process.exit();`),
+    );
+    expect(ended.stdout, ended.stderr).toMatch(/^HTTP\/1.1 403 /);
+    expect(ended.stdout).toContain('denied');
+  });
+
+  test.each(['websocket', 'SPDY/3.1'])(
+    'a connection that is upgraded (%s) is refused, and the platform is not asked',
+    async (protocol) => {
+      const before = world.upstream.seen.length;
+      const ended = await run(
+        profile,
+        sh(
+          `curl -sS -w "%{http_code}" -X POST -H "Connection: Upgrade" -H "Upgrade: ${protocol}" -H "Authorization: Bearer $OPENAI_API_KEY" "$OPENAI_BASE_URL/items"`,
+        ),
+      );
+      expect(ended.stdout, ended.stderr).toMatch(/not passed on.*501$/s);
+      expect(world.upstream.seen).toHaveLength(before);
+    },
+  );
+
+  test('git of the code host leads to the broker, whatever rules the user, the system and the repository have', async () => {
+    await organisation.platform({ id: 'codehost', manifest: { scopes: SCOPES } });
+    const coding = await organisation.agent({ rules: ALLOW_ALL, grants: { codehost: { scopeList: ALL } } });
+    const home = newFolder();
+    const rules = [
+      ['git@github.com:', 'insteadOf', 'https://github.com/'],
+      ['git@github.com:', 'pushInsteadOf', 'https://github.com/'],
+      ['https://x:ghp_own@github.com/', 'insteadOf', 'https://github.com/'],
+      ['git@github.com:acme/', 'insteadOf', 'https://github.com/acme/'],
+    ].map(([base, rule, from]) => `[url "${base}"]\n\t${rule} = ${from}\n`);
+    writeFileSync(join(home, '.gitconfig'), `${rules.join('')}[user]\n\tname = Ann\n`);
+    writeFileSync(join(home, 'system'), `${rules[1]}[color]\n\tui = never\n`);
+    const ended = await run(
+      profileOf(coding),
+      sh(`git init -q there && cd there
+        git config url.git@github.com:.pushInsteadOf https://github.com/
+        git remote add origin https://github.com/acme/app
+        git remote get-url origin; git remote get-url --push origin
+        git ls-remote --get-url git@github.com:other/app; git config user.name; git config color.ui`),
+      { HOME: home, GIT_CONFIG_SYSTEM: join(home, 'system') },
+    );
+    const [fetch, push, another, name, color] = ended.stdout.split('\n');
+    expect([fetch, push], ended.stderr).toEqual([
+      expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/git\/acme\/app$/),
+      fetch,
+    ]);
+    expect(another).toBe(fetch!.replace('acme', 'other'));
+    expect([name, color]).toEqual(['Ann', 'never']);
   });
 
   test('a command that is not there is 127', async () => {
