@@ -295,7 +295,7 @@ describe('the proxy of a run', () => {
     const files = readdirSync(open.folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
-    expect(files.length).toBe(5);
+    expect(files.length).toBe(6);
     const children = execFileSync('ps', ['-o', 'pid=', '--ppid', open.pid], { encoding: 'utf8' });
     const pids = [open.pid, ...children.trim().split(/\s+/)];
     expect(pids.length).toBe(2);
