@@ -6,7 +6,8 @@ import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { findFiles } from './files.ts';
 import type { Finding, Place } from './finding.ts';
-import { findVariables } from './variables.ts';
+import { recognise } from './key-forms.ts';
+import { findVariables, named } from './variables.ts';
 
 /** Where clouds tell a machine its credentials (AWS, Google Cloud, Azure). */
 export const METADATA = '169.254.169.254';
@@ -15,32 +16,52 @@ const GIT_TIMEOUT_MS = 5_000;
 
 /** `metadata`: host, with a port or without, that is asked whether it answers; undefined: none is. */
 export async function findExposure(place: Place, metadata: string | undefined): Promise<Finding[]> {
-  const [helpers, address] = await Promise.all([
-    findHelpers(place),
-    metadata === undefined ? [] : findMetadata(metadata),
-  ]);
-  return [...findVariables(place), ...findFiles(place), ...helpers, ...findSockets(place), ...address];
+  const [inGit, address] = await Promise.all([findInGit(place), metadata === undefined ? [] : findMetadata(metadata)]);
+  return [...findVariables(place), ...findFiles(place), ...inGit, ...findSockets(place), ...address];
 }
 
-/** Programs from which git gets passwords, but the broker's own. */
-async function findHelpers({ env, cwd }: Place): Promise<Finding[]> {
-  const asked = ['config', '--get-regexp', '--null', '^credential\\.(.*\\.)?helper$'];
+/** What git is set to that gives it credentials, as it holds in the working folder. */
+async function findInGit({ env, cwd }: Place): Promise<Finding[]> {
+  const asked = ['config', '--null', '--list'];
   const { stdout } = await promisify(execFile)('git', asked, { env, cwd, timeout: GIT_TIMEOUT_MS }).catch(() => ({
     stdout: '',
   }));
   return stdout.split('\0').flatMap((entry): Finding[] => {
     const [name = '', value = ''] = entry.split(/\n(.*)/s);
-    if (value === '' || / git-credential /.test(`${value} `)) return [];
-    return [
-      {
-        kind: 'helper',
-        where: name,
-        // A script may hold anything.
-        what: `git gets passwords from ${/^[\w./-]+(?= |$)/.exec(value)?.[0] ?? 'a script'}`,
-        advice: `After "${PROGRAM} git-setup" git asks the broker’s helper for its repositories; take this one out, or keep it out of the command’s reach.`,
-      },
-    ];
+    // Of `run`, and worth nothing elsewhere.
+    if (env.AGENT_BROKER_RUN_URL && name.startsWith(`http.${env.AGENT_BROKER_RUN_URL}/`)) return [];
+    const what = /^credential\.(.*\.)?helper$/.test(name) ? helperIn(value) : keyIn(name, value);
+    if (what === undefined) return [];
+    const where = name.replaceAll(/:\/\/[^/@\s]*@/g, '://…@');
+    return [{ where, ...what }];
   });
+}
+
+type InGit = Omit<Finding, 'where'>;
+
+/** A program from which git gets passwords, but the broker's own. */
+function helperIn(value: string): InGit | undefined {
+  if (value === '' || / git-credential /.test(`${value} `)) return undefined;
+  return {
+    kind: 'helper',
+    // A script may hold anything.
+    what: `git gets passwords from ${/^[\w./-]+(?= |$)/.exec(value)?.[0] ?? 'a script'}`,
+    advice: `After "${PROGRAM} git-setup" git asks the broker’s helper for its repositories; take this one out, or keep it out of the command’s reach.`,
+  };
+}
+
+/** A credential in an address, or in a header that git sends (as actions/checkout leaves one behind). */
+function keyIn(name: string, value: string): InGit | undefined {
+  const isHeader = /^http\.(.*\.)?extraheader$/.test(name) && /^(?:proxy-)?authorization:/i.test(value);
+  const found = isHeader ? undefined : recognise('', `${name} ${value}`);
+  if (!isHeader && found === undefined) return undefined;
+  return {
+    kind: 'setting',
+    what: isHeader
+      ? 'a header with a credential, which git sends'
+      : `${found && named(found)}, in the configuration of git`,
+    advice: `Take it out of the configuration of git; "${PROGRAM} git-setup" sends git to the broker, which needs none.`,
+  };
 }
 
 function findSockets({ env }: Place): Finding[] {

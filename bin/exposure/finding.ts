@@ -1,6 +1,6 @@
 /** Something that a command could read without the broker. Values of credentials are in none of it. */
 export type Finding = {
-  kind: 'variable' | 'file' | 'socket' | 'helper' | 'address';
+  kind: 'variable' | 'file' | 'socket' | 'helper' | 'setting' | 'address';
   /** Name of a variable, path, or address. */
   where: string;
   /** What it is. */

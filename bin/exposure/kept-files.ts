@@ -109,7 +109,17 @@ export const KEPT: readonly Kept[] = [
     advice: ADD_REGISTRY,
   },
   {
-    paths: (place) => upwards(place, /^\.env(?:\.(?!(?:example|sample|template|dist)$).+)?$/),
+    paths: (place) => [
+      ...(place.env.PIP_CONFIG_FILE ? [place.env.PIP_CONFIG_FILE] : []),
+      ...inConfigs(place, 'pip/pip.conf', 'pip/pip.ini'),
+      ...under('.pip/pip.conf', 'pip/pip.ini')(place),
+    ],
+    what: 'passwords of package indexes',
+    look: (text) => listed(each(text, /:\/\/[^/\s:@]*:[^/\s@]+@([^/\s]+)/g), 'for'),
+    advice: `Take the password out; ${PROGRAM} run sets an index of the broker where one is connected. ${HIDE}`,
+  },
+  {
+    paths: (place) => upwards(place, /^\.env(?:rc|\.(?!(?:example|sample|template|dist)$).+)?$/),
     what: 'variables',
     look: variablesIn,
     advice: 'Put the platforms behind the broker, and let the file hold addresses of the broker and no keys',

@@ -5,7 +5,7 @@ import type { Finding, Place } from './finding.ts';
 import { type Recognised, recognise } from './key-forms.ts';
 
 /** What a variable is called for a person: `a key of GitHub`, or what is said itself. */
-const named = ({ platform }: Recognised): string => (/^an? /.test(platform) ? platform : `a key of ${platform}`);
+export const named = ({ platform }: Recognised): string => (/^an? /.test(platform) ? platform : `a key of ${platform}`);
 
 const adviceFor = ({ add }: Recognised): string =>
   add === undefined

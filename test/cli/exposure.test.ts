@@ -219,6 +219,29 @@ test('what is no regular file is not waited for', async () => {
   expect(await findings()).toEqual([]);
 });
 
+test('credentials in the configuration of git: in remotes, in rules and in headers, and nothing of them is told', async () => {
+  execFileSync('git', ['init', '-q'], { cwd });
+  const key = `ghp_${MARK}${'a'.repeat(26)}`;
+  put(
+    '.gitconfig',
+    `[url "https://x:${key}@github.com/"]\n\tinsteadOf = https://github.com/\n[http]\n\tproxy = http://ann:${MARK}@proxy.example:3128\n`,
+  );
+  for (const [name, value] of [
+    ['remote.origin.url', `https://${key}@github.com/acme/app`],
+    ['remote.other.url', 'https://ann@github.com/acme/app'],
+    ['http.https://github.com/.extraheader', `AUTHORIZATION: basic ${MARK}`],
+    ['http.extraheader', 'X-Trace: 1'],
+  ] as const)
+    execFileSync('git', ['config', '--add', name, value], { cwd });
+  const found = await findings();
+  expect(found.map(({ kind, where, what }) => [kind, where, what])).toEqual([
+    ['setting', 'url.https://…@github.com/.insteadof', 'a key of GitHub, in the configuration of git'],
+    ['setting', 'http.proxy', 'a URL with a password, in the configuration of git'],
+    ['setting', 'remote.origin.url', 'a key of GitHub, in the configuration of git'],
+    ['setting', 'http.https://github.com/.extraheader', 'a header with a credential, which git sends'],
+  ]);
+});
+
 test('helpers of git, an SSH agent, and an address of metadata that answers', async () => {
   put(
     '.gitconfig',
