@@ -27,10 +27,10 @@ describe('consents of people', () => {
     agent = await agentOfPeople(organisation);
   });
 
-  const begin = (body: object, by = agent) =>
+  const begin = (body: object, by = agent, headers: Record<string, string> = {}) =>
     by.request('POST', '/v1/consent/caller/start', {
       body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...headers },
     });
 
   test('POST /v1/consent/caller/start → 202', async () => {
@@ -57,6 +57,25 @@ describe('consents of people', () => {
     ['a source that is not taken', { platform: 'docs', caller: { source: 'teams', id: 'U-ANN' } }],
   ])('POST /v1/consent/caller/start → 400: %s', async (_what, body) => {
     expectEnvelope(await begin(body), 400, 'invalid_request');
+  });
+
+  test('POST /v1/consent/caller/start → 202: the person in X-Svc-Caller', async () => {
+    const fresh = await agentOfPeople(organisation);
+    const headers = { 'x-svc-caller': 'id slack:U-ANN' };
+    const { status, body } = await begin({ platform: 'docs' }, fresh, headers);
+    expect([status, body.status]).toEqual([202, 'consent_pending']);
+    const inBody = await begin({ platform: 'docs', caller: ANN }, fresh);
+    const inBoth = await begin({ platform: 'docs', caller: ANN }, fresh, headers);
+    expect([inBody.body.consent_token, inBoth.body.consent_token]).toEqual([body.consent_token, body.consent_token]);
+  });
+
+  test.each<[string, string, object, string]>([
+    ['a header in no form', 'U-ANN', { platform: 'docs' }, 'X-Svc-Caller: write'],
+    ['a header and a body that differ', 'id slack:U-BOB', { platform: 'docs', caller: ANN }, 'another than caller'],
+  ])('POST /v1/consent/caller/start → 400: %s', async (_what, header, body, words) => {
+    const answer = await begin(body, agent, { 'x-svc-caller': header });
+    expectEnvelope(answer, 400, 'invalid_request');
+    expect(answer.text).toContain(words);
   });
 
   test('POST /v1/consent/caller/start → 401', async () => {

@@ -1,6 +1,7 @@
 /** Consents of people, begun by agents (specification, Per-person consent). */
 import { z } from 'zod';
 import { startConsent } from '../../admin/start-consent.ts';
+import { readCaller } from '../../calls/caller.ts';
 import { CallerIdentity, text } from '../../wire/action.ts';
 import { consentStatusReply, isConsentOver, readConsent, settledConsent } from '../consent-wait.ts';
 import { Refusal } from '../errors.ts';
@@ -24,10 +25,16 @@ export const callerConsentStart = route({
   limit: { name: 'consent-starts', perMinute: 60, per: 'family' },
   capability: 'consent.caller_start',
   summary: 'Begins the consent of a person before the first call for them.',
+  headers: {
+    'X-Svc-Caller': {
+      description: 'Whose consent it is, instead of `caller`: `jwt <token>` or `id <source>:<id>`.',
+      example: 'id slack:U024BE7LH',
+    },
+  },
   example: { platform: 'calendar', caller: { source: 'slack', id: 'U024BE7LH' } },
   body: z.strictObject({
     platform: text(64).min(1).describe('platform id'),
-    caller: CallerIdentity,
+    caller: CallerIdentity.optional().describe('whose consent it is; required unless the header X-Svc-Caller says it'),
     connection_id: z
       .guid()
       .transform((id) => id.toLowerCase())
@@ -66,8 +73,13 @@ export const callerConsentStart = route({
   handle: async (context) => {
     const stopped = stoppedReply(context, PATH);
     if (stopped) return stopped;
-    const { services, who, body } = context;
-    const { platform: platformId, caller, connection_id: connectionId } = body;
+    const { services, who, body, request } = context;
+    const { platform: platformId, connection_id: connectionId } = body;
+    const read = readCaller(request.headersDistinct['x-svc-caller'], body.caller);
+    if (!read.ok) throw new Refusal('invalid_request', read.error);
+    const { caller } = read;
+    if (caller === undefined)
+      throw new Refusal('invalid_request', 'Say whose consent it is, in "caller" or the header X-Svc-Caller.');
     const begun = await startConsent(services, who, { platformId, caller, connectionId });
     switch (begun.kind) {
       case 'begun':
