@@ -69,7 +69,9 @@ export const ActionDenied = z
     platform: z
       .string()
       .optional()
-      .describe('`circuit_breaker_open` without `halt`: the platform whose calls are refused, until `Retry-After`'),
+      .describe(
+        '`circuit_breaker_open` of one platform: the one whose calls are refused, until `Retry-After`; absent when the breaker refuses all',
+      ),
     violating: z
       .array(z.string())
       .optional()

@@ -121,7 +121,7 @@ const mayBeRequested = (verdict: OutcomeOf<'denied'>['verdict']) =>
 function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<'denied'>): Reply {
   const { auditId, organisationId } = call;
   const halted = verdict.halt !== undefined;
-  const { halt, violating, reason, limit } = verdict;
+  const { halt, violating, reason, limit, refusedPlatformId } = verdict;
   const retryAfter = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
   const error = halted ? 'agent_halted' : 'Permission denied';
   const next = [...(halted ? [ME] : mayBeRequested(verdict) ? [ACCESS_REQUEST] : []), receiptLink(auditId)];
@@ -134,7 +134,7 @@ function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<
       audit_id: auditId,
       ...(halt && { halt }),
       // Its other platforms can be used: it has to be clear which one is meant.
-      ...(!halt && reason === 'circuit_breaker_open' && { platform: call.asked.platform ?? '' }),
+      ...(refusedPlatformId !== undefined && { platform: refusedPlatformId }),
       ...(violating && { violating }),
       ...(limit && { limit }),
       ...(reason === 'repo_not_allowed' && { constraint: { kind: 'repos', reason, violating: violating ?? [] } }),

@@ -63,13 +63,14 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
     if (finding.conditional === true) conditional = true;
     if (finding.masking !== undefined) masking = masking ? [...masking, ...finding.masking] : finding.masking;
     if (finding.kind === 'deny') {
-      const { kind, reason, detail, halt, retryAfterSeconds, violating, suspend, limit } = finding;
+      const { kind, reason, detail, halt, retryAfterSeconds, refusedPlatformId, violating, suspend, limit } = finding;
       return {
         kind,
         reason,
         ...looked(matter, i, detail, matched, false),
         ...(halt && { halt }),
         ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+        ...(refusedPlatformId !== undefined && { refusedPlatformId }),
         ...(violating && { violating }),
         ...(suspend && { suspend }),
         ...(limit && { limit }),

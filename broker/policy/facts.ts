@@ -225,6 +225,8 @@ export type Verdict =
       halt?: AgentHalt;
       /** When it may be tried again; with `halt` it is there. */
       retryAfterSeconds?: number;
+      /** The platform whose breaker refuses; absent where one of all platforms does. */
+      refusedPlatformId?: string;
       /** Recipients or repositories that the grant does not allow. */
       violating?: readonly string[];
       /** Of the rule that denies, where it has one. */

@@ -27,7 +27,7 @@ export type Finding = {
   | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[]; limit?: ToldLimit }
   | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<
       Deny,
-      'halt' | 'retryAfterSeconds' | 'violating' | 'suspend' | 'limit'
+      'halt' | 'retryAfterSeconds' | 'refusedPlatformId' | 'violating' | 'suspend' | 'limit'
     >)
 );
 
@@ -39,7 +39,10 @@ export const PASS: Extract<Finding, { kind: 'pass' }> = Object.freeze({ kind: 'p
 export function deny(
   reason: DenyReason,
   detail: string,
-  more: Pick<Deny, 'halt' | 'retryAfterSeconds' | 'violating' | 'suspend' | 'limit' | 'unread'> = {},
+  more: Pick<
+    Deny,
+    'halt' | 'retryAfterSeconds' | 'refusedPlatformId' | 'violating' | 'suspend' | 'limit' | 'unread'
+  > = {},
 ): Finding {
   return { kind: 'deny', reason, detail, ...more };
 }

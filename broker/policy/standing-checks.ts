@@ -93,9 +93,10 @@ function checkBreaker({ facts: { agent, breakers }, now }: Matter): Finding {
   if (until === undefined) return PASS;
   const halt = haltOf(agent, breakers, now);
   if (halt !== undefined) return deny('circuit_breaker_open', BREAKER_OPEN, { halt });
-  const platform = breakers.find((breaker) => refuses(breaker, now))?.platformId;
-  return deny('circuit_breaker_open', `${platform} failed too often: its circuit breaker is open`, {
+  const platform = refusedPlatform(breakers, now);
+  return deny('circuit_breaker_open', `${platform?.refusedPlatformId} failed too often: its circuit breaker is open`, {
     retryAfterSeconds: secondsUntil(until, now),
+    ...platform,
   });
 }
 
@@ -104,6 +105,13 @@ function refusedUntil(breakers: readonly BreakerFacts[], now: Instant): Instant 
   let until: Instant | undefined;
   for (const breaker of breakers) if (refuses(breaker, now)) until = Math.max(until ?? 0, refusesUntil(breaker));
   return until;
+}
+
+/** The platform that those of these breakers that refuse belong to; nothing when one of them refuses all platforms. */
+function refusedPlatform(breakers: readonly BreakerFacts[], now: Instant): { refusedPlatformId?: string } {
+  const refusing = breakers.filter((breaker) => refuses(breaker, now));
+  const [platformId] = refusing.map((breaker) => breaker.platformId);
+  return platformId === undefined || agentWide(refusing).length > 0 ? {} : { refusedPlatformId: platformId };
 }
 
 const secondsUntil = (until: Instant, now: Instant): number => Math.ceil((until - now) / 1000);
@@ -119,8 +127,10 @@ function checkParent(parent: ParentFacts | undefined, now: Instant, breakers = p
   if (parent.status === 'active') {
     const until = refusedUntil(breakers, now);
     if (until === undefined) return PASS;
-    const retryAfterSeconds = secondsUntil(until, now);
-    return deny('circuit_breaker_open', 'a circuit breaker of the parent agent is open', { retryAfterSeconds });
+    return deny('circuit_breaker_open', 'a circuit breaker of the parent agent is open', {
+      retryAfterSeconds: secondsUntil(until, now),
+      ...refusedPlatform(breakers, now),
+    });
   }
   if (parent.status === 'suspended') return deny('agent_suspended', 'the parent agent is suspended');
   return deny('agent_revoked', 'the parent agent is not active any more');

@@ -116,6 +116,8 @@ export type CallOutcome =
       /** Whether an access request may help. */
       requestable: boolean;
       retryAfterSeconds: number | undefined;
+      /** Of circuit_breaker_open: the platform whose calls are refused; undefined: those of every platform. */
+      platform: string | undefined;
       auditId: string | undefined;
     }
   | { kind: 'halted'; reason: DenyReason; detail: string; halt: Halt; auditId: string | undefined }

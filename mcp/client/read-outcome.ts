@@ -101,6 +101,7 @@ function readRefusal(
     limit: typeof body.limit === 'object' && body.limit !== null ? (body.limit as Limit) : undefined,
     requestable: (meta.next_actions ?? []).some(({ capability }) => capability === 'access_requests.create'),
     retryAfterSeconds: retryAfter === null ? undefined : Number(retryAfter),
+    platform: text(body.platform),
     auditId,
   };
 }

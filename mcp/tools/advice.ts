@@ -9,7 +9,7 @@ const TELL = 'Tell the person you work for';
 
 /** After a refusal by the rules. */
 export function afterDenial(
-  { reason, requestable, violating, limit, retryAfterSeconds }: Denied,
+  { reason, requestable, violating, limit, retryAfterSeconds, platform }: Denied,
   about: About,
 ): string {
   const ask = `Call request_access with platform "${about.platform}"${about.scope ? `, scope "${about.scope}"` : ''} and your reason, unless another scope that you hold fits (list_permissions).`;
@@ -19,7 +19,7 @@ export function afterDenial(
   const words: Partial<Record<DenyReason, string>> = {
     endpoint_scope_mismatch:
       'Call again with a scope that covers this method and endpoint: the answer names it, when there is one. If you do not hold it, call request_access.',
-    circuit_breaker_open: `Wait ${retryAfterSeconds ?? 60} seconds, then try one call on ${about.platform}. Other platforms can be used meanwhile.`,
+    circuit_breaker_open: `Wait ${retryAfterSeconds ?? 60} seconds, then try one call${platform === undefined ? '' : ` on ${platform}. Other platforms can be used meanwhile`}.`,
     recipient_not_allowed: `Leave out ${named(violating, 'the recipients that are not allowed')}, or tell the person that an owner has to allow them. Do not look for another way to reach them.`,
     repo_not_allowed: `Do not go on with ${named(violating, 'this call as it is')}: an owner has to allow it first. ${TELL}.`,
     platform_suspended: `${TELL} that the platform is switched off. Do not try again.`,

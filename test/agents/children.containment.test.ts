@@ -4,10 +4,13 @@ import { text as readText } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { CompiledQuery } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
-import { strike } from '../../broker/store/breakers.ts';
+import { type BreakerKey, strike } from '../../broker/store/breakers.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
+import { readOutcome } from '../../mcp/client/read-outcome.ts';
+import { afterDenial } from '../../mcp/tools/advice.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -98,6 +101,27 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     if (reason !== 'repo_not_allowed')
       expect(after.platforms.flatMap(({ scopes }: { scopes: string[] }) => scopes)).not.toContain('demo:read');
   });
+
+  test.each<[string, Pick<BreakerKey, 'cause' | 'key'>, boolean]>([
+    ['of all its calls', { cause: 'breaker_api_error', key: '' }, false],
+    ['of one platform', { cause: 'breaker_upstream_failure', key: 'demo' }, true],
+  ])(
+    'CH-11 is told of the platform that its parent’s breaker is of, and of none otherwise: %s',
+    async (_what, of, isOne) => {
+      // One more platform keeps a breaker of this one from being that of every granted platform.
+      await organisation.platform({ id: 'spare' });
+      await putGrant(db(), { ...(await grantOf()), id: uuidv4(), platform_id: 'spare' });
+      const key = { organisation_id: organisation.id, agent_id: parent.id, ...of };
+      await strike(db(), key, { ...BREAKER_LIMITS[of.cause], strikes: 1 }, Date.now());
+      const answer = await expectDenied(world, child, READ, 'circuit_breaker_open');
+      expect(answer.body.platform).toBe(isOne ? 'demo' : undefined);
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(55);
+      const outcome = readOutcome(answer, answer.body);
+      const advice = outcome.kind === 'denied' ? afterDenial(outcome, { platform: 'demo' }) : outcome.kind;
+      expect(advice).toMatch(/^Wait \d+ seconds, then try one call/);
+      expect(advice.includes('on demo. Other platforms can be used meanwhile.')).toBe(isOne);
+    },
+  );
 
   /** Bodies that are not read for an agent that is stopped, and one that is no call. */
   const asText = JSON.stringify(READ);
