@@ -1,6 +1,7 @@
 /** Sealed request, sentence and result of a held call, bound to the approval's row. */
 import { memberTexts } from '../../json/member-texts.ts';
-import { maskedIn, type OutcomeOf, type UpstreamAnswer } from '../audit/outcome.ts';
+import { maskedIn } from '../audit/answer-notes.ts';
+import type { OutcomeOf, UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { RawAnswer } from '../egress/answer.ts';
 import type { Basis, JsonObject } from '../policy/facts.ts';

@@ -1,5 +1,6 @@
 /** From the outcome of a call to the wire. */
-import { answerNotes, assertNever, BLOCKED_DETAILS, type Outcome, type OutcomeOf } from '../audit/outcome.ts';
+import { answerNotes } from '../audit/answer-notes.ts';
+import { assertNever, BLOCKED_DETAILS, type Outcome, type OutcomeOf } from '../audit/outcome.ts';
 import { isUndecided } from '../policy/access.ts';
 import type { DenyReason } from '../policy/facts.ts';
 import type { ToldLimit } from '../policy/limit.ts';
