@@ -1,9 +1,10 @@
-/** A call that needs more consent than its connection has raises an access request (specification, Governed call, 409). */
+/** The access request of a call that needs more consent than its connection has, or a new one (specification, Governed call, 409). */
 
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
 import { waitsUntil } from '../facts/waits-until.ts';
+import { findOpenRequest } from '../store/access-requests.ts';
 import type { Action } from '../wire/action.ts';
 import { openAccessRequest } from './access-requests.ts';
 
@@ -15,8 +16,8 @@ export async function askConsent(
   { broker, changes }: Uses<'clock' | 'log' | 'store'> & { changes: ApprovalChanges },
   { who: { agent }, action }: { who: AgentPrincipal; action: Action },
 ): Promise<{ token?: string }> {
-  const { platform: platformId, scope, reason = null } = action;
-  const asked = { organisationId: agent.organisation_id, agentUuid: agent.id, platformId, scope };
+  const { reason = null } = action;
+  const asked = askedFor(agent, action);
   const now = broker.clock();
   const about = {
     reasonCode: 'needs_consent' as const,
@@ -33,3 +34,27 @@ export async function askConsent(
     return {};
   }
 }
+
+/**
+ * The token of the pending request for the platform and scope of a call, where there is one. Nothing when the store fails: the refusal
+ * of the call is already recorded, and is returned in any case.
+ */
+export async function pendingConsent(
+  { broker }: Uses<'clock' | 'log' | 'store'>,
+  { who: { agent }, action }: { who: AgentPrincipal; action: Action },
+): Promise<{ token?: string }> {
+  try {
+    const pending = await findOpenRequest(broker.store.db, askedFor(agent, action), broker.clock());
+    return pending ? { token: pending.token } : {};
+  } catch (error) {
+    broker.log.error({ err: error, agent: agent.agent_id }, 'could not look for the pending access request of a call');
+    return {};
+  }
+}
+
+const askedFor = (agent: AgentPrincipal['agent'], { platform: platformId, scope }: Action) => ({
+  organisationId: agent.organisation_id,
+  agentUuid: agent.id,
+  platformId,
+  scope,
+});

@@ -148,12 +148,13 @@ type End =
   /** `token`: of the access request that waits for an owner's consent. */
   | { kind: 'needs_consent'; connectionId: string; token?: string; refused?: Refused }
   | { kind: 'credential_unreadable' }
-  /** `connectionId`: which one has to be connected again. */
+  /** `connectionId`: which one has to be connected again. `token`: of the pending access request of this agent for the scope. */
   | {
       kind: 'reauth_needed';
       connectionId: string;
       cause: ReauthCause;
       detail?: string;
+      token?: string;
       responsePii?: readonly PiiKind[] | null;
     }
   | { kind: 'too_many_pending'; limit: number }

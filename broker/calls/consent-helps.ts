@@ -1,5 +1,5 @@
-/** What needs more consent raises an access request, or begins the consent of a person (specification, Governed call, 409 and 412). */
-import { askConsent } from '../approvals/ask-consent.ts';
+/** What needs more consent raises an access request, names the pending one, or begins the consent of a person (specification, Governed call, 409 and 412). */
+import { askConsent, pendingConsent } from '../approvals/ask-consent.ts';
 import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
 import { beginConsent } from '../people/consents.ts';
@@ -13,6 +13,7 @@ export function consentHelps(
   outcome: Outcome,
 ): (() => Promise<Outcome>) | undefined {
   if (outcome.kind === 'needs_consent') return async () => ({ ...outcome, ...(await askConsent(services, call)) });
+  if (outcome.kind === 'reauth_needed') return async () => ({ ...outcome, ...(await pendingConsent(services, call)) });
   // A line of git has no room for a link that is good for half an hour.
   return outcome.kind === 'consent_required' && call.git === undefined
     ? () => withConsent(services, call, outcome)

@@ -30,7 +30,7 @@ export function unreadyReply(
         error: 'platform_reauth_needed',
         ...(outcome.cause === 'malformed' && { reason: 'credential_malformed' }),
         scope,
-        consent_requested: false,
+        ...requestFields(outcome.token),
         message: reauthMessage(outcome, platform),
         ...(outcome.call.caller === undefined && connectUrls(baseUrl, outcome.connectionId)),
         ...common,
@@ -43,10 +43,9 @@ export function unreadyReply(
         error: 'needs_consent',
         reason_code: 'needs_consent',
         scope,
-        consent_requested: token !== undefined,
+        ...requestFields(token),
         message: `${outcome.refused ? `${platform} refused the call: its` : 'The'} connection ${outcome.refused ? '' : `of ${platform} `}was granted less than ${scope} needs. An owner has to connect it again and consent to more, at connect_url.${wait}`,
         ...connectUrls(baseUrl, outcome.connectionId),
-        ...(token !== undefined && { request_token: token, poll_url: pollUrlOf({ token }) }),
         ...common,
       });
     }
@@ -84,6 +83,12 @@ function reauthMessage({ cause, detail, call }: Extract<Unready, { kind: 'reauth
 /** Where an owner connects this connection. */
 const connectUrl = (baseUrl: string, connectionId: string): string =>
   `${baseUrl}/console/connections?connect=${connectionId}`;
+
+/** Whether an access request waits for an owner, and where to poll it (specification, Governed call, 409). */
+const requestFields = (token: string | undefined) => ({
+  consent_requested: token !== undefined,
+  ...(token !== undefined && { request_token: token, poll_url: pollUrlOf({ token }) }),
+});
 
 /** Both names mean the same (specification, Governed call, 409). */
 function connectUrls(baseUrl: string, connectionId: string) {

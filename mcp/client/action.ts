@@ -127,7 +127,7 @@ export type CallOutcome =
       message: string;
       /** Of consent_required: `no_caller`, `asserted_not_allowed`, `not_consented`. */
       reason: string | undefined;
-      /** An access request was raised: wait for it with `accessRequest`. */
+      /** An access request is pending: wait for it with `accessRequest`. */
       requestToken: string | undefined;
       /** Where a person connects the platform, or their own account. */
       consentUrl: string | undefined;

@@ -697,6 +697,32 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect(answer.body).not.toHaveProperty('request_token');
     });
 
+    test('a credential that the platform refused raises none, and names the one that is pending for the same scope', async () => {
+      await organisation.platform({ id: 'refusing' });
+      const agent = await newAgent({ grants: { refusing: { scopeList: ['demo:read', 'demo:write'] } } });
+      const call = { ...CALL, platform: 'refusing' };
+      const refused = async (more: object = {}) => {
+        const answer = await agent.act({ ...call, ...more });
+        expect([answer.status, answer.body.error], answer.text).toEqual([409, 'platform_reauth_needed']);
+        const { consent_requested, request_token, poll_url } = answer.body;
+        return { consent_requested, request_token, poll_url };
+      };
+      const none = { consent_requested: false, request_token: undefined, poll_url: undefined };
+      world.upstream.answer = (_request, response) => void response.writeHead(401).end();
+      try {
+        expect(await refused()).toEqual(none);
+        const asked = await ask(agent, { platform: 'refusing', scope: 'demo:write' });
+        expect(asked.body.reason_code, asked.text).toBe('not_connected');
+        const { request_token, poll_url } = asked.body;
+        expect(await refused()).toEqual({ consent_requested: true, request_token, poll_url });
+        expect(await refused({ endpoint: '/items/1', method: 'GET', scope: 'demo:read' })).toEqual(none);
+        await decide(await idOf(agent), 'deny');
+        expect(await refused()).toEqual(none);
+      } finally {
+        world.upstream.answer = undefined;
+      }
+    });
+
     test('other refusals raise none', async () => {
       const agent = await newAgent();
       await agent.act(WRITE);
