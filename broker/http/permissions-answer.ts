@@ -7,7 +7,9 @@ const scopes = z.array(z.string());
 const granted = {
   scopes,
   requireApproval: z.boolean().describe('whether every call is held'),
-  approvalScopes: scopes.optional().describe('scopes whose calls a policy or a guardrail holds'),
+  approvalScopes: scopes
+    .optional()
+    .describe('scopes whose calls a policy or a guardrail holds, also where the grant holds every call'),
   conditionalScopes: scopes.optional().describe('usable scopes whose real call may still be held or refused'),
   unenforcedScopes: scopes.optional().describe('scopes that no rule of the platform knows, so that they allow nothing'),
   constraints: z.looseObject({}).optional().describe('recipients, repositories and refs that the grant is held to'),

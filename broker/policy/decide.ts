@@ -102,6 +102,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       ...looked(matter, count - 1, held.detail, matched, conditional),
       ...masked,
       ...(held.unread && { unread: true }),
+      holds,
       ...(basis && { basis }),
       decideIn: channelsToDecideIn(facts, holds, matched),
       ...(held.limit && { limit: held.limit }),

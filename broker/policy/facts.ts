@@ -27,7 +27,7 @@ import {
   type Rule,
   type RuleSource,
 } from './rule.ts';
-import type { Basis, Repeat, StandingApproval } from './standing-terms.ts';
+import type { Basis, Hold, Repeat, StandingApproval } from './standing-terms.ts';
 
 /** Milliseconds since the Unix epoch. Time is always an argument here. */
 export type Instant = number;
@@ -216,8 +216,18 @@ type Looked = {
 export type Verdict =
   /** `standing`: the approval that stands in for what holds it. */
   | (Looked & { kind: 'allow'; reason: 'approved'; standing?: StandingApproval })
-  /** `basis`: from which a standing approval can be made. `decideIn`: channels in which a button may decide. `limit`: of the rule that holds it first. */
-  | (Looked & { kind: 'hold'; reason: HoldReason; basis?: Basis; decideIn: readonly string[]; limit?: ToldLimit })
+  /**
+   * `reason`: of the first of `holds`, which is all that holds it. `basis`: from which a standing approval can be made. `decideIn`: channels
+   * in which a button may decide. `limit`: of the rule that holds it first.
+   */
+  | (Looked & {
+      kind: 'hold';
+      reason: HoldReason;
+      holds: readonly Hold[];
+      basis?: Basis;
+      decideIn: readonly string[];
+      limit?: ToldLimit;
+    })
   | (Looked & {
       kind: 'deny';
       reason: DenyReason;

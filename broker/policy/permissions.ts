@@ -111,8 +111,7 @@ function grantedTo(
     .sort()
     .map((scope) => [scope, decide(facts, { ...asked, scope }, now)]);
   const usable = found.filter(([, verdict]) => verdict.kind !== 'deny');
-  const held = ({ reason }: Verdict) =>
-    reason === 'approval_required_by_policy' || reason === 'approval_required_by_guardrail';
+  const held = (verdict: Verdict) => verdict.kind === 'hold' && verdict.holds.some(({ source }) => source !== 'grant');
   const names = (those: typeof found) => those.map(([scope]) => scope);
   const granted = {
     scopes: names(usable),

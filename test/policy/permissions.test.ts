@@ -52,6 +52,15 @@ describe('effective permissions', () => {
     expect(first({})).not.toHaveProperty('conditionalScopes');
   });
 
+  test('scopes that a policy or a guardrail holds are marked also where the grant holds every call', () => {
+    const grants = [grant({ requireApproval: true })];
+    const policy = policyOf(ALLOW_ALL, { effect: 'require_approval', scopes: ['*.write'] });
+    const guardrails = guardrailsOf({ name: 'sending', effect: 'require_approval', scopes: ['*.send'] });
+    const held = { requireApproval: true, approvalScopes: ['crm:contacts.write', 'crm:messages.send'] };
+    expect(first({ grants, policy, guardrails })).toMatchObject({ ...held, connections: [held] });
+    expect(first({ grants })).not.toHaveProperty('approvalScopes');
+  });
+
   test('scopes that no operation of the manifest falls under are marked', () => {
     const grants = [grant({ scopes: ['crm:contacts.read', 'crm:ghost', 'crm:elsewhere'] })];
     expect(first({ grants })).toMatchObject({ unenforcedScopes: ['crm:elsewhere', 'crm:ghost'] });
