@@ -61,7 +61,7 @@ export const LimitTold = z
 export const ActionDenied = z
   .object({
     error: z.enum(['Permission denied', 'agent_halted']),
-    reason: z.enum(DENY_REASONS),
+    reason: z.enum(DENY_REASONS).exclude(['agent_inactive']).describe('an agent that is not set up yet is a 409'),
     detail: z.string(),
     correlation_id: z.guid(),
     audit_id: z.guid().optional(),

@@ -23,6 +23,27 @@ function refsOf(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, below]) => (name === '$ref' ? [String(below)] : refsOf(below)));
 }
 
+test('the reasons of a 403 of a governed call are those of the specification, ActionDenied', () => {
+  const { schemas } = documentOf(ROUTES.filter((one) => !isOwners(one))).components;
+  const reasons = [
+    'scope_not_granted',
+    'agent_suspended',
+    'agent_revoked',
+    'platform_suspended',
+    'no_permission_record',
+    'circuit_breaker_open',
+    'no_policy_assigned',
+    'denied_by_guardrail',
+    'denied_by_policy',
+    'endpoint_scope_mismatch',
+    'grant_expired',
+    'recipient_not_allowed',
+    'repo_not_allowed',
+  ];
+  expect(schemas.ActionDenied.properties.reason.enum).toEqual(reasons);
+  expect(schemas.RefusedProblem.properties.reason.enum).toEqual(reasons);
+});
+
 describe('GET /owner/openapi.json', () => {
   // biome-ignore lint/suspicious/noExplicitAny: the document is looked at as any JSON.
   let served: any;

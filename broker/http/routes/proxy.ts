@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { ofConnection } from '../../policy/asked-platform.ts';
-import { DENY_REASONS } from '../../policy/facts.ts';
 import { readRawTarget } from '../../proxy/raw-target.ts';
 import { ActionDenied } from '../governed-answers.ts';
 import { Problem } from '../problem.ts';
@@ -18,7 +17,7 @@ const DESCRIPTION =
 /** What a governed call was refused for, beside what every problem has; of a held one also where it is decided. */
 const Refused = Problem.extend({
   audit_id: z.guid().optional(),
-  reason: z.enum(DENY_REASONS).optional(),
+  reason: ActionDenied.shape.reason.optional(),
   violating: ActionDenied.shape.violating,
   constraint: ActionDenied.shape.constraint,
   limit: ActionDenied.shape.limit,
