@@ -70,6 +70,12 @@ describe.each(STORES)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (store)
     ['application/jose;q=0', 'application/json; charset=utf-8'],
     ['*/*', 'application/json; charset=utf-8'],
     ['text/html', 'application/json; charset=utf-8'],
+    ['*/*;q=0.1, application/jose;q=0.05', 'application/json; charset=utf-8'],
+    ['application/jose;q=0.5, application/*;q=0.8', 'application/json; charset=utf-8'],
+    ['application/jose;q=0.5, application/*;q=0.1, */*', 'application/jose'],
+    ['application/json;q=0, */*', 'application/jose'],
+    ['application/*, */*;q=0.1', 'application/json; charset=utf-8'],
+    ['*/*;q=0, application/jose;q=0', 'application/json; charset=utf-8'],
   ])('Accept: %s gives %s', async (accept, type) => {
     const answer = await agent.get(`/v1/audit/${id.toUpperCase()}/receipt`, { accept });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);

@@ -82,22 +82,19 @@ export const auditReceipt = route({
   },
 });
 
-/** Whether the Accept header names `application/jose` before, or without, JSON (RFC 9110 section 12.5.1, by quality; case counts for nothing). */
-function prefersJose(header: string | undefined): boolean {
-  const accept = header?.toLowerCase();
-  if (!accept?.includes('application/jose')) return false;
-  const quality = (type: string): number => {
-    const entry = accept
-      .split(',')
-      .map((part) =>
-        part
-          .trim()
-          .split(';')
-          .map((piece) => piece.trim()),
-      )
-      .find(([name]) => name === type);
-    const q = entry?.find((piece) => piece.startsWith('q='));
-    return entry ? Number(q?.slice(2) ?? 1) || 0 : -1;
-  };
-  return quality('application/jose') > Math.max(quality('application/json'), 0);
+/**
+ * Whether the Accept header gives `application/jose` a higher quality than JSON, each by the most specific range that covers it (RFC 9110
+ * section 12.5.1). Of equal ones the type that is named comes before one that a wildcard covers; otherwise JSON does.
+ */
+function prefersJose(header = ''): boolean {
+  const ranges = new Map<string, number>();
+  for (const range of header.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = range.split(';').map((part) => part.trim());
+    const q = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1;
+    if (!ranges.has(name)) ranges.set(name, Number(q) || 0);
+  }
+  const qualityOf = (type: string) => ranges.get(type) ?? ranges.get('application/*') ?? ranges.get('*/*') ?? 0;
+  const [jose, json] = [qualityOf('application/jose'), qualityOf('application/json')];
+  const isNamedAlone = ranges.has('application/jose') && !ranges.has('application/json');
+  return jose > json || (jose > 0 && jose === json && isNamedAlone);
 }
