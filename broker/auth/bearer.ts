@@ -1,6 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { AuthRefusal } from './principal.ts';
 
+/** Whether an Authorization header of a request has the scheme Bearer, whatever follows it, and however many headers there are. */
+export const sendsBearer = ({ headersDistinct }: IncomingMessage): boolean =>
+  headersDistinct.authorization?.some((value) => /^bearer(?:\s|$)/i.test(value)) ?? false;
+
 /**
  * The bearer of a request: RFC 6750 section 2.1, the header only, the scheme in any case, one space, one token. Never the query or the body.
  * `twice` when there is more than one Authorization header, of which Node would silently use the first.

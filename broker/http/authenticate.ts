@@ -5,7 +5,7 @@ import { isOwnersToken } from '../auth/authenticate-owner.ts';
 import { claimsPipeline } from '../auth/authenticate-pipeline.ts';
 import { claimsStaticKey, STATIC_KEY_ELSEWHERE } from '../auth/authenticate-static-key.ts';
 import { readBasic } from '../auth/basic.ts';
-import { readBearer } from '../auth/bearer.ts';
+import { readBearer, sendsBearer } from '../auth/bearer.ts';
 import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../auth/principal.ts';
 import { readRawToken } from '../auth/raw-token.ts';
 import { foreignRequest, readSessionCookie } from '../auth/session-cookie.ts';
@@ -51,9 +51,8 @@ export async function authenticate(
   return who;
 }
 
-/** Whether nobody says who they are where nobody has to. */
-export const isStranger = (route: Route, request: Request): boolean =>
-  route.auth === 'anyone' && request.headers.authorization === undefined;
+/** Whether nobody says who they are where nobody has to: an Authorization header of another scheme than Bearer says nothing there. */
+export const isStranger = (route: Route, request: Request): boolean => route.auth === 'anyone' && !sendsBearer(request);
 
 /** The bearer, or of git the password; for owners, without one, the session cookie of a browser. */
 function tokenOf(route: Route, request: Request, services: Services): string {

@@ -88,6 +88,8 @@ describe('what arrives', () => {
     const twice = await ask(bearer + bearer);
     expect([twice.status, JSON.parse(twice.body).error]).toEqual([400, 'invalid_request']);
     expect(twice.head).toMatch(/content-type: application\/problem\+json/i);
+    const basicFirst = await ask(`Authorization: Basic YTpi\r\n${bearer}`);
+    expect([basicFirst.status, JSON.parse(basicFirst.body).error]).toEqual([400, 'invalid_request']);
   });
 
   test('many at once are each answered by themselves', async () => {

@@ -496,8 +496,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       });
       for (const [authorization, code] of [
         ['Bearer nonsense', 'invalid_token'],
-        ['Basic YTpi', 'invalid_token'],
-        ['', 'invalid_token'],
+        ['bearer', 'invalid_token'],
         [`Bearer ${expired}`, 'token_expired'],
         [`Bearer ${agent.token({ agent_id: hidden.agentId })}`, 'invalid_signature'],
       ] as const)
@@ -507,6 +506,18 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
           expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
         }
     });
+
+    test.each(['Basic YTpi', 'Digest username="a"', ''])(
+      'a header that is no bearer is a stranger: %j',
+      async (authorization) => {
+        for (const path of [AUTHORIZATION, RECOGNITION]) {
+          const answer = await pub(query(agent), path, { authorization });
+          expect(answer.status, answer.text).toBe(200);
+          expect(answer.headers.get('ratelimit-policy')).toBe('"trqp-public";q=60000;w=60');
+          expect(await ok(pub(query(hidden), path, { authorization }))).toMatchObject({ message: 'not_public' });
+        }
+      },
+    );
 
     test('an agent that is stopped is told so', async () => {
       const other = await unpublished.agent({ agent: { status: 'suspended' } });
