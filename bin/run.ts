@@ -58,12 +58,13 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
   const ports = readPorts(options.port, granted, addresses);
   const tell = options.verbose ? (line: string) => say(`agent-broker: ${line}`) : undefined;
   const proxy = options.proxy ? await makeProxy(addresses, { parent: process.env, isStrict, tell }) : undefined;
-  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-run-'));
+  const folder = makeFolder();
   let close = () => {};
   try {
     const placeholder = newPlaceholder();
     const codehost = codehostOf(chosen);
-    const socket = socketIn(folder, codehost !== undefined);
+    // Windows has none that gh knows.
+    const socket = process.platform === 'win32' ? undefined : socketIn(folder);
     const connections = granted.map(({ name }) => name);
     const door = { ...broker, url: await doorAddress(broker.url) };
     const { wait } = options;
@@ -104,12 +105,17 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
 /** Of the longest path of a Unix socket, on the system that takes the least of it, in bytes (macOS, unix(4)). */
 const LONGEST_SOCKET = 103;
 
-/** Where the sidecar listens, too. Windows has none that gh knows. One that is not needed must not be in the way. */
-function socketIn(folder: string, isNeeded: boolean): string | undefined {
-  const path = join(folder, 'socket');
-  if (process.platform === 'win32') return undefined;
-  return isNeeded || Buffer.byteLength(path) <= LONGEST_SOCKET ? path : undefined;
+/** The folder of a run, in one for temporary files where a socket's path is short enough. */
+function makeFolder(): string {
+  const make = (parent: string) => mkdtempSync(join(parent, 'agent-broker-run-'));
+  const folder = make(tmpdir());
+  if (process.platform === 'win32' || Buffer.byteLength(socketIn(folder)) <= LONGEST_SOCKET) return folder;
+  rmSync(folder, { recursive: true });
+  return make('/tmp');
 }
+
+/** Where the sidecar listens, too. */
+const socketIn = (folder: string): string => join(folder, 'socket');
 
 function brokerOf(file: string | undefined): Broker {
   try {

@@ -128,6 +128,12 @@ describe('tools', () => {
     );
     expect(ended.stdout.split('\n')).toEqual(['700', '600', '600', '600', '403', '200', '403', '403', '']);
     expect(readdirSync(temporary)).toEqual([]);
+    // A path that is too long for a socket is in the way of no run.
+    const long = join(newFolder(), 'x'.repeat(90));
+    mkdirSync(long);
+    const elsewhere = await run(profile, sh('stat -c %F "$AGENT_BROKER_RUN_SOCKET"'), { TMPDIR: long });
+    expect(elsewhere, elsewhere.stderr).toMatchObject({ code: 0, stdout: 'socket\n' });
+    expect(readdirSync(long)).toEqual([]);
   });
 
   onlyWith('npm', '--version')('npm installs a package', async () => {
