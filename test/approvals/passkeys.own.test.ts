@@ -100,6 +100,38 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
 });
 
 describe('the limit of passkeys', () => {
+  test('sign/begin takes 10 requests a minute for one approval from one address, register/begin 10 of one owner', async () => {
+    const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1', TRUSTED_PROXIES: '127.0.0.1/32' });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const key = await enrol(world, organisation);
+    const agent = await organisation.agent();
+    const hold = async (): Promise<string> =>
+      (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} })).body
+        .approval_id;
+    const first = await hold();
+    const begin = (approval: string, from = '198.51.100.1') =>
+      send(`${world.running.baseUrl}${ROOT}/sign/begin`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
+        body: JSON.stringify({ approval_id: approval }),
+      });
+    for (let i = 0; i < 10; i++) expect((await begin(first)).status).toBe(200);
+    const refused = await begin(first.toUpperCase());
+    expectEnvelope(refused, 429, 'rate_limited');
+    expect(refused.headers.get('ratelimit-policy')).toBe('"passkey-begins";q=10;w=60');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await begin(first, '198.51.100.2')).status).toBe(200);
+    // Many approvals in a row, from one address.
+    for (let i = 0; i < 15; i++)
+      expect((await approveWith(world, await hold(), key)).body).toMatchObject({ status: 'approved' });
+    // One is begun already, by enrolling.
+    for (let i = 0; i < 9; i++) expect((await registerBegin(organisation)).status).toBe(200);
+    expectEnvelope(await registerBegin(organisation), 429, 'rate_limited');
+    const colleague = await organisation.addOwner('approver');
+    expect((await registerBegin(organisation, colleague)).status).toBe(200);
+  });
+
   test('10 failures a minute from one address, for the four routes together and for the two that assert; what is right passes', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
     const organisation = await world.organisation();
@@ -110,8 +142,8 @@ describe('the limit of passkeys', () => {
       (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} })).body
         .approval_id;
     const [first, second] = [await hold(), await hold()];
-    // An agent knows the ids of its own approvals: beginning on them leaves the limit as it is.
-    for (let i = 0; i < 15; i++)
+    // An agent knows the ids of its own approvals: beginning on them leaves this limit as it is.
+    for (let i = 0; i < 10; i++)
       expect((await post(world, `${ROOT}/sign/begin`, { approval_id: first })).status).toBe(200);
     const wrong = [
       () => organisation.ask('POST', `${ROOT}/register/finish`, {}),

@@ -10,6 +10,7 @@ import { instant } from '../instant.ts';
 import { changingOwner } from '../owner-change.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
+import { takeLimit } from '../route-steps.ts';
 import {
   AuthenticationResponse,
   CreationOptions,
@@ -22,6 +23,12 @@ import {
 /** One for the four routes together (specification, Limits), of what fails: strangers share the owner's address behind a proxy. */
 const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address', counts: 'failures' } as const;
 
+/**
+ * Beside that, of what begins and succeeds: counted per address and approval, or per address and enrolling owner, so that an owner decides
+ * any number of approvals from an address that others share.
+ */
+const BEGINS = { name: 'passkey-begins', perMinute: 10, per: 'address' } as const;
+
 /** POST /v1/approvals/passkeys/register/begin */
 export const passkeyRegisterBegin = route({
   method: 'POST',
@@ -31,9 +38,11 @@ export const passkeyRegisterBegin = route({
   limit: LIMIT,
   capability: 'passkeys.register.begin',
   summary: 'Options to make a passkey of this owner with.',
+  description: 'An owner begins at most 10 times a minute from one address.',
   answers: { 200: { description: 'PublicKeyCredentialCreationOptions as JSON.', schema: CreationOptions } },
   errors: ['conflict', 'rate_limited'],
-  handle: async ({ services: { broker }, who: { owner } }) => {
+  handle: async ({ services: { broker }, who: { owner }, limits, source }) => {
+    await takeLimit(limits, BEGINS, `${source} ${owner.id}`);
     const options = await beginEnrolment(broker, owner);
     if (!options) throw tooMany();
     return json(200, options);
@@ -98,18 +107,22 @@ export const passkeySignBegin = route({
   limit: LIMIT,
   capability: 'passkeys.sign.begin',
   summary: "Options to approve a held call with a passkey of the agent's owner.",
+  description: 'One approval is begun at most 10 times a minute from one address.',
   body: z.strictObject({ approval_id: ApprovalId }),
   maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: { 200: { description: 'PublicKeyCredentialRequestOptions as JSON.', schema: RequestOptions } },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ services: { broker }, body }) => {
-    const options = await beginSigning(broker, body.approval_id.toLowerCase());
+  handle: async ({ services: { broker }, body, limits, source }) => {
+    const approvalId = body.approval_id.toLowerCase();
+    const options = await beginSigning(broker, approvalId);
     // One answer for all of it: an id that somebody found or guessed tells nothing more.
     if (!options)
       throw new Refusal(
         'not_found',
         'No approval of this id waits for a passkey. Its owner can decide in the console.',
       );
+    // Of approvals that there are, so that guessed ids, which count as failures, take no memory here.
+    await takeLimit(limits, BEGINS, `${source} ${approvalId}`);
     return json(200, options);
   },
 });
