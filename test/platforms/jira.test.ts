@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { refuseRecipients } from '../../broker/policy/recipients.ts';
-import { classifierOf, rulesOf } from './classified.ts';
+import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('jira');
 
@@ -19,6 +21,11 @@ test.each([
   ['POST /rest/api/3/issue/PROJ-42/transitions', 'issues.transition'],
   ['DELETE /rest/api/3/issue/PROJ-42', 'issues.delete'],
   ['POST /rest/api/3/bulk/issues/delete', 'issues.delete'],
+  ['PUT /rest/api/3/issue/archive', 'issues.archive'],
+  ['POST /rest/api/3/issue/archive', 'issues.archive'],
+  ['PUT /rest/api/3/issue/unarchive', 'issues.archive'],
+  ['PUT /rest/api/3/filter/10001', 'filters.write'],
+  ['PUT /rest/api/3/filter/defaultShareScope', 'filters.share'],
   ['POST /rest/api/3/issue/PROJ-42/notify', 'issues.notify'],
   ['GET /rest/api/3/issue/PROJ-42/comment', 'comments.read'],
   ['POST /rest/api/3/issue/PROJ-42/comment', 'comments.write'],
@@ -45,6 +52,46 @@ test.each([
   'GET /secure/attachment/1',
 ])('in no scope: %s', (operation) => {
   expect(ask(operation)).toBe('unclassified');
+});
+
+test.each<[JsonObject, string]>([
+  [{ name: 'Shop', url: 'https://acme.example', categoryId: 7 }, 'projects.write'],
+  [{ permissionScheme: 10001 }, 'projects.members.write'],
+  [{ name: 'Shop', issueSecurityScheme: 10001 }, 'projects.members.write'],
+  [{ notificationScheme: 10001 }, 'projects.members.write'],
+  [{ leadAccountId: '557058:f58131cb' }, 'projects.members.write'],
+])('PUT /rest/api/3/project/PROJ with %j: %s', (body, scope) => {
+  expect(ask('PUT /rest/api/3/project/PROJ', body)).toEqual([`jira:${scope}`]);
+});
+
+/** The operation with words of the rule in it, if the rule matches it and was not written for it. */
+function matchedBeside(operation: string, rule: string): string | undefined {
+  const [listed, asked] = [operation.split(/[ /]/), rule.split(/[ /]/)];
+  const isAny = (segment: string | undefined) => segment === '*' || segment?.startsWith('{') === true;
+  if (listed.length !== asked.length || rule.includes('**')) return undefined;
+  if (!listed.every((one, i) => one === asked[i] || isAny(one) || isAny(asked[i]))) return undefined;
+  if (listed.every((one, i) => isAny(one) === isAny(asked[i]))) return undefined;
+  const [method, ...path] = listed.map((one, i) => (isAny(one) ? (isAny(asked[i]) ? 'x1' : asked[i]) : one));
+  return `${method} ${path.join('/')}`;
+}
+
+test('operations that write are not in the scope of others because a rule of those matches their path', () => {
+  const [, ...listed] = readFileSync(join(import.meta.dirname, 'coverage/jira.txt'), 'utf8')
+    .trim()
+    .split('\n');
+  const rules = Object.values(manifestOf('jira').scopes).flat();
+  const found = listed.flatMap((one) => rules.flatMap((rule) => matchedBeside(one, rule) ?? []));
+  const writes = [...new Set(found)].filter((one) => !one.startsWith('GET ')).toSorted();
+  expect(writes.map((one) => [one, ask(one)].flat().join(': '))).toEqual([
+    'DELETE /rest/api/3/issue/properties/votes: unclassified',
+    'DELETE /rest/api/3/issue/properties/watchers: unclassified',
+    // Takes issues out of their epic, as a move into another one does.
+    'POST /rest/agile/1.0/epic/none/issue: jira:sprints.write',
+    'PUT /rest/api/3/filter/defaultShareScope: jira:filters.share',
+    'PUT /rest/api/3/issue/archive: jira:issues.archive',
+    'PUT /rest/api/3/issue/properties/assignee: unclassified',
+    'PUT /rest/api/3/issue/unarchive: jira:issues.archive',
+  ]);
 });
 
 test.each<[JsonObject, string[] | undefined]>([

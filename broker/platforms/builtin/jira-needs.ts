@@ -16,6 +16,7 @@ export const jiraNeeds = {
   'jira:issues.create': write,
   'jira:issues.write': write,
   'jira:issues.transition': write,
+  'jira:issues.archive': write,
   'jira:issues.delete': write,
   'jira:issues.notify': write,
   'jira:comments.write': write,

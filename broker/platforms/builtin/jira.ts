@@ -7,12 +7,10 @@
 
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
+import { jiraContentScopes } from './jira-content.ts';
 import { jiraNeeds } from './jira-needs.ts';
 import { jiraPresets } from './jira-presets.ts';
 import { jiraRecipients } from './jira-recipients.ts';
-
-/** Who may see a filter, and who may change it. */
-const SHARING = ['/sharePermissions', '/editPermissions'].map((pointer) => ({ pointer, scope: 'jira:filters.share' }));
 
 export const jira = {
   kind: 'rest',
@@ -84,6 +82,12 @@ export const jira = {
     ],
     'jira:issues.transition': ['POST /rest/api/3/issue/*/transitions'],
     'jira:issues.delete': ['DELETE /rest/api/3/issue/*', 'POST /rest/api/3/bulk/issues/delete'],
+    // "Archive issue(s) by issue ID/key" takes 1,000, and "by JQL" 100,000: no search finds them then.
+    'jira:issues.archive': [
+      'PUT /rest/api/3/issue/archive',
+      'POST /rest/api/3/issue/archive',
+      'PUT /rest/api/3/issue/unarchive',
+    ],
     'jira:issues.bulk.write': [
       'POST /rest/api/3/bulk/issues/fields',
       'POST /rest/api/3/bulk/issues/move',
@@ -199,7 +203,12 @@ export const jira = {
       'PUT /rest/api/3/filter/*/favourite',
       'DELETE /rest/api/3/filter/*/favourite',
     ],
-    'jira:filters.share': ['POST /rest/api/3/filter/*/permission', 'DELETE /rest/api/3/filter/*/permission/*'],
+    'jira:filters.share': [
+      'POST /rest/api/3/filter/*/permission',
+      'DELETE /rest/api/3/filter/*/permission/*',
+      // Who may see whatever filters and dashboards are made from then on.
+      'PUT /rest/api/3/filter/defaultShareScope',
+    ],
     'jira:filters.delete': ['DELETE /rest/api/3/filter/*'],
     'jira:dashboards.read': ['GET /rest/api/3/dashboard/**'],
     'jira:boards.read': [
@@ -229,13 +238,7 @@ export const jira = {
     ],
     'jira:audit.read': ['GET /rest/api/3/auditing/record'],
   },
-  // "Updating an issue via the JIRA REST APIs": a field is changed by operations, and comments are a field.
-  content_scopes: {
-    'PUT /rest/api/3/issue/*': [{ pointer: '/update/comment/remove', scope: 'jira:comments.delete' }],
-    'POST /rest/api/3/issue/*/transitions': [{ pointer: '/update/comment/remove', scope: 'jira:comments.delete' }],
-    'POST /rest/api/3/filter': SHARING,
-    'PUT /rest/api/3/filter/*': SHARING,
-  },
+  content_scopes: jiraContentScopes,
   needs: jiraNeeds,
   // A person is known by account id; `reporter`, `watchers` and the like are not named in the body.
   recipients: jiraRecipients,

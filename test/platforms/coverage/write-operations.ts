@@ -1,5 +1,5 @@
 /**
- * Writes the lists of all operations of GitHub, Slack and Stripe again, from the packages that package.json beside it names:
+ * Writes the lists of all operations of GitHub, Slack, Stripe and Jira again, from the packages that package.json beside it names:
  * `npm run coverage:platforms` installs those and runs this. Then it says which share of them the built-in manifests classify.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -32,6 +32,8 @@ writeFileSync(
   join(import.meta.dirname, 'github-keys.txt'),
   `${[`# @octokit/openapi ${version}: answers with ${KEYS.join(' or ')}`, ...withKeys].join('\n')}\n`,
 );
+
+writeFileSync(join(import.meta.dirname, 'jira.txt'), `${jiraOperations().join('\n')}\n`);
 
 /** Operations that may be answered with a key of GitHub itself, as their schemas and examples say. */
 function githubOperationsWithKeys(): { operations: string[]; version: string } {
@@ -88,4 +90,18 @@ function stripeOperations(): string[] {
       ([, method, , path = '']) => `${method} ${path.replaceAll(/\$\{encodeURIComponent\((\w+)\)\}/g, '{$1}')}`,
     ),
   );
+}
+
+/** `GET /rest/api/3/issue/{issueIdOrKey}`, as jira.js asks it, which is made from Atlassian's own documents. */
+function jiraOperations(): string[] {
+  const folder = join(MODULES, 'jira.js/dist/esm');
+  const { version } = JSON.parse(readFileSync(join(MODULES, 'jira.js/package.json'), 'utf8')) as { version: string };
+  const asked = /url: [`']([^`'?]+)[^`']*[`'],\s*method: '([A-Z]+)'/g;
+  const operations = ['version3', 'agile'].flatMap((area) =>
+    readdirSync(join(folder, area))
+      .filter((file) => file.endsWith('.mjs'))
+      .flatMap((file) => [...readFileSync(join(folder, area, file), 'utf8').matchAll(asked)])
+      .map(([, path = '', method]) => `${method} ${path.replaceAll(/\$\{(?:\w+\.)*(\w+)\}/g, '{$1}')}`),
+  );
+  return [`# jira.js ${version}`, ...[...new Set(operations)].sort()];
 }
