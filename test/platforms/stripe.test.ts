@@ -74,6 +74,17 @@ test.each([
   expect(ask(operation)).toEqual([`stripe:${scope}`]);
 });
 
+test.each<[string, JsonObject, string]>([
+  ['POST /v1/invoices/in_1', { description: 'x' }, 'invoices.write'],
+  ['POST /v1/invoices/in_1', { auto_advance: true }, 'invoices.finalize'],
+  ['POST /v1/invoices/in_1', { forgiven: 'true' }, 'invoices.finalize'],
+  ['POST /v1/invoices/in_1', { paid: true }, 'invoices.pay'],
+  ['POST /v1/invoices/in_1', { paid: 'true' }, 'invoices.pay'],
+  ['POST /v1/invoices/in_1', { paid: false }, 'invoices.write'],
+])('%s with %j: %s', (operation, body, scope) => {
+  expect(ask(operation, body)).toEqual([`stripe:${scope}`]);
+});
+
 test.each([
   'PUT /v1/customers/cus_1',
   'PATCH /v1/customers/cus_1',

@@ -27,6 +27,8 @@ const ofInvoice = [
   // Collected no more, or again; and given up.
   member('closed', 'stripe:invoices.finalize'),
   member('forgiven', 'stripe:invoices.finalize', ['false']),
+  // Paid outside of Stripe, as `paid_out_of_band` of paying it says.
+  member('paid', 'stripe:invoices.pay', ['false']),
 ];
 /** `none` cancels the subscription, as `cancel` does. */
 const ofSchedule = ['end_behavior', 'renewal_behavior'].map((name) =>
