@@ -155,4 +155,17 @@ describe('Google Calendar', () => {
     const call = { method, path, query: '', headers: {}, body };
     expect(refuseRecipients(['@acme.example'], rulesOf('google-calendar'), call)?.violating).toEqual(violating);
   });
+
+  test.each<[string, string, string[] | undefined]>([
+    ['events/e1/move', 'destination=ann@acme.example', undefined],
+    ['events/e1/move', 'destination=x@evil.example&sendUpdates=all', ['x@evil.example']],
+    ['events/e1/move', 'destination=ann@acme.example&destination=x@evil.example', ['x@evil.example']],
+    ['events/e1/move', 'destination=primary', ['primary']],
+    ['transferOwnership', 'newDataOwner=ann@acme.example&useAdminAccess=true', undefined],
+    ['transferOwnership', 'newDataOwner=x@evil.example&useAdminAccess=true', ['x@evil.example']],
+    ['transferOwnership', 'new_data_owner=x@evil.example&useAdminAccess=true', ['x@evil.example']],
+  ])('POST /calendars/c1/%s?%s under a recipient constraint: %j', (path, query, violating) => {
+    const call = { method: 'POST', path: `/calendars/c1/${path}`, query, headers: {}, body: undefined } as const;
+    expect(refuseRecipients(['@acme.example'], rulesOf('google-calendar'), call)?.violating).toEqual(violating);
+  });
 });

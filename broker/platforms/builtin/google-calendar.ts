@@ -103,6 +103,9 @@ export const googleCalendar = {
     // A change is mailed to whoever is invited already: the call must say who that is from now on.
     'PUT /calendars/*/events/*': ['/attendees/*/email'],
     'PATCH /calendars/*/events/*': ['/attendees/*/email'],
+    // In the query, where Google requires it. `destination` is the id of a calendar, which of a person's own is their address.
+    'POST /calendars/*/events/*/move': [{ pointer: '/destination', optional: true }],
+    'POST /calendars/*/transferOwnership': [{ pointer: '/newDataOwner', optional: true }],
     'POST /calendars/*/acl': ['/scope/value'],
     'PUT /calendars/*/acl/*': ['/scope/value'],
     'PATCH /calendars/*/acl/*': ['/scope/value'],

@@ -69,7 +69,7 @@ export const googleCalendarSentences = {
   'DELETE /users/me/calendarList/*': 'take the calendar **{1}** off the list',
   'DELETE /calendars/*': 'delete the calendar **{1}**',
   'POST /calendars/*/clear': 'delete all events of the calendar **{1}**',
-  'POST /calendars/*/transferOwnership': 'give the calendar **{1}** away',
+  'POST /calendars/*/transferOwnership': 'give the calendar **{1}** away[ to **{?newDataOwner}**]',
   'POST /calendars/*/acl': 'share the calendar **{1}**[ with **{/scope/value}**][ as **{/role}**]',
   'PUT /calendars/*/acl/*': 'change the share {2} of the calendar **{1}**[ to **{/role}**]',
   'PATCH /calendars/*/acl/*': 'change the share {2} of the calendar **{1}**[ to **{/role}**]',
