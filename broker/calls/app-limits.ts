@@ -5,8 +5,9 @@
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { decide } from '../policy/decide.ts';
-import type { Grant, Instant } from '../policy/facts.ts';
+import type { Ask, Facts, Grant, Instant } from '../policy/facts.ts';
 import { isFromTemplate } from '../policy/repos.ts';
+import { namesAsk } from '../policy/rule-selection.ts';
 import type { AppLimits } from '../token-source/app-installation.ts';
 import type { Call } from './call.ts';
 
@@ -28,7 +29,9 @@ export function appLimits(
   const wanted = loaded.platform?.manifest.app_permissions?.[action.scope];
   return {
     ...(repository && { repository }),
-    ...(wanted && { permissions: permissionsOf(wanted, (scope) => isAllowed(scope, loaded, grant, now)) }),
+    ...(wanted && {
+      permissions: permissionsOf(wanted, (scope) => isAllowed(scope, action.scope, loaded, grant, now)),
+    }),
   };
 }
 
@@ -49,10 +52,37 @@ function permissionsOf(wanted: Wanted, isAllowed: (scope: string) => boolean): R
   );
 }
 
-/** Whether a scope may be used as it is, on the grant that the call uses: what a rule holds or may refuse is not given along. */
-function isAllowed(scope: string, { facts }: LoadedFacts, grant: Grant | undefined, now: Instant): boolean {
+/**
+ * Whether a scope may be used as it is, on the grant that the call uses: what a rule holds or may refuse is not given along. `used`:
+ * the scope of the call.
+ */
+function isAllowed(
+  scope: string,
+  used: string,
+  { facts }: LoadedFacts,
+  grant: Grant | undefined,
+  now: Instant,
+): boolean {
   if (grant === undefined || !grant.scopes.includes(scope)) return false;
   const { platformId, connectionId } = grant;
-  const verdict = decide(facts, { platformId, scope, ...(connectionId !== null && { connectionId }) }, now);
-  return verdict.kind === 'allow' && !verdict.conditional && verdict.grant?.id === grant.id;
+  const ask = { platformId, scope, ...(connectionId !== null && { connectionId }) };
+  const verdict = decide(facts, ask, now);
+  if (verdict.kind !== 'allow' || verdict.conditional || verdict.grant?.id !== grant.id) return false;
+  return !isNarrowed(ask, used, facts);
+}
+
+/**
+ * Whether a rule holds or refuses the scope on operations of the scope that is used, such as pushes, which are none of the first, so
+ * that the standing question leaves the rule out. One that names both was asked about the call itself.
+ */
+function isNarrowed(ask: Ask, used: string, { guardrails, policy, platform }: Facts): boolean {
+  return [...guardrails.rules, ...(policy?.rules ?? [])].some(
+    (rule) =>
+      rule.effect !== 'allow' &&
+      rule.effect !== 'mask' &&
+      rule.scopes !== undefined &&
+      namesAsk(rule, ask) &&
+      !namesAsk(rule, { ...ask, scope: used }) &&
+      (platform === undefined || rule.coverage(platform.rules, used) !== 'none'),
+  );
 }

@@ -118,11 +118,24 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     for (const rule of [
       { effect: 'require_approval', scopes: ['codehost:workflows.write'] },
       { effect: 'deny', scopes: ['codehost:workflows.write'], when: 'request.method == "PUT"' },
+      // Of pushes, which are in the scope of the contents.
+      { effect: 'deny', scopes: ['codehost:workflows.write'], endpoints: ['/git/**'] },
+      { effect: 'require_approval', scopes: ['codehost:workflows.*'], endpoints: ['/git/*/*/git-receive-pack'] },
     ]) {
       const held = await organisation.agent({ rules: [...ALLOW_ALL, rule], grants: grantOf(ONLY_APP) });
       await made(held, WRITE);
       const token = host.calls.at(-1)!.token;
       expect(host.issued.get(token)?.permissions).toEqual({ contents: 'write' });
+    }
+    // No call with the scope of the contents is one that these are about.
+    for (const rule of [
+      { effect: 'deny', scopes: ['codehost:workflows.write'], endpoints: ['/orgs/**'] },
+      { effect: 'deny', scopes: ['codehost:*'], endpoints: ['/git/acme/app/git-receive-pack'] },
+    ]) {
+      const free = await organisation.agent({ rules: [...ALLOW_ALL, rule], grants: grantOf(ONLY_APP) });
+      await made(free, WRITE);
+      const token = host.calls.at(-1)!.token;
+      expect(host.issued.get(token)?.permissions).toEqual({ contents: 'write', workflows: 'write' });
     }
   });
 
