@@ -32,7 +32,8 @@ export const npm = {
       'GET /-/npm/v1/keys',
       ...ofPackage('GET', '/-/npm/v1/attestations', ''),
     ],
-    // A new version, or what is said of those that are there: a deprecation is published, too.
+    // A new version, or what is said of those that are there: `npm deprecate` sends the document of the package by the same PUT
+    // (npm/cli, lib/commands/deprecate.js), the registry asks the same right for it, and another one takes it back.
     'npm:packages.publish': ofPackage('PUT', '', ''),
     // Whoever depends on it stands without it.
     'npm:packages.unpublish': [
