@@ -30,6 +30,7 @@ export async function describeInstallation(
   if (!read?.success) return '';
   const { account, repository_selection: selection, permissions } = read.data;
   const at = `The App is installed at ${account.login}, for ${selection === 'selected' ? 'some' : 'all'} repositories.`;
+  // What single operations need is optional (`app_operations`): a call that lacks it is told so.
   const lacking = [...(await scopesHeld(broker, connection))].flatMap((scope) =>
     Object.entries(manifest.app_permissions?.[scope] ?? {}).flatMap(([name, one]) => {
       const access = typeof one === 'string' ? one : one.access;

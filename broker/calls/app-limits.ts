@@ -1,11 +1,12 @@
 /**
- * What the token of an App's installation is limited to for one call: the permissions of the call's scope, and, on a grant that
- * lists repositories, the one that the call names (specification, Repository constraint).
+ * What the token of an App's installation is limited to for one call: the permissions of the call's operation, or of its scope, and, on a
+ * grant that lists repositories, the one that the call names (specification, Repository constraint).
  */
 import type { LoadedFacts } from '../facts/facts.ts';
-import type { Manifest } from '../platforms/manifest.ts';
+import { entryFor } from '../policy/by-operation.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Facts, Grant, Instant } from '../policy/facts.ts';
+import type { AppPermissions } from '../policy/platform-rules.ts';
 import { isFromTemplate } from '../policy/repos.ts';
 import { namesAsk } from '../policy/rule-selection.ts';
 import type { AppLimits } from '../token-source/app-installation.ts';
@@ -26,7 +27,9 @@ export function appLimits(
 ): AppLimits {
   const isLimited = grant?.constraints.repos !== undefined && !isFromTemplate({ method: action.method, path });
   const repository = isLimited ? (git?.repository ?? repositoryOf(path)) : undefined;
-  const wanted = loaded.platform?.manifest.app_permissions?.[action.scope];
+  const { platform } = loaded;
+  const ofOperation = platform && entryFor(platform.rules.appOperations, { method: action.method, path });
+  const wanted = ofOperation?.permissions ?? platform?.manifest.app_permissions?.[action.scope];
   return {
     ...(repository && { repository }),
     ...(wanted && {
@@ -41,9 +44,7 @@ function repositoryOf(path: string): AppLimits['repository'] {
   return gitOwner !== undefined && gitName !== undefined ? { owner: gitOwner, name: gitName } : undefined;
 }
 
-type Wanted = NonNullable<Manifest['app_permissions']>[string];
-
-function permissionsOf(wanted: Wanted, isAllowed: (scope: string) => boolean): Record<string, string> {
+function permissionsOf(wanted: AppPermissions, isAllowed: (scope: string) => boolean): Record<string, string> {
   return Object.fromEntries(
     Object.entries(wanted).flatMap(([name, one]) => {
       if (typeof one === 'string') return [[name, one]];

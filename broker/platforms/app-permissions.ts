@@ -16,7 +16,10 @@ const USUAL_SCOPES = [
 /** There is no such scope; the message is its name. */
 export class NoSuchScope extends Error {}
 
-/** The most that any of the scopes needs, by permission: `read` or `write`. `scopes`: with or without `codehost:`. Throws NoSuchScope. */
+/**
+ * The most that any of the scopes needs, by permission: `read` or `write`. `scopes`: with or without `codehost:`. What single operations
+ * need (`app_operations`) is not asked for: the rest of their scope works without. Throws NoSuchScope.
+ */
 export function permissionsFor(scopes: readonly string[] = USUAL_SCOPES): Record<string, string> {
   const known = BUILTIN_PLATFORMS.github.app_permissions ?? {};
   const most: Record<string, string> = {};

@@ -113,6 +113,12 @@ export const ManifestFields = z.strictObject(
       .describe(
         'For auth of type app: the permissions that a call with a scope needs, which its token is limited to. Without this field tokens have all that the installation has.',
       ),
+    app_operations: z
+      .record(z.string(), AppPermissions)
+      .optional()
+      .describe(
+        'For auth of type app: operations that need other permissions than the rest of their scope. These stand in place of those of `app_permissions`.',
+      ),
     recipients: z
       .record(z.string(), z.array(Pointer).min(1))
       .optional()

@@ -7,6 +7,7 @@ import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
 import { compileRefRule } from '../policy/ref-rules.ts';
 import { compileTemplate } from '../sentences/template.ts';
+import { appProblems } from './app-problems.ts';
 import { contentProblems } from './content-problems.ts';
 import type { ManifestFields } from './manifest-fields.ts';
 import { scopesLike } from './scopes-like.ts';
@@ -37,6 +38,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     'base_urls',
     'answer_urls',
     'error_status',
+    'app_operations',
   ] as const)
     only(field, 'rest');
   only('attestation', 'mcp');
@@ -124,30 +126,6 @@ function credentialHeaders(auth: Fields['auth']): string[] {
   return auth.type === 'aws_sigv4' ? ['x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token'] : [];
 }
 
-/** A scope without permissions would be used with all that the installation has: each of them, or none, is listed. */
-function appProblems({ kind, auth, scopes, app_permissions: permissions }: Fields): Problem[] {
-  const isApp = auth.type === 'app';
-  const found: Problem[] = [];
-  if (isApp && kind !== 'rest')
-    found.push({ path: ['auth', 'type'], message: 'of an App is for platforms of kind rest only' });
-  if (permissions === undefined) return found;
-  const unknown = 'is not one of the scopes above';
-  for (const [scope, needed] of Object.entries(permissions)) {
-    const path = ['app_permissions', scope];
-    if (!Object.hasOwn(scopes, scope)) found.push({ path, message: unknown });
-    for (const [name, one] of Object.entries(needed))
-      if (typeof one === 'object' && !Object.hasOwn(scopes, one.if_allowed))
-        found.push({ path: [...path, name, 'if_allowed'], message: unknown });
-  }
-  for (const scope of isApp ? Object.keys(scopes) : [])
-    if (!Object.hasOwn(permissions, scope))
-      found.push({
-        path: ['app_permissions'],
-        message: `has nothing for ${scope}; say what the App must be allowed for it, such as { metadata: read }`,
-      });
-  return found;
-}
-
 function operationProblems(manifest: Fields): Problem[] {
   const rules = Object.entries(manifest.scopes).flatMap(([scope, texts]) =>
     texts.map((text, i) => ({ text, path: ['scopes', scope, i] })),
@@ -163,6 +141,7 @@ function operationProblems(manifest: Fields): Problem[] {
   const masks = Object.keys(manifest.masks ?? {}).map((text) => ({ text, path: ['masks', text] }));
   const statuses = Object.keys(manifest.error_status ?? {}).map((text) => ({ text, path: ['error_status', text] }));
   const free = Object.keys(manifest.free ?? {}).map((text) => ({ text, path: ['free', text] }));
+  const apps = Object.keys(manifest.app_operations ?? {}).map((text) => ({ text, path: ['app_operations', text] }));
   const named = [
     rules,
     recipients,
@@ -176,6 +155,7 @@ function operationProblems(manifest: Fields): Problem[] {
     masks,
     statuses,
     free,
+    apps,
   ].flat();
   return named.flatMap(({ text, path }) => {
     const message = operationProblem(text, manifest);

@@ -47,6 +47,7 @@ export const MERGED_BY_ENTRY = [
   'scopes',
   'needs',
   'app_permissions',
+  'app_operations',
   'recipients',
   'content_scopes',
   'refs',
@@ -59,8 +60,8 @@ export const MERGED_BY_ENTRY = [
 ] as const;
 
 /**
- * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, recipients,
- * content_scopes, refs, bodies, masks, free, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
+ * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, app_operations,
+ * recipients, content_scopes, refs, bodies, masks, free, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
  * field is replaced. With another origin, the built-in account endpoint, the built-in place of git repositories and the built-in
  * base_urls are dropped: they would receive tokens of another platform.
  */

@@ -148,6 +148,10 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
       operation: read(text, 'error_status'),
       status,
     })),
+    appOperations: Object.entries(source.app_operations ?? {}).map(([text, permissions]) => ({
+      operation: read(text, 'app_operations'),
+      permissions,
+    })),
     bodies,
     free,
     ...(source.graphql && { graphqlPath: source.graphql.path }),

@@ -100,6 +100,10 @@ export type FreeRule = {
 /** A parameter that a platform takes from no agent, as a manifest writes it: in the query and in bodies, or in the query alone. */
 export type RefusedParameter = string | { name: string; in: 'query' };
 
+/** How far an App's token goes, by the name of a permission. `if_allowed`: where the agent holds that scope as well, with no rule in its way. */
+export type AppPermissions = Readonly<Record<string, AppAccess | { access: AppAccess; if_allowed: string }>>;
+type AppAccess = 'read' | 'write' | 'admin';
+
 /** The fields of a manifest that deciding needs. */
 export type RulesSource = {
   kind: 'rest' | 'graphql' | 'mcp';
@@ -113,6 +117,7 @@ export type RulesSource = {
   answer_urls?: Readonly<Record<string, readonly string[]>> | undefined;
   masks?: Readonly<Record<string, readonly string[]>> | undefined;
   error_status?: Readonly<Record<string, number>> | undefined;
+  app_operations?: Readonly<Record<string, AppPermissions>> | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
   bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
@@ -139,6 +144,8 @@ export type PlatformRules = {
   masks: readonly { operation: Operation; members: readonly string[] }[];
   /** Operations whose clients look at the status alone: that of a refusal. */
   errorStatus: readonly { operation: Operation; status: number }[];
+  /** Operations for which an App must be allowed something else than for their scope. */
+  appOperations: readonly { operation: Operation; permissions: AppPermissions }[];
   /** Operations that take other bodies than the platform does. */
   bodies: readonly BodyRule[];
   /** Members in which calls of an operation may differ under one standing approval. */

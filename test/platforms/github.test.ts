@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { entryFor } from '../../broker/policy/by-operation.ts';
+import type { Method } from '../../broker/policy/facts.ts';
 import { classify } from '../../broker/policy/operation.ts';
-import { classifierOf, rulesOf } from './classified.ts';
+import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('github');
 /** What no App can do, so that the least is asked for. */
@@ -41,6 +45,54 @@ test('an App has permissions for each scope, by names that GitHub knows', () => 
   }
   const unconditional = Object.entries(permissions).filter(([, wanted]) => wanted.workflows === 'write');
   expect(unconditional.map(([scope]) => scope)).toEqual(['codehost:workflows.write']);
+});
+
+describe('operations for which an App must be allowed something else than for their scope', () => {
+  const { appOperations } = rulesOf('github');
+  const permissions = manifestOf('github').app_permissions ?? {};
+  const [, ...listed] = readFileSync(join(import.meta.dirname, 'coverage/github.txt'), 'utf8')
+    .trim()
+    .split('\n');
+  const found = listed.flatMap((line) => {
+    const [method, template = ''] = line.split(' ') as [Method, string];
+    const path = template.replaceAll(/\{[^}]*\}/g, 'x1');
+    const entry = entryFor(appOperations, { method, path });
+    return entry === undefined ? [] : [{ operation: `${method} ${path}`, entry }];
+  });
+
+  test('each is one of GitHub’s, in a scope whose permissions are others', () => {
+    const used = new Set(found.map(({ entry }) => entry));
+    expect(appOperations.filter((one) => !used.has(one)).map(({ operation }) => operation.source)).toEqual([]);
+    for (const { operation, entry } of found) {
+      const scopes = ask(operation);
+      // What is in no scope cannot be called.
+      if (typeof scopes === 'string') continue;
+      for (const scope of scopes) expect(permissions[scope], operation).not.toEqual(entry.permissions);
+    }
+  });
+
+  test('none that reads may write', () => {
+    for (const { operation, entry } of found) {
+      const levels = Object.values(entry.permissions);
+      if (operation.startsWith('GET ')) expect(levels, operation).toEqual(['read']);
+      else expect(levels.includes('write') || levels.includes('admin'), operation).toBe(true);
+    }
+  });
+
+  test.each([
+    ['PUT', '/repos/acme/app/environments/prod/secrets/X', { environments: 'write' }],
+    ['GET', '/repos/acme/app/dependabot/secrets', { dependabot_secrets: 'read' }],
+    ['GET', '/repos/acme/app/dependabot/secrets/X', { dependabot_secrets: 'read' }],
+    ['POST', '/repos/acme/app/pages', { administration: 'write', pages: 'write' }],
+    ['PUT', '/orgs/acme/teams/ops/repos/acme/app', { administration: 'write', members: 'read' }],
+    ['PATCH', '/orgs/acme/properties/schema', { organization_custom_properties: 'admin' }],
+    ['PATCH', '/orgs/acme/properties/values', { organization_custom_properties: 'write' }],
+    ['PUT', '/repos/acme/app/actions/secrets/X', undefined],
+    ['GET', '/repos/acme/app/pages/health', undefined],
+    ['POST', '/repos/acme/app/dispatches', undefined],
+  ] as const)('%s %s: %j', (method, path, expected) => {
+    expect(entryFor(appOperations, { method, path })?.permissions).toEqual(expected);
+  });
 });
 
 test('follows redirects of reads that it lets through, and all that lead to a file', () => {

@@ -45,6 +45,10 @@ describe.each(STORES)(`owners and an App on %s${postgresNote}`, (store) => {
     expect(answer.detail).toContain('no permission for: checks: read (codehost:checks.read). Change');
     host.installations.get(INSTALLATION)!.permissions.checks = 'read';
     expect((await tested(id)).detail).toMatch(/for some repositories\.$/);
+    // Secrets of environments need another permission, without which the rest of the scope works.
+    await app.agent({}, ['secrets.write']);
+    host.installations.get(INSTALLATION)!.permissions.secrets = 'write';
+    expect((await tested(id)).detail).toMatch(/for some repositories\.$/);
     // A test asks for no more than it needs.
     expect(host.exchanges[0]?.permissions).toEqual({ metadata: 'read' });
   });

@@ -108,6 +108,31 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(host.exchanges.at(-1)?.repositories).toEqual(['app']);
   });
 
+  test('an operation that GitHub asks another permission for than for its scope goes with that one', async () => {
+    host.installations.get(INSTALLATION)!.permissions = { environments: 'write', secrets: 'write' };
+    const agent = await app.agent(ONLY_APP, ['secrets.write', 'secrets.read']);
+    const secret = { encrypted_value: 'YQ==', key_id: '1' };
+    await made(agent, callOf('PUT', '/repos/acme/app/environments/prod/secrets/X', 'secrets.write', secret));
+    await made(agent, callOf('GET', '/repos/acme/app/environments/prod/secrets/X', 'secrets.read'));
+    await made(agent, callOf('PUT', '/repos/acme/app/actions/secrets/X', 'secrets.write', secret));
+    expect(host.exchanges.map(({ permissions }) => permissions)).toEqual([
+      { environments: 'write' },
+      { environments: 'read' },
+      { secrets: 'write' },
+    ]);
+    // The App has no permission for it, and serves the rest of the scope.
+    const dependabot = await agent.act(callOf('PUT', '/repos/acme/app/dependabot/secrets/X', 'secrets.write', secret));
+    expect([dependabot.status, dependabot.body.error], dependabot.text).toEqual([409, 'platform_reauth_needed']);
+    await made(agent, callOf('DELETE', '/repos/acme/app/actions/secrets/X', 'secrets.write'));
+  });
+
+  test('an owner says what an operation needs, beside what the built-in platform says', async () => {
+    const own = { 'PUT /repos/*/*/contents/**': { contents: 'write' } };
+    await app.apply({ platform: { app_operations: own } });
+    await made(await app.agent(ONLY_APP), WRITE);
+    expect(host.exchanges.at(-1)?.permissions).toEqual({ contents: 'write' });
+  });
+
   test('workflows are asked for only where the agent may write them', async () => {
     const without = SCOPES.filter((one) => one !== 'workflows.write');
     await made(await app.agent(ONLY_APP, without), WRITE);

@@ -4,6 +4,7 @@ import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
 import { githubAdministration } from './github-administration.ts';
 import { githubAppPermissions } from './github-app.ts';
+import { githubAppOperations } from './github-app-operations.ts';
 import { githubCode, githubContentScopes } from './github-code.ts';
 import { githubMasks } from './github-masks.ts';
 import { githubOrganisations } from './github-organisations.ts';
@@ -37,6 +38,7 @@ export const github = {
   scopes: { ...githubCode, ...githubWork, ...githubAdministration, ...githubOrganisations, ...githubPeople },
   content_scopes: githubContentScopes,
   app_permissions: githubAppPermissions,
+  app_operations: githubAppOperations,
   refs: githubRefs,
   base_urls: { 'POST /repos/*/*/releases/*/assets': 'https://uploads.github.com' },
   masks: githubMasks,
