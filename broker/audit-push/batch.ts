@@ -9,7 +9,9 @@ import { ocsfEvent } from './ocsf.ts';
 import type { OcsfSource } from './ocsf-parts.ts';
 import type { Batch, Line } from './sink.ts';
 
-const MOST_ROWS = 500;
+/** Rows of a batch, unless its receiver takes fewer. */
+export const MOST_ROWS = 500;
+/** UTF-8 bytes of the texts of a batch. */
 const MOST_BYTES = 1024 * 1024;
 /** Rows that are read and written down without a turn of the event loop: calls wait for it. */
 const AT_ONCE = 32;
@@ -28,16 +30,17 @@ function lineOf(placed: PlacedRow, format: Format, source: OcsfSource): Line {
 }
 
 /**
- * The batch that is on its way, as it was when it was sent first; or a new one. `end`: the index of the row after it; the same as the cursor
- * where there is nothing to send. `lines` may be none, of rows that are not there any more. Rejects with UnreadableRow.
+ * The batch that is on its way, as it was when it was sent first; or a new one, of up to `mostRows`. `end`: the index of the row after it; the
+ * same as the cursor where there is nothing to send. `lines` may be none, of rows that are not there any more. Rejects with UnreadableRow.
  */
 export async function nextBatch(
   broker: Pick<Broker, 'store' | 'baseUrl' | 'did'>,
   sink: SinkWithLog,
+  mostRows: number,
 ): Promise<{ end: number; lines: Line[] }> {
   const { organisation_id: organisationId, next_index: first, batch_end, log_size } = sink;
   const source: OcsfSource = { issuer: broker.did, chain: await originOf(broker, organisationId) };
-  const most = batch_end ?? Math.min(first + MOST_ROWS, Number(log_size));
+  const most = batch_end ?? Math.min(first + mostRows, Number(log_size));
   const lines: Line[] = [];
   let bytes = 0;
   let end = first;
@@ -46,7 +49,7 @@ export async function nextBatch(
     if (entries.length === 0) break;
     for (const placed of await rowsOfEntries(broker.store.db, organisationId, entries, end)) {
       const line = lineOf(placed, sink.format as Format, source);
-      bytes += line.text.length;
+      bytes += Buffer.byteLength(line.text);
       // A row that is larger than a batch goes alone.
       if (batch_end === null && bytes > MOST_BYTES && lines.length > 0) return { end: placed.index, lines };
       lines.push(line);

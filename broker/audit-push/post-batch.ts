@@ -5,6 +5,8 @@ import type { Delivered, Delivering } from './sink.ts';
 
 /** A batch is up to some MiB. */
 const TIMEOUT_MS = 30_000;
+/** "Content Too Large" (RFC 9110 section 15.5.14), as proxies answer by their own limits, too. */
+const TOO_LARGE = 413;
 /** Of an answer; receivers may tell of each row, and its status says it all. */
 const ENOUGH_BYTES = 48 * 1024;
 
@@ -29,6 +31,11 @@ export async function postBatch(
     },
   );
   if (answer.kind === 'answer' && answer.status >= 200 && answer.status < 300) return { kind: 'taken', answer };
+  if (answer.kind === 'answer' && answer.status === TOO_LARGE) {
+    const size = Buffer.byteLength(request.body);
+    const why = `It answered 413: a request of ${size} bytes is too large for it. Raise its limit, or that of a proxy before it.`;
+    return { kind: 'failed', why, isTooLarge: true };
+  }
   const { why, ...judged } = judge(answer, { now }) as { why: string; afterMs?: number };
   return { kind: 'failed', why, ...(judged.afterMs !== undefined && { afterMs: judged.afterMs }) };
 }

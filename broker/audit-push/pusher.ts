@@ -19,9 +19,11 @@ import {
   listDueSinks,
   type SinkRef,
   type SinkWithLog,
+  shortenBatch,
 } from '../store/audit-sinks.ts';
 import { batchOf, nextBatch, UnreadableRow } from './batch.ts';
 import { deliverTo, type Stored } from './kinds.ts';
+import { makeRowLimits } from './row-limits.ts';
 import type { Batch, Delivered } from './sink.ts';
 
 const LEASE = 'audit push';
@@ -77,6 +79,7 @@ export function startPusher(broker: Needs): Pusher {
   const lanes = new Map<string, Promise<void>>();
   /** Organisations of which a sink that failed is being tried. */
   const trying = new Set<string>();
+  const limits = makeRowLimits();
   const places = {
     working: makePlaces(AT_ONCE.working),
     failing: makePlaces(AT_ONCE.failing),
@@ -120,7 +123,7 @@ export function startPusher(broker: Needs): Pusher {
   const push = async (ref: SinkRef): Promise<boolean> => {
     const sink = await findSink(db, ref);
     if (!sink || !isDue(sink)) return false;
-    const found = await nextBatch(broker, sink).catch((error) => {
+    const found = await nextBatch(broker, sink, limits.of(sink.id)).catch((error) => {
       if (error instanceof UnreadableRow) return error;
       throw error;
     });
@@ -143,9 +146,17 @@ export function startPusher(broker: Needs): Pusher {
     if (ended === undefined) return false;
     const by = { name: LEASE, fence: ended };
     if (delivered.kind === 'failed') {
+      const shorterEnd = lines[Math.ceil(lines.length / 2)]?.index;
+      // One row cannot be made shorter: then it is a failure like others.
+      if (delivered.isTooLarge && lines.length > 1 && shorterEnd !== undefined) {
+        log.warn({ sink: sink.id, rows: lines.length }, 'an audit sink takes no batch of so many rows; halving it');
+        limits.refused(sink.id, lines.length);
+        return await shortenBatch(db, sink, { end, shorterEnd }, by);
+      }
       if (!stopped) await fail(sink, delivered, by);
       return false;
     }
+    limits.taken(sink.id, lines.length);
     const { rows: rejected = 0, why = null } = delivered.rejected ?? {};
     if (rejected > 0) log.warn({ sink: sink.id, rejected }, 'an audit sink does not keep some rows that it was sent');
     return await finishBatch(db, sink, { end, now: clock(), rejected, why }, by);

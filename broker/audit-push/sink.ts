@@ -49,11 +49,12 @@ export type Delivering<Settings> = {
 
 /**
  * What came of it. `arrived`: the receiver acknowledged all of it; `rejected`: so many rows of it it said that it does not keep. `failed`:
- * it is sent again, not before `afterMs` where the receiver said so. `why`: a sentence of ours, with nothing secret in it.
+ * it is sent again, not before `afterMs` where the receiver said so. `isTooLarge`: its request is, and a batch of fewer rows may be taken.
+ * `why`: a sentence of ours, with nothing secret in it.
  */
 export type Delivered =
   | { kind: 'arrived'; rejected?: { rows: number; why: string } }
-  | { kind: 'failed'; why: string; afterMs?: number };
+  | { kind: 'failed'; why: string; afterMs?: number; isTooLarge?: true };
 
 export type Sink<Settings> = {
   /** Must not throw for what the other side does. */

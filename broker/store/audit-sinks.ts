@@ -124,6 +124,20 @@ export async function beginBatch(db: Db, batch: BatchRef, end: number, lease: Le
   return (await guarded(db, batch, lease).set({ batch_end: end }).executeTakeFirst()) !== undefined;
 }
 
+/** The batch that was begun up to `end` ends before the row `shorterEnd` instead. False: as of `beginBatch`, or it has another end by now. */
+export async function shortenBatch(
+  db: Db,
+  batch: BatchRef,
+  { end, shorterEnd }: { end: number; shorterEnd: number },
+  lease: Lease,
+): Promise<boolean> {
+  const shortened = await guarded(db, batch, lease)
+    .where('batch_end', '=', end)
+    .set({ batch_end: shorterEnd })
+    .executeTakeFirst();
+  return shortened !== undefined;
+}
+
 /** The receiver has the batch. `rejected`: rows that it said it does not keep, with `why`. False: as of `beginBatch`. */
 export async function finishBatch(
   db: Db,

@@ -9,6 +9,7 @@ import {
   findSink,
   finishBatch,
   listDueSinks,
+  shortenBatch,
   sinkNumbers,
 } from '../../broker/store/audit-sinks.ts';
 import { takeLease } from '../../broker/store/leases.ts';
@@ -71,6 +72,13 @@ describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => 
       behind: 10,
       failing: 1,
     });
+    const shorten = (from: number, to: number, by = lease) =>
+      shortenBatch(db, batch, { end: from, shorterEnd: to }, by);
+    expect(await shorten(4, 2, { name, fence: fence + 1 })).toBe(false);
+    expect(await shorten(8, 2)).toBe(false);
+    expect(await shorten(4, 2)).toBe(true);
+    expect(await findSink(db, sink)).toMatchObject({ ...failing, batch_end: 2 });
+    expect(await shorten(2, 4)).toBe(true);
     const finish = (end: number, by = lease) => finishBatch(db, batch, { end, now, rejected: 1, why: null }, by);
     expect(await finish(5)).toBe(false);
     expect(await finish(4, { name, fence: fence + 1 })).toBe(false);

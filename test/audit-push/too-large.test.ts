@@ -1,0 +1,132 @@
+/** Receivers that refuse requests above some size get the rows in shorter batches; a row that is too large by itself is a failure. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { MOST_ROWS, nextBatch } from '../../broker/audit-push/batch.ts';
+import { makeRowLimits } from '../../broker/audit-push/row-limits.ts';
+import { findSink } from '../../broker/store/audit-sinks.ts';
+import { afterFile } from '../world/after-file.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { startUpstream, type Upstream } from '../world/upstream.ts';
+
+const CALLS = 120;
+
+let receiver: Upstream;
+beforeAll(async () => {
+  receiver = await startUpstream();
+  afterFile(() => receiver.close());
+});
+
+/** The indexes of the rows in a request. */
+function indexesIn(body: string): number[] {
+  const { resourceLogs } = JSON.parse(body.startsWith('[') ? '{}' : body);
+  if (resourceLogs === undefined)
+    return JSON.parse(body).map((event: { metadata: { sequence: number } }) => event.metadata.sequence);
+  return resourceLogs[0].scopeLogs[0].logRecords.map(
+    ({ attributes }: { attributes: { key: string; value: { intValue: string } }[] }) =>
+      Number(attributes.find(({ key }) => key === 'agent_broker.log_index')?.value.intValue),
+  );
+}
+
+describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: receiver.address }));
+  const organisation = fresh(() => world.demoOrganisation({ manifest: { base_url: `${receiver.url}/v1` } }));
+  const agent = fresh(() => organisation.agent());
+  let mostBytes = 0;
+  /** Of each request: its rows, and whether it was taken. */
+  let came: { indexes: number[]; isTaken: boolean }[] = [];
+
+  const sink = async () => (await organisation.ask('GET', '/owner/audit-sinks')).body.sinks[0];
+
+  /** Makes so many rows, then a sink that begins with the first. */
+  const push = async (kind: string, { calls = CALLS, reason }: { calls?: number; reason?: string } = {}) => {
+    came = [];
+    receiver.answer = (request, response, body) => {
+      if (request.url?.startsWith('/v1/items')) {
+        response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+        return;
+      }
+      const isTaken = Buffer.byteLength(body) <= mostBytes;
+      came.push({ indexes: indexesIn(body), isTaken });
+      response.writeHead(isTaken ? 200 : 413).end('{}');
+    };
+    const call = { ...READ, ...(reason !== undefined && { reason }) };
+    for (let made = 0; made < calls; made += 20)
+      for (const { status } of await Promise.all(Array.from({ length: 20 }, () => agent.act(call))))
+        expect(status).toBe(200);
+    await expect.poll(async () => (await organisation.ask('GET', '/owner/log')).body.waiting).toBe(0);
+    const made = { name: 'siem', kind, url: `${receiver.url}/in`, from: 'beginning' };
+    const { status, text, body } = await organisation.ask('POST', '/owner/audit-sinks', made);
+    expect(status, text).toBe(201);
+    return body;
+  };
+
+  test.each([
+    ['otlp', 60_000],
+    ['webhook', 30_000],
+  ])('%s: all rows arrive, once and in order, in batches that are halved at once', async (kind, bytes) => {
+    mostBytes = bytes;
+    await push(kind);
+    const began = performance.now();
+    await expect.poll(async () => (await sink()).rows_behind, { timeout: 15_000 }).toBe(0);
+    // A failure would be waited after, longer each time.
+    expect(performance.now() - began).toBeLessThan(10_000);
+    const rows = came.flatMap(({ indexes, isTaken }) => (isTaken ? indexes : []));
+    expect(rows.length).toBeGreaterThan(CALLS);
+    expect(rows).toEqual(rows.map((_, at) => at));
+    expect(came[0]).toMatchObject({ isTaken: false });
+    // What it takes is remembered: most batches do not begin with a refusal.
+    const refused = came.filter(({ isTaken }) => !isTaken).length;
+    expect(refused).toBeLessThan(came.length / 2);
+    expect(await sink()).toMatchObject({ failures: 0, failing_since: null, last_error: null });
+  });
+
+  test('one row that is too large is a failure that says so, and goes on when the limit is raised', async () => {
+    mostBytes = 1_000;
+    await push('webhook');
+    await expect
+      .poll(async () => (await sink()).last_error, { timeout: 15_000 })
+      .toMatch(/^It answered 413: a request of \d+ bytes is too large for it\. Raise its limit/);
+    expect(new Set(came.map(({ indexes }) => indexes[0]))).toEqual(new Set([0]));
+    expect(came.at(-1)!.indexes).toEqual([0]);
+    mostBytes = 10_000_000;
+    await expect.poll(async () => (await sink()).rows_behind, { timeout: 15_000 }).toBe(0);
+    const rows = came.flatMap(({ indexes, isTaken }) => (isTaken ? indexes : []));
+    expect(rows).toEqual(rows.map((_, at) => at));
+  });
+
+  test('a batch is about 1 MiB of bytes, not of characters', async () => {
+    mostBytes = 10_000_000;
+    // Three bytes a character, in the row and in its receipt.
+    const { id } = await push('webhook', { calls: 400, reason: '漢'.repeat(500) });
+    await expect.poll(async () => (await sink()).rows_behind, { timeout: 15_000 }).toBe(0);
+    const { broker } = world.running;
+    const stored = (await findSink(broker.store.db, { organisation_id: organisation.id, id }))!;
+    let [rows, bytes, batches] = [0, 0, 0];
+    for (let next_index = 0; next_index < stored.log_size; batches++) {
+      const { end, lines } = await nextBatch(broker, { ...stored, next_index, batch_end: null }, MOST_ROWS);
+      const own = lines.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+      expect(own).toBeLessThanOrEqual(1024 * 1024);
+      [rows, bytes, next_index] = [rows + lines.length, bytes + own, end];
+    }
+    expect(rows).toBe(stored.log_size);
+    expect([bytes, batches]).toEqual([expect.any(Number), Math.ceil(bytes / 1024 / 1024)]);
+    expect(batches).toBeGreaterThan(1);
+  });
+});
+
+test('a sink gets half of what was refused, and more again by small steps up to what all sinks get', () => {
+  const limits = makeRowLimits();
+  expect(limits.of('a')).toBe(MOST_ROWS);
+  limits.refused('a', 500);
+  expect([limits.of('a'), limits.of('b')]).toEqual([250, MOST_ROWS]);
+  // A short batch says nothing of longer ones.
+  limits.taken('a', 249);
+  expect(limits.of('a')).toBe(250);
+  limits.taken('a', 250);
+  expect(limits.of('a')).toBe(266);
+  for (let i = 0; i < 100; i++) limits.taken('a', limits.of('a'));
+  expect(limits.of('a')).toBe(MOST_ROWS);
+  limits.refused('a', 1);
+  expect(limits.of('a')).toBe(1);
+});
