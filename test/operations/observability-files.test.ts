@@ -118,6 +118,30 @@ describe('alerts', () => {
     },
   );
 
+  test('one that fires at the first of something counts what a process had counted before it was first asked, too', () => {
+    const first = rules.flatMap(({ expr }) =>
+      [...expr.matchAll(/increase\((\w+)\[15m\]\) > 0/g)].map(([, counter]) => ({ expr, counter })),
+    );
+    expect(first.map(({ counter }) => counter)).toEqual(['agent_broker_outcome_unknown_total']);
+    for (const { expr, counter } of first)
+      expect(expr).toContain(
+        ` or (${counter} > 0 and on (instance, job) time() - process_start_time_seconds < ${15 * 60})`,
+      );
+  });
+
+  test('what their part of the runbook says to look at, they or the dashboard ask for', () => {
+    const [, runbook = ''] = /^## Runbook\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(read('docs/operations.md')) ?? [];
+    const named = new Set(runbook.match(METRIC));
+    expect(named).toContain('agent_broker_log_oldest_unsigned_seconds');
+    const all = asked.map(({ expr }) => expr).join('\n');
+    expect([...named].filter((name) => !all.includes(name))).toEqual([]);
+  });
+
+  test('the receipt log lags when rows have no place, and when they have no checkpoint', () => {
+    const expr = rules.find(({ alert }) => alert === 'AgentBrokerLogLags')?.expr.match(METRIC);
+    expect(expr).toEqual(['agent_broker_log_oldest_pending_seconds', 'agent_broker_log_oldest_unsigned_seconds']);
+  });
+
   test('their names are different, and each part of the runbook has one', () => {
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
     const [, runbook = ''] = /^## Runbook\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(read('docs/operations.md')) ?? [];
