@@ -38,9 +38,9 @@ export type OwnersChange = {
 
 /**
  * Reasons of the events that have no receipt: breaker transitions and connect events (specification, Audit receipts). Their
- * rows have a hash all the same.
+ * rows have a hash all the same. Verifiers of exports, also those of earlier versions, know this list.
  */
-const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
+export const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
   'breaker_opened',
   'breaker_closed',
   'connection_connected',

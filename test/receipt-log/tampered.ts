@@ -78,6 +78,12 @@ export function rehash(some: Export): Edge {
   return edge;
 }
 
+/** A receipt of a row that nobody signed. It passes where the keys of receipts are not given. */
+export const unsignedReceipt = ({ row }: Row): string => {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'ES256', typ: 'svc-receipt+jwt' })}.${part({ jti: row.id, row_hash: hashOf(row) })}.`;
+};
+
 /** Signs the rows again, as an operator could who has the key. */
 export function resign(some: Export, { publicKey, privateKey }: Signer): void {
   const edge = rehash(some);
@@ -89,7 +95,16 @@ export function resign(some: Export, { publicKey, privateKey }: Signer): void {
 
 export const renumber = (rows: Row[]): Row[] => rows.map((row, index) => ({ ...row, index }));
 
-export const KINDS = ['changed', 'removed', 'inserted', 'moved', 'forked', 'truncated', 'receipt'] as const;
+export const KINDS = [
+  'changed',
+  'removed',
+  'inserted',
+  'moved',
+  'forked',
+  'truncated',
+  'receipt',
+  'no_receipt',
+] as const;
 export type Kind = (typeof KINDS)[number];
 /** What was done: indexes of rows that may be named for it. `told`: in words. */
 export type Tampered = { some: Export; kind: Kind; rows: number[]; told: string };
@@ -139,6 +154,14 @@ export function tamper(whole: Export, kind: Kind, random: () => number, signer: 
     case 'receipt':
       row.receipt = some.rows[(at + 1) % some.rows.length]!.receipt;
       break;
+    case 'no_receipt': {
+      // Of all rows, or of one that has a receipt.
+      const had = some.rows.filter(({ receipt }) => receipt !== null);
+      const gone = isCareful ? had : [had[at % had.length]!];
+      for (const one of gone) one.receipt = null;
+      rows.splice(0, 1, ...gone.map(({ index }) => index));
+      break;
+    }
   }
   // Who can, makes the hashes in the file fit what was done.
   if (random() < 0.3 && kind !== 'forked' && !(kind === 'truncated' && isCareful)) rehash(some);
@@ -216,5 +239,6 @@ export function isNamed(
     problems.some(({ first, last = first }) => first !== undefined && first <= index && index <= (last as number));
   if (kind === 'forked') return problems.some((one) => one.kind === 'forked');
   if (kind === 'truncated') return covers(whole.rows.length - 1);
+  if (kind === 'no_receipt') return problems.some((one) => one.kind === kind) && rows.every(covers);
   return rows.some(covers);
 }

@@ -3,10 +3,12 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { REASONS_WITHOUT_RECEIPT } from '../../broker/audit/receipt.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
+import { verifyLogExport, WITHOUT_RECEIPT } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys, type VerifierKey } from '../../broker/console/static/verify/note.js';
 import { logSigner } from '../../broker/receipt-log/log-keys.ts';
+import { ROOT } from '../world/checkout.ts';
 import { runCommand } from '../world/command.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
@@ -55,6 +57,9 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
   beforeAll(async () => {
     const agent = await organisation.agent();
     await agent.act(READ);
+    // Its breaker opens: an event that has no receipt.
+    const failing = await organisation.agent();
+    for (let i = 0; i < 50; i++) await failing.act({ ...READ, endpoint: '//x' });
     await vi.waitUntil(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint, { timeout: 30_000 });
     const early = await fetched(`/orgs/${organisation.id}/checkpoint`);
     for (let at = 0; at < ROWS; at += 20) await Promise.all(Array.from({ length: 20 }, () => agent.act(READ)));
@@ -78,10 +83,24 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(verdict.problems).toEqual([]);
     expect(verdict).toMatchObject({ ok: true, size: whole.header.size, rows: whole.rows.length });
     expect(verdict.receipts).toBeGreaterThan(ROWS - 1);
+    const reasons = whole.rows.filter(({ receipt }) => receipt === null).map(({ row }) => row.reason);
+    expect(reasons).toEqual(['breaker_opened']);
     const later = (await fetched('/owner/log/export?first=280')).trim().split('\n');
     const part = await verifyLogExport(later, { keys, checkpoints: kept, digest, first: 280 });
     expect([part.problems, part.rows]).toEqual([[], whole.rows.length - 256]);
     expect((await verifyLogExport([], { keys, digest })).ok).toBe(false);
+  });
+
+  test('the verifier knows which rows have no receipt, of this version and of all before', () => {
+    expect(WITHOUT_RECEIPT).toEqual([...REASONS_WITHOUT_RECEIPT]);
+    const folder = join(ROOT, 'test/audit/receipts');
+    const stored = readdirSync(folder)
+      .filter((name) => name.endsWith('.jsonl'))
+      .flatMap((name) => readFileSync(join(folder, name), 'utf8').trim().split('\n'))
+      .map((line) => JSON.parse(line));
+    expect(stored.length).toBeGreaterThan(50);
+    for (const { row, receipt } of stored)
+      expect(receipt === null, row.reason).toBe(row.kind === 'event' && WITHOUT_RECEIPT.includes(row.reason));
   });
 
   test('a row that was deleted from the database is named, and so is one that was changed there', async () => {
@@ -232,7 +251,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     }
   }, 180_000);
 
-  test(`KEY-08 ${TAMPERINGS} tamperings of seven kinds are named, in a process that has exports, checkpoints and the key alone`, async () => {
+  test(`KEY-08 ${TAMPERINGS} tamperings of eight kinds are named, in a process that has exports, checkpoints and the key alone`, async () => {
     const random = makeRandom(SEED);
     const verifier = startVerifier();
     const by = { keys: keyLines, checkpoints: kept };
@@ -258,14 +277,14 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       if (ok) expect(JSON.stringify(readingOf(lines)) === reading, `round ${round}: ${told}`).toBe(true);
       else refused++;
     }
-    // The others are without a receipt or the header's keys, which nothing depends on, or changed nothing.
+    // The others are without the header's keys, which nothing depends on, or changed nothing.
     expect(refused).toBeGreaterThan(TAMPERINGS * 0.9);
   }, 120_000);
 
   test('KEY-08 a header that is not first, or without its size, is believed in nothing', async () => {
     const rewritten = copyOf(whole);
     const [row] = rewritten.rows;
-    row!.row = { ...row!.row, detail: 'rewritten' };
+    row!.row = { ...row!.row, kind: 'event', reason: 'breaker_opened', detail: 'rewritten' };
     Object.assign(row!, { row_hash: hashOf(row!.row), receipt: null });
     resign(rewritten, signer);
     const [header, ...rest] = linesOf(rewritten);
@@ -298,7 +317,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     const low = linesOf(whole).findIndex((line) => line.startsWith('{"type":"tile","level":1'));
     const behind = (some: Export, row: Row) =>
       linesOf(some, 'index').toSpliced(low - (whole.rows.length - some.rows.length), 0, ...extraTile([row], 0, 1000));
-    expect(await verify(behind(whole, never))).toEqual([0, 'inserted tile', 'inserted 256000']);
+    expect(await verify(behind(whole, never))).toEqual([0, 'no_receipt 256000', 'inserted tile', 'inserted 256000']);
     const purge = {
       ...base!,
       row: {
@@ -309,10 +328,16 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       },
     };
     const removed = { ...whole, rows: whole.rows.filter(({ index }) => index !== 100) };
-    expect(await verify(behind(removed, purge))).toEqual([0, 'inserted tile', 'inserted 256000', 'missing 100']);
+    expect(await verify(behind(removed, purge))).toEqual([
+      0,
+      'no_receipt 256000',
+      'inserted tile',
+      'inserted 256000',
+      'missing 100',
+    ]);
     const empty = JSON.stringify({ ...whole.header, size: 0, checkpoint: null });
     const { problems } = await verifyLogExport([empty, ...extraTile([never], 0, 0)], { keys, digest });
-    expect(problems.map(({ kind }) => kind)).toEqual(['inserted', 'inserted']);
+    expect(problems.map(({ kind }) => kind)).toEqual(['no_receipt', 'inserted', 'inserted']);
   });
 
   test('KEY-08 each check of the verifier is needed: without it a tampering passes that the verifier names', async () => {

@@ -2,7 +2,17 @@
 
 import { leafHash, rootOfEdge } from '../../broker/receipt-log/merkle.ts';
 import { checkpointNote, logKey, signHead, vkeyOf } from '../../broker/receipt-log/note.ts';
-import { copyOf, type Export, hashOf, linesOf, type Row, rehash, resign, type Signer } from './tampered.ts';
+import {
+  copyOf,
+  type Export,
+  hashOf,
+  linesOf,
+  type Row,
+  rehash,
+  resign,
+  type Signer,
+  unsignedReceipt,
+} from './tampered.ts';
 import type { Given, Mutation } from './verifier-process.ts';
 
 /** What tamperings are made of. `early`: a checkpoint of `earlySize` rows, `current`: the one of the export. */
@@ -33,7 +43,7 @@ function open({ whole, below }: Bench): Export & { at: number; row: Row; last: n
 }
 const change = (row: Row, detail = 'nothing to see'): void => {
   row.row = { ...row.row, detail };
-  Object.assign(row, { row_hash: hashOf(row.row), receipt: null });
+  Object.assign(row, { row_hash: hashOf(row.row), receipt: unsignedReceipt(row) });
 };
 const foreign = (row: Row, index: number): Row => {
   const made = { ...row, index };
@@ -77,7 +87,7 @@ function purging(bench: Bench, { at, named, kind = 'event' }: { at: number; name
     reason: 'audit_purged',
     flags: JSON.stringify({ change: { purged: { 0: bits.toString('base64') } } }),
   };
-  Object.assign(row, { row_hash: hashOf(row.row), receipt: null });
+  Object.assign(row, { row_hash: hashOf(row.row), receipt: unsignedReceipt(row) });
   resign(some, bench.signer);
   return some;
 }
@@ -125,6 +135,15 @@ export const CHECKS: readonly Check[] = [
       const some = open(bench);
       some.row.row_hash = some.rows[some.at + 1]!.row_hash;
       return { lines: linesOf(some), names: 'hashes', at: some.at };
+    },
+  },
+  {
+    what: 'a row that was given a receipt has it',
+    mutation: without('else if (hasReceipt(one.row))', 'else if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      some.row.receipt = null;
+      return { lines: linesOf(some), names: 'no_receipt', at: some.at };
     },
   },
   {

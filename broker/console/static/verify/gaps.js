@@ -7,7 +7,7 @@ import { TILE_WIDTH } from './tile-tree.js';
  * What is wrong, and where: indexes of the first and last row. `changed`: what stands there is not what was logged. `unknown`: rows among
  * which it is not known which, because the hashes of the file are wrong as well. `hashes`: only the hashes of the file are wrong.
  *
- * @typedef {'changed' | 'missing' | 'inserted' | 'moved' | 'unknown' | 'hashes' | 'forked' | 'truncated' | 'unsigned' | 'receipt' | 'malformed'} ProblemKind
+ * @typedef {'changed' | 'missing' | 'inserted' | 'moved' | 'unknown' | 'hashes' | 'forked' | 'truncated' | 'unsigned' | 'receipt' | 'no_receipt' | 'malformed'} ProblemKind
  * @typedef {{ kind: ProblemKind, first?: number, last?: number, detail: string }} LogProblem
  */
 /** @typedef {(kind: ProblemKind, detail: string, first?: number, last?: number) => void} Report */

@@ -33,7 +33,11 @@ const OF_ROWS = {
   inserted: 'have no place here',
   moved: 'stand where others should',
   hashes: 'have other hashes in the file',
+  no_receipt: 'have no receipt in the file, and were given one',
 };
+
+/** Reasons of the events that never get a receipt: all other rows have one since they are final, of every version. */
+export const WITHOUT_RECEIPT = ['breaker_opened', 'breaker_closed', 'connection_connected', 'connection_disconnected'];
 
 /** So many problems are told one by one. */
 const MOST = 100;
@@ -111,7 +115,8 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
         counts.receipts++;
         const problem = await receiptProblem(one, hash, receiptKeys);
         if (problem !== undefined) report('receipt', `The receipt of row ${index} ${problem}.`, index);
-      }
+      } else if (hasReceipt(one.row))
+        report('no_receipt', `Row ${index} has no receipt in the file, and was given one.`, index);
     } else if (one?.type === 'tile') {
       const { level, index } = one;
       const width = widthIn(header, one);
@@ -244,6 +249,9 @@ async function rowHashOf({ row }, digest) {
     .map((name) => `${JSON.stringify(name)}:${JSON.stringify(row[name])}`);
   return hexOf(await digest(new TextEncoder().encode(`{${members.join(',')}}`)));
 }
+
+/** Whether a row is given a receipt; no hash in the log covers it. @param {RowLine['row']} row */
+const hasReceipt = ({ kind, reason }) => kind !== 'event' || !WITHOUT_RECEIPT.includes(String(reason));
 
 /** @param {RowLine} line @param {string} hash @param {readonly import('../receipt/verify.js').Jwk[] | undefined} receiptKeys */
 async function receiptProblem({ row, receipt }, hash, receiptKeys) {
