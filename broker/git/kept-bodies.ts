@@ -2,11 +2,11 @@
  * Request bodies that are kept until they are sent, because only then it is known that they are not too large: short ones in
  * memory, others in files that have no name any more, so that nothing of them outlives the process.
  */
-import { mkdirSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { uuidv4 } from '../crypto/ids.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
+import { type DiskRoom, makeDiskRoom } from './disk-room.ts';
 
 const MIB = 1024 * 1024;
 /** A body of more bytes goes into a file. */
@@ -24,7 +24,7 @@ export type HeldBytes = { memory: number; files: number };
  */
 export type KeptLimits = HeldBytes & { filesOfFamily: number };
 
-/** `largest`: bytes of the largest body that is taken, for which there is room in any case. */
+/** `largest`: bytes of the largest body that is taken, for which the limits leave room in any case. The disk may have less. */
 export const keptLimits = (largest: number): KeptLimits => ({
   memory: 64 * MIB,
   files: Math.max(1024 * MIB, largest),
@@ -46,7 +46,7 @@ export type Kept =
   | { kind: 'kept'; body: KeptBody }
   /** It has more bytes than it may. */
   | { kind: 'too_large' }
-  /** The files of other bodies leave no room for it. */
+  /** The files of other bodies leave no room for it, or the disk does. */
   | { kind: 'no_room' };
 
 export type KeptBodies = {
@@ -56,15 +56,17 @@ export type KeptBodies = {
   readonly held: Readonly<HeldBytes>;
 };
 
-/** `folder`: made when it is needed, for this process's user alone. */
-export function makeKeptBodies(folder: string, limits: KeptLimits): KeptBodies {
+const NO_SPACE = ['ENOSPC', 'EDQUOT'];
+
+/** `folder`: made when it is needed, for this process's user alone. `diskRoom`: of it. */
+export function makeKeptBodies(folder: string, limits: KeptLimits, diskRoom = makeDiskRoom(folder)): KeptBodies {
   const held: Held = { memory: 0, files: 0, families: new Map() };
   return {
     get held() {
       return { memory: held.memory, files: held.files };
     },
     keep: async (pieces, limit, family) => {
-      const body = new Body({ folder, limits, held, family });
+      const body = new Body({ folder, limits, diskRoom, held, family });
       let bytes = 0;
       try {
         for await (const piece of pieces) {
@@ -75,6 +77,8 @@ export function makeKeptBodies(folder: string, limits: KeptLimits): KeptBodies {
         await body.whole();
       } catch (error) {
         await body.release();
+        // What else fills the disk was faster than the next look at its free space.
+        if (NO_SPACE.includes((error as NodeJS.ErrnoException).code ?? '')) return { kind: 'no_room' };
         throw error;
       }
       return { kind: 'kept', body };
@@ -87,7 +91,7 @@ async function refuse(body: Body, kind: 'too_large' | 'no_room'): Promise<Kept> 
   return { kind };
 }
 
-type Place = { folder: string; limits: KeptLimits; held: Held; family: string };
+type Place = { folder: string; limits: KeptLimits; diskRoom: DiskRoom; held: Held; family: string };
 
 class Body implements KeptBody {
   readonly #place: Place;
@@ -107,7 +111,7 @@ class Body implements KeptBody {
 
   /** False: there is no room for it. */
   async add(piece: Buffer): Promise<boolean> {
-    const { folder, held, limits } = this.#place;
+    const { folder, held, limits, diskRoom } = this.#place;
     if (!this.#file && this.#inMemory + piece.length <= MOST_IN_MEMORY && held.memory + piece.length <= limits.memory) {
       this.#pieces.push(piece);
       this.#inMemory += piece.length;
@@ -117,7 +121,8 @@ class Body implements KeptBody {
     const waiting = this.#pieces;
     this.#forgetMemory();
     for (const one of [...waiting, piece]) {
-      if (!this.#hasRoom(one.length)) return false;
+      const onDisk = await diskRoom(() => held.files);
+      if (!this.#hasRoom(one.length, onDisk)) return false;
       this.#countFile(one.length);
       this.#file ??= await openUnnamed(folder);
       await this.#file.add(one);
@@ -151,9 +156,13 @@ class Body implements KeptBody {
     this.#inMemory = 0;
   }
 
-  #hasRoom(bytes: number): boolean {
+  /** `onDisk`: bytes that all files may have on the disk. Of a small one a family gets half, too. */
+  #hasRoom(bytes: number, onDisk: number): boolean {
     const { limits, held, family } = this.#place;
-    return held.files + bytes <= limits.files && (held.families.get(family) ?? 0) + bytes <= limits.filesOfFamily;
+    const ofFamily = (held.families.get(family) ?? 0) + bytes;
+    return (
+      held.files + bytes <= Math.min(limits.files, onDisk) && ofFamily <= Math.min(limits.filesOfFamily, onDisk / 2)
+    );
   }
 
   #countFile(bytes: number): void {
@@ -229,7 +238,6 @@ class UnnamedFile {
 }
 
 async function openUnnamed(folder: string): Promise<UnnamedFile> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, `git-${uuidv4()}`);
   const file = await open(path, 'wx+', 0o600);
   await unlink(path);

@@ -223,7 +223,8 @@ const tooLarge = (limit: number): BodyRefusal => ({
 const NO_ROOM: BodyRefusal = {
   ok: false,
   code: 'too_many_calls',
-  detail: 'Too many large requests are on their way just now. Nothing was sent: try again.',
+  detail:
+    'There is no room for another large request just now. Nothing was sent: try again, and ask the operator of the broker whether its disk is full where that does not help.',
 };
 
 function inWords(bytes: number): string {

@@ -9,6 +9,8 @@ import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../broker/environment/config.ts';
+import { reserveOf } from '../../broker/git/disk-room.ts';
+import { keptLimits } from '../../broker/git/kept-bodies.ts';
 import { objectsFile, sourceHash, VARIANTS, valuesFile, valuesOf } from '../../deploy/check-chart.ts';
 import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
@@ -171,6 +173,14 @@ describe('what hangs together', () => {
       );
     }
   });
+});
+
+test('the volume of a replica holds the pushes that wait in it, with what they leave free', () => {
+  const { gitMaxRequestBytes } = readConfig({ BASE_URL: 'https://broker.example.com' });
+  const { size } = valuesOf('minimal').persistence as { size: string };
+  expect(size).toMatch(/^\d+Gi$/);
+  const bytes = Number.parseInt(size, 10) * 1024 ** 3;
+  expect(bytes - reserveOf(bytes)).toBeGreaterThanOrEqual(keptLimits(gitMaxRequestBytes).files);
 });
 
 test('the ingress takes what git may send, and is told of memory before the limit of a pod ends it', () => {

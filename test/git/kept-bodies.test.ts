@@ -2,7 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { makeDiskRoom, reserveOf } from '../../broker/git/disk-room.ts';
 import { type Kept, type KeptBody, keptLimits, MOST_IN_MEMORY, makeKeptBodies } from '../../broker/git/kept-bodies.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -76,16 +77,60 @@ test.each([1, 999, 100_001, 3 * MIB + 7])('pieces of %i bytes come out as they w
   return expect(kept.held).toEqual({ memory: 0, files: 0 });
 });
 
-test('a disk that takes no more is an error of the body, and leaves nothing counted', async () => {
+test.each(['ENOSPC', 'EDQUOT', 'EIO'])('a disk that fails with %s leaves nothing counted', async (code) => {
   const kept = makeKeptBodies(join(newFolder(), 'run'), keptLimits(MIB));
   const open = vi.spyOn(Object.getPrototypeOf(await anyFile()), 'writeFile');
-  open.mockRejectedValue(Object.assign(new Error('no space'), { code: 'ENOSPC' }));
+  open.mockRejectedValue(Object.assign(new Error('it failed'), { code }));
   try {
-    await expect(kept.keep(pieces(5 * MIB), 10 * MIB, 'a')).rejects.toThrow('no space');
+    const keeping = kept.keep(pieces(5 * MIB), 10 * MIB, 'a');
+    // A full disk is no fault of the broker; another error is.
+    if (code === 'EIO') await expect(keeping).rejects.toThrow('it failed');
+    else expect(await keeping).toEqual({ kind: 'no_room' });
   } finally {
     open.mockRestore();
   }
   expect(kept.held).toEqual({ memory: 0, files: 0 });
+});
+
+test('a disk with less free space than the limits bounds them: a part stays free, and a family gets half of the rest', async () => {
+  const disk = { size: 400 * MIB, free: 110 * MIB };
+  let looks = 0;
+  const folder = join(newFolder(), 'run');
+  const room = makeDiskRoom(folder, async () => {
+    looks++;
+    return { ...disk };
+  });
+  const clock = vi.spyOn(performance, 'now');
+  clock.mockReturnValue(0);
+  onTestFinished(() => clock.mockRestore());
+  const kept = makeKeptBodies(folder, keptLimits(MIB), room);
+  // A quarter stays free, so that 10 MiB may be filled.
+  const first = await kept.keep(pieces(5 * MIB), 64 * MIB, 'a');
+  expect(await kept.keep(pieces(2 * MIB), 64 * MIB, 'a')).toEqual({ kind: 'no_room' });
+  const second = await kept.keep(pieces(4 * MIB), 64 * MIB, 'b');
+  expect(await kept.keep(pieces(2 * MIB), 64 * MIB, 'c')).toEqual({ kind: 'no_room' });
+  expect(kept.held.files).toBe(9 * MIB);
+  expect(looks).toBe(1);
+  // What is kept already counts as taken of the disk.
+  disk.free -= 9 * MIB;
+  clock.mockReturnValue(1_000);
+  expect(await kept.keep(pieces(3 * MIB), 64 * MIB, 'c')).toEqual({ kind: 'no_room' });
+  expect(looks).toBe(2);
+  // Others fill the disk: short bodies, which stay in memory, go on.
+  disk.free = 0;
+  clock.mockReturnValue(2_000);
+  expect(await kept.keep(pieces(2 * MIB), 64 * MIB, 'd')).toEqual({ kind: 'no_room' });
+  await keptAndReleased(kept.keep(pieces(1_000), 64 * MIB, 'd'));
+  for (const found of [first, second]) if (found.kind === 'kept') await found.body.release();
+  expect(kept.held).toEqual({ memory: 0, files: 0 });
+});
+
+test('64 MiB stay free of a small disk; one of unknown size bounds nothing', async () => {
+  const [quarter, least] = [reserveOf(1024 * MIB), reserveOf(100 * MIB)];
+  expect([quarter, least]).toEqual([256 * MIB, 64 * MIB]);
+  const folder = newFolder();
+  expect(await makeDiskRoom(folder, async () => undefined)(() => 0)).toBe(Number.POSITIVE_INFINITY);
+  expect(await makeDiskRoom(folder)(() => 0)).toBeLessThan(Number.POSITIVE_INFINITY);
 });
 
 test('one that is too large is given up, and so is one whose sender leaves', async () => {
