@@ -12,7 +12,6 @@ const OPERATIONS = [
   'GET /installation/repositories',
   'GET /issues',
   'GET /networks/**',
-  'GET /notifications',
   'GET /notifications/**',
   'GET /orgs/**',
   'GET /repositories',
@@ -33,10 +32,8 @@ const OPERATIONS = [
   'GET /repos/*/*/events',
   'GET /repos/*/*/forks',
   'GET /repos/*/*/invitations',
-  'GET /repos/*/*/issues',
   'GET /repos/*/*/issues/**',
   'GET /repos/*/*/notifications',
-  'GET /repos/*/*/pulls',
   'GET /repos/*/*/pulls/**',
   ...['POST', 'PUT', 'PATCH', 'DELETE'].flatMap((method) =>
     ['orgs', 'repos', 'teams', 'user', 'users'].map((first) => `${method} /${first}/**`),
