@@ -47,12 +47,14 @@ const compose: { services: Record<string, Service>; networks: Record<string, unk
 const replicas = Object.entries(compose.services).filter(([name]) => /^broker-\d$/.test(name));
 
 /** What Kubernetes is told to set, to probe, and to start. */
-const sets = VARIANTS.map(
-  (variant) =>
-    parseAllDocuments(readFileSync(objectsFile(variant), 'utf8'), { version: '1.1' })
-      .map((document) => document.toJS())
-      .find(({ kind }) => kind === 'StatefulSet')!.spec.template.spec.containers[0],
-);
+const containersOf = (wanted: 'StatefulSet' | 'Job') =>
+  VARIANTS.map(
+    (variant) =>
+      parseAllDocuments(readFileSync(objectsFile(variant), 'utf8'), { version: '1.1' })
+        .map((document) => document.toJS())
+        .find(({ kind }) => kind === wanted)!.spec.template.spec.containers[0],
+  );
+const sets = containersOf('StatefulSet');
 
 describe('the Dockerfile', () => {
   test('is what builders take', () => {
@@ -121,8 +123,8 @@ describe('what is set', () => {
     ['the image', {}],
     ...replicas.map(([name, one]): [string, Record<string, string>] => [`compose ${name}`, one.environment!]),
     ['compose migrate', compose.services.migrate!.environment!],
-    ...sets.map((one, i): [string, Record<string, string>] => [
-      `Kubernetes, ${VARIANTS[i]}`,
+    ...[...sets, ...containersOf('Job')].map((one, i): [string, Record<string, string>] => [
+      `Kubernetes, ${one.name}, ${VARIANTS[i % VARIANTS.length]}`,
       Object.fromEntries(
         one.env.map(({ name, value }: { name: string; value?: string }) => [name, value ?? secretFor(name)]),
       ),
@@ -178,6 +180,7 @@ describe('the compose file', () => {
       expect(one).toMatchObject({
         read_only: true,
         cap_drop: ['ALL'],
+        ulimits: { core: 0 },
         depends_on: { migrate: { condition: 'service_completed_successfully' } },
       });
       expect(`/run/secrets/${(one.secrets as { target: string }[])[0]!.target}`).toBe(image.AGENT_BROKER_KEY_FILE);

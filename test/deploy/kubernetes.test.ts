@@ -29,6 +29,8 @@ const CASES = all.map(({ variant, object }) => [`${variant}: ${object.kind} ${ob
 
 const ofKind = (variant: (typeof VARIANTS)[number], kind: string): Thing =>
   objectsOf(variant).find((object) => object.kind === kind)!;
+/** With its members in the order in which the chart renders them. */
+const sorted = (thing: object) => Object.fromEntries(Object.entries(thing).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 /** Of everything that makes pods. */
 const podSpecs = all.flatMap(({ object }) => (object.spec?.template ? [object.spec.template.spec] : []));
 
@@ -160,6 +162,26 @@ describe('what hangs together', () => {
       expect(volume.secret.defaultMode).toBe(0o400);
       expect(volume.secret.items.map((one: { path: string }) => one.path)).toEqual([mount.subPath]);
     }
+  });
+
+  test('migrations have the settings and the files of the replicas, but for the master key', () => {
+    for (const variant of VARIANTS) {
+      const [replica, job] = (['StatefulSet', 'Job'] as const).map(
+        (kind) => ofKind(variant, kind).spec.template.spec as Any,
+      );
+      const named = (things: Thing[] = []) => things.map((one) => JSON.stringify(one));
+      const [own, others] = [named(job.containers[0].env), named(replica.containers[0].env)];
+      expect(own).toEqual(others.filter((one) => !one.includes('AGENT_BROKER_KEY_FILE')));
+      const { extraVolumes, extraVolumeMounts, env } = valuesOf(variant) as Any;
+      expect(own).toEqual(expect.arrayContaining(named(env)));
+      expect(named(job.volumes).toSorted()).toEqual(named(extraVolumes.map(sorted)).toSorted());
+      expect(named(job.containers[0].volumeMounts)).toEqual(named(extraVolumeMounts.map(sorted)));
+      expect(named(replica.volumes)).toEqual(expect.arrayContaining(named(job.volumes)));
+      expect(named(replica.containers[0].volumeMounts)).toEqual(
+        expect.arrayContaining(named(job.containers[0].volumeMounts)),
+      );
+    }
+    expect(ofKind('full', 'Job').spec.template.spec.volumes).toHaveLength(1);
   });
 
   test('a replica that drains is not killed, and is seen not to be ready before it stops', () => {

@@ -35,3 +35,47 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
 {{- end }}
+
+{{/* Settings of the broker, for all that reads them: one that is there without another that it goes with is refused. */}}
+{{- define "agent-broker.settings" -}}
+- name: BASE_URL
+  value: {{ .Values.baseUrl | quote }}
+- name: DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.database.existingSecret }}
+      key: {{ .Values.database.key }}
+- name: DATABASE_CONNECTIONS
+  value: {{ .Values.database.connections | quote }}
+- name: DRAIN_SECONDS
+  value: {{ .Values.drainSeconds | quote }}
+- name: LOG_LEVEL
+  value: {{ .Values.logLevel }}
+{{- with .Values.trustedProxies }}
+- name: TRUSTED_PROXIES
+  value: {{ . | quote }}
+{{- end }}
+{{- if .Values.oidc.issuer }}
+- name: OIDC_ISSUER
+  value: {{ .Values.oidc.issuer | quote }}
+- name: OIDC_CLIENT_ID
+  value: {{ required "oidc.clientId goes with oidc.issuer" .Values.oidc.clientId | quote }}
+{{- if .Values.oidc.existingSecret }}
+- name: OIDC_CLIENT_SECRET
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.oidc.existingSecret }}
+      key: {{ .Values.oidc.key }}
+{{- end }}
+{{- end }}
+{{- if .Values.metricsToken.existingSecret }}
+- name: METRICS_TOKEN
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.metricsToken.existingSecret }}
+      key: {{ .Values.metricsToken.key }}
+{{- end }}
+{{- with .Values.env }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
