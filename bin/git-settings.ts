@@ -33,20 +33,8 @@ export function helperCommand(profile: string | undefined, at: string | undefine
 export const readSettings = async (scope: Scope): Promise<Setting[]> =>
   settingsIn(await git(scope, '--null', '--list'));
 
-/** The rules of all scopes, as they hold in this folder, that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`). Throws CommandFailed. */
-export async function readRewrites(): Promise<Setting[]> {
-  const found = await run('git', ['config', '--null', '--get-regexp', '^url\\..*\\.(push)?insteadof$']).catch(
-    (error: NodeJS.ErrnoException & { stderr?: string }) => {
-      // There is none.
-      if (Number(error.code) === 1) return { stdout: '' };
-      throw new CommandFailed(`git config failed: ${error.stderr?.trim() ?? error.code}`);
-    },
-  );
-  return settingsIn(found.stdout);
-}
-
 /** Names and values as git prints them with --null. */
-const settingsIn = (text: string): Setting[] =>
+export const settingsIn = (text: string): Setting[] =>
   text
     .split('\0')
     .filter((entry) => entry !== '')

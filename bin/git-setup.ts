@@ -2,13 +2,13 @@
 import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
+import { goesBefore, isRewrite, isSame, readRewrites } from './git-rewrites.ts';
 import {
   addSettings,
   covers,
   helperCommand,
   leftUnused,
   type Rule,
-  readRewrites,
   readSettings,
   removeSettings,
   type Scope,
@@ -141,22 +141,6 @@ function urlOf(file: string | undefined): string | undefined {
     return undefined;
   }
 }
-
-const isRewrite = ({ name }: Setting): boolean => /\.(?:push)?insteadof$/i.test(name);
-
-/** Git writes the last part of a name in small letters. */
-const isSame = (one: Setting, other: Setting): boolean =>
-  one.value === other.value && one.name.toLowerCase() === other.name.toLowerCase();
-
-/**
- * Whether git takes this rule before one that is added, for an address of that one: of rules of a kind it takes the longest, and of those of one
- * length the first.
- */
-function goesBefore(rule: Setting, added: readonly Setting[]): boolean {
-  return added.some((one) => isRewrite(one) && kindOf(one) === kindOf(rule) && rule.value.startsWith(one.value));
-}
-
-const kindOf = ({ name }: Setting): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
 
 const partOf = (repository: string): string => repository.replace(/\*$/, '');
 

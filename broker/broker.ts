@@ -1,6 +1,5 @@
 /** Shared capabilities, each created once at the start. */
 
-import type { AuditFolder } from './audit-push/audit-folder.ts';
 import type { Outbound } from './egress/dispatcher.ts';
 import type { Config } from './environment/config.ts';
 import type { FleetRun } from './fleet-run.ts';
@@ -8,6 +7,7 @@ import type { Keys } from './keys.ts';
 import type { Log } from './log/log.ts';
 import type { Outage } from './outage.ts';
 import type { Instant } from './policy/facts.ts';
+import type { RemoteFolder } from './runtime/remote-folder.ts';
 import type { WindowCounts } from './runtime/window-counts.ts';
 import type { Store } from './store/store.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -44,7 +44,7 @@ export type Broker = {
   keys: Keys;
   outbound: Outbound;
   /** Where audit sinks of kind `file` write (AUDIT_FOLDER); undefined: nowhere. */
-  auditFolder: AuditFolder | undefined;
+  auditFolder: RemoteFolder | undefined;
   /** Addresses (`host:port`) of our own test platforms, which run beside this process: the sandbox. */
   testPlatforms: readonly string[];
   /** HTTP client for URLs from strangers: public internet only, whatever the operator allows for platforms. */

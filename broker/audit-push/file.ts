@@ -6,8 +6,8 @@
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SettingsOf } from '../config-file/audit-sinks.ts';
+import { HANGS } from '../runtime/remote-folder.ts';
 import { syncFolderLater } from '../runtime/sync-file.ts';
-import { HANGS } from './audit-folder.ts';
 import type { Batch, Delivered, Delivering, Line, Sink } from './sink.ts';
 
 type File = Delivering<SettingsOf<'file'>>;

@@ -4,7 +4,7 @@ import type { Format } from '../config-file/audit-sinks.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import type { Instant } from '../policy/facts.ts';
-import type { AuditFolder } from './audit-folder.ts';
+import type { RemoteFolder } from '../runtime/remote-folder.ts';
 
 /** A row of the audit as it is sent. */
 export type Line = {
@@ -41,7 +41,7 @@ export type Delivering<Settings> = {
   /** The only way out to the network. */
   outbound: Outbound;
   /** Undefined: this broker writes no files. */
-  folder: AuditFolder | undefined;
+  folder: RemoteFolder | undefined;
   now: Instant;
   /** The id of the row that stands at an index of the log; undefined: there is none (any more). */
   idAt: (index: number) => Promise<string | undefined>;

@@ -2,7 +2,6 @@
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { auditFolder } from '../audit-push/audit-folder.ts';
 import { type Broker, didOf, proxyUrlOf } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -22,6 +21,7 @@ import {
   settleMasterKey,
 } from '../master-key-rotation.ts';
 import { watchOutage } from '../outage.ts';
+import { remoteFolder } from '../runtime/remote-folder.ts';
 import { findNewerMigrations, isMigrated, migrate } from '../store/migrate.ts';
 import { openPostgres } from '../store/postgres.ts';
 import { settingsThatLoseCommits } from '../store/postgres-durability.ts';
@@ -178,7 +178,7 @@ export async function startBroker(
     storeOutage: watchOutage(log, { failed: 'the store does not answer', worked: 'the store answers again' }),
     vault,
     keys,
-    auditFolder: config.auditFolder === undefined ? undefined : auditFolder(config.auditFolder),
+    auditFolder: config.auditFolder === undefined ? undefined : remoteFolder(config.auditFolder),
     testPlatforms: options.allowPrivate ?? [],
     ...waysOut,
   };

@@ -4,7 +4,6 @@
  * includes; and where the user has rules for a part of the code host's addresses, ours are there for that part, too.
  */
 import { execFile } from 'node:child_process';
-import type { Environment } from './environment.ts';
 
 /** What git is set to do without us. */
 export type GitRules = {
@@ -18,7 +17,7 @@ const GIVEN_UP_AFTER_MS = 5_000;
 const MOST_BYTES = 1024 * 1024;
 
 /** Reads them by git itself, as the command would from this folder; undefined: there is no git that could be asked. */
-export async function readGitRules(parent: Environment): Promise<GitRules | undefined> {
+export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules | undefined> {
   const system = await git(['config', '--system', '--show-origin', '--null', '--list'], parent);
   const rules = await git(['config', '--null', '--get-regexp', '^url\\..*\\.(push)?insteadof$'], parent);
   if (system === undefined || rules === undefined) return undefined;
@@ -30,8 +29,8 @@ export async function readGitRules(parent: Environment): Promise<GitRules | unde
 }
 
 /** What it prints; nothing where it finds nothing; undefined where it cannot be run. */
-function git(words: readonly string[], env: Environment): Promise<string | undefined> {
-  const options = { env: { ...env } as NodeJS.ProcessEnv, timeout: GIVEN_UP_AFTER_MS, maxBuffer: MOST_BYTES };
+function git(words: readonly string[], env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  const options = { env, timeout: GIVEN_UP_AFTER_MS, maxBuffer: MOST_BYTES };
   return new Promise((resolve) => {
     execFile('git', words, options, (error, stdout) =>
       resolve(error && typeof error.code !== 'number' ? undefined : stdout),

@@ -2,10 +2,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { auditFolder } from '../../broker/audit-push/audit-folder.ts';
 import { file } from '../../broker/audit-push/file.ts';
 import type { Batch, Delivering, Line } from '../../broker/audit-push/sink.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { remoteFolder } from '../../broker/runtime/remote-folder.ts';
 import { givenWorld } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE } from '../world/stores.ts';
@@ -42,7 +42,7 @@ describe('a file', () => {
       settings: {},
       secret: undefined,
       outbound,
-      folder: auditFolder(folder, HANGS_AFTER_MS),
+      folder: remoteFolder(folder, HANGS_AFTER_MS),
       now: Date.now(),
       idAt: async (index) => `row-${index}`,
     };
@@ -144,7 +144,7 @@ describe('a file', () => {
     });
     mkdirSync(join(own(), 'audit.jsonl'), { recursive: true });
     expect(await deliver(batchOf(0, 1))).toEqual({ kind: 'failed', why: 'The file cannot be written (EISDIR).' });
-    expect(await deliver(batchOf(0, 1), { folder: auditFolder('/dev/full/x') })).toMatchObject({ kind: 'failed' });
+    expect(await deliver(batchOf(0, 1), { folder: remoteFolder('/dev/full/x') })).toMatchObject({ kind: 'failed' });
   });
 
   test('a folder that does not answer: nothing more is begun there until it does, and what came through then is not written twice', async () => {
