@@ -1,4 +1,4 @@
-/** Addresses in the headers of an answer: those of the platform lead through the door again, others lose their query. */
+/** Addresses in the headers of an answer: those of the platform lead through the door again, others lose their query and fragment. */
 import { isBelow } from '../egress/redirect.ts';
 
 /** `platform`: its base URL. `door`: what stands for it here, without a slash at the end. `asked`: the address there that answers. */
@@ -27,13 +27,14 @@ function rewriteLinkHeader(value: string, place: Place): string | undefined {
 }
 
 /** A relative address is one of the platform, by the address that was asked (RFC 9110 section 10.2.2, RFC 8288 section 3.1), as is one with its origin below its base path. A signed address of another host is a
- * credential of the platform: it loses its query. */
+ * credential of the platform, and so may a fragment be (RFC 6749 section 4.2.2): it loses both. */
 function rewriteOne(address: string, { platform, door, asked }: Place): string {
   const url = URL.parse(address, asked.href);
   if (url === null) return '';
   if (isBelow(url, platform))
     return `${door}${url.pathname.slice(platform.pathname.replace(/\/+$/, '').length)}${url.search}${url.hash}`;
   url.search = '';
+  url.hash = '';
   url.username = '';
   url.password = '';
   return url.href;

@@ -742,7 +742,7 @@ describe('answers', () => {
     await expect.poll(async () => (await rows()).at(0)?.flags, { timeout: 5_000 }).toContain('"ended":"client_closed"');
   });
 
-  test('a redirect of the platform leads through the broker, any other without its query', async () => {
+  test('a redirect of the platform leads through the broker, any other without its query and fragment', async () => {
     const to = async (location: string) =>
       (await answering((_, response) => response.writeHead(302, { location }).end())).headers.get('location');
     const door = `${agent.baseUrl}/proxy/demo-main`;
@@ -750,5 +750,6 @@ describe('answers', () => {
     expect(await to(`${world.upstream.url}/v1/items/3`)).toBe(`${door}/items/3`);
     expect(await to(`${world.upstream.url}/v2/items`)).toBe(`${world.upstream.url}/v2/items`);
     expect(await to('https://files.example/a?X-Amz-Signature=secret')).toBe('https://files.example/a');
+    expect(await to('https://app.example/back#access_token=secret')).toBe('https://app.example/back');
   });
 });
