@@ -27,7 +27,9 @@ describe('keys of GitHub in its answers', () => {
   test.each(listed.filter((operation) => classify(rules, callOf(operation)).kind === 'classified'))(
     '%s',
     (operation) => {
-      expect(maskedIn(operation)).toEqual(expect.arrayContaining(['temp_clone_token', 'temp_download_token']));
+      expect(maskedIn(operation)).toContain(
+        operation.endsWith('/runners/downloads') ? 'temp_download_token' : 'temp_clone_token',
+      );
     },
   );
 

@@ -5,8 +5,6 @@
  */
 import type { ManifestInput } from '../manifest.ts';
 
-const KEYS = ['temp_clone_token', 'temp_download_token'];
-
 const OPERATIONS = [
   'GET /events',
   'GET /installation/repositories',
@@ -20,7 +18,6 @@ const OPERATIONS = [
   'GET /user/**',
   'GET /users/**',
   'GET /repos/*/*',
-  'GET /repos/*/*/actions/runners/**',
   'GET /repos/*/*/actions/runs',
   'GET /repos/*/*/actions/runs/*',
   'GET /repos/*/*/actions/runs/*/attempts/*',
@@ -41,7 +38,9 @@ const OPERATIONS = [
 ];
 
 export const githubMasks: NonNullable<ManifestInput['masks']> = {
-  ...Object.fromEntries(OPERATIONS.map((operation) => [operation, KEYS])),
+  ...Object.fromEntries(OPERATIONS.map((operation) => [operation, ['temp_clone_token']])),
+  'GET /repos/*/*/actions/runners/**': ['temp_download_token'],
+  'GET /orgs/*/actions/runners/**': ['temp_download_token'],
   'query *': ['tempCloneToken'],
   'mutation *': ['tempCloneToken'],
 };
