@@ -1,5 +1,45 @@
-/** What an answer says in `_meta` beside what every answer says. */
+/** What is said of an answer beside its status and its data: in the flags of its row, and in `_meta`. */
+import type { Followed } from '../egress/redirect.ts';
 import type { OutcomeOf } from './outcome.ts';
+
+/** Flags of an answer that was read as a whole; nothing where there is nothing to say. */
+export function answeredFlags(outcome: OutcomeOf<'answered'>): { flags?: Record<string, unknown> } {
+  const { redacted, masked, failed, encoding, bytes } = outcome;
+  if (!redacted && !masked && !failed && encoding === undefined && !outcome.followed) return {};
+  return {
+    flags: {
+      redacted: redacted || undefined,
+      masked: masked || undefined,
+      failed: failed || undefined,
+      encoding,
+      ...followedFlags(outcome, bytes),
+    },
+  };
+}
+
+/** Flags of an answer that was passed on: how it ended, and what went both ways. */
+export function streamedFlags(outcome: OutcomeOf<'streamed'>): Record<string, unknown> {
+  const { ended, received, sent, redacted, masked } = outcome;
+  return {
+    redacted: redacted || undefined,
+    masked: masked || undefined,
+    ended,
+    answer_bytes: received.bytes,
+    answer_sha256: received.sha256,
+    request_bytes: sent.bytes,
+    request_sha256: sent.sha256,
+    ...followedFlags(outcome),
+  };
+}
+
+/**
+ * That the platform redirected and the broker followed, or was to: to which host, and with which status. `bytes`: how long the answer
+ * there was, where nothing else says so.
+ */
+export const followedFlags = ({ followed }: { followed?: Followed | undefined }, bytes?: number) =>
+  followed && {
+    followed: { host: followed.host, redirect_status: followed.status, ...(bytes !== undefined && { bytes }) },
+  };
 
 /** How many members and values of an answer were masked, and by which rules; undefined: nothing was. */
 export const maskedIn = ({

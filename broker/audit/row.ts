@@ -1,7 +1,7 @@
 /** Audit rows: from what happened to the columns that say so. Pure; the recorder alone adds time, hash and signature. */
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
-import { answeredFlags, followedFlags, streamedFlags } from './answer-flags.ts';
+import { answeredFlags, followedFlags, streamedFlags } from './answer-notes.ts';
 import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
 import { assertNever, BLOCKED_DETAILS, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';

@@ -34,24 +34,27 @@ export async function maskStream(
 ): Promise<MaskedStream | undefined> {
   const type = String(headers['content-type'] ?? '');
   const masking = maskingOf(mask);
-  const kept = maskedHeaders(headers, masking);
   const pieces = piecesOf(type.split(';', 1)[0]?.trim().toLowerCase());
   if (pieces !== undefined && status !== 206) {
     // Events and lines of JSON are UTF-8.
     if (/charset\s*=\s*"?(?!utf-?8\b|us-ascii\b)/i.test(type)) return undefined;
     const masker = new PieceMasker(pieces, masking);
-    return taken(kept, inPieces(body, masker), { masked: () => masker.count, hasAny: true });
+    return taken(maskedHeaders(headers, masking, true), inPieces(body, masker), {
+      masked: () => masker.count,
+      hasAny: true,
+    });
   }
   const whole = await readWhole(counting(body, count), MOST_BYTES);
   if (whole === undefined) return undefined;
-  if (whole.length === 0) return taken(kept, once(whole), { masked: () => 0, hasAny: false });
+  if (whole.length === 0)
+    return taken(maskedHeaders(headers, masking, false), once(whole), { masked: () => 0, hasAny: false });
   const answer = await read({ status, headers, body: whole });
   if (answer.kind === 'blocked') return undefined;
   const { data, encoding, isText, masked = 0 } = answer;
   const isString = isText || encoding !== undefined;
   const bytes = Buffer.from(isString ? (JSON.parse(data.toString()) as string) : data.toString(), encoding ?? 'utf8');
   const described = {
-    ...kept,
+    ...maskedHeaders(headers, masking, masked > 0),
     'content-length': String(bytes.length),
     ...(type !== '' && { 'content-type': inUtf8(type) }),
   };

@@ -24,7 +24,7 @@ export function rawAnswer(
 ): RawAnswer {
   const { headers, redacted } = passedOn(received.headers, patterns);
   const maskedBy = read.masked ? mask?.rules : undefined;
-  const shown = mask ? maskedHeaders(headers, mask) : headers;
+  const shown = mask ? maskedHeaders(headers, mask, (read.masked ?? 0) > 0) : headers;
   const { 'content-encoding': coding, 'content-length': length, ...others } = shown;
   // The length of what a HEAD does not have.
   if (body?.length === 0) return { headers: coding === undefined ? shown : others, redacted, bytes: body };

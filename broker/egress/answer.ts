@@ -78,14 +78,15 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
     type === undefined || (!TEXT_TYPES.has(type) && patterns.redact(type) !== type) ? {} : { contentType: type };
   const location = readLocation(answer, patterns);
   const { headers: shownHeaders, redacted: inHeaders } = readAnswerHeaders(answer.headers, patterns);
-  const headers = masking && shownHeaders ? maskedHeaders(shownHeaders, masking) : shownHeaders;
+  const headersOf = (hasAny: boolean) =>
+    shownHeaders && { headers: masking ? maskedHeaders(shownHeaders, masking, hasAny) : shownHeaders };
   const inHead = location.redacted || inHeaders;
   const facts = { ...contentType, bytes: body.length };
   const shown = {
     kind: 'data' as const,
     ...facts,
     ...(location.text === undefined ? {} : { location: masked(location.text, masking) }),
-    ...(headers === undefined ? {} : { headers }),
+    ...headersOf(false),
   };
 
   if (body.length === 0 || answer.status === 204 || answer.status === 304) {
@@ -108,7 +109,7 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
   return {
     ...shown,
     // How long it was tells of what was masked.
-    ...(count && { bytes: Buffer.byteLength(text) }),
+    ...(count && { bytes: Buffer.byteLength(text), ...headersOf(true) }),
     data: isJson ? text : JSON.stringify(text),
     ...(!isJson && { isText: true }),
     redacted: redacted || inHead,

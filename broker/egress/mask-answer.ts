@@ -47,13 +47,18 @@ function maskPlain(text: string, masking: Masking): MaskedText {
 const OF_BODY =
   /^(?:content-length|content-md5|content-range|accept-ranges|(?:content-|repr-)?digest|etag)$|checksum|crc64|stored-content-length|(?:^|-)hash$/;
 
-/** The headers of an answer that is masked, without those that tell what was masked. Names in lower case. */
+/**
+ * The headers of an answer that a mask is about, without those that tell what was masked. Names in lower case. `hasAny`: whether anything was
+ * masked in it, or may have been. Where nothing was by a mask that is not strict, clients keep what they ask again by, such as an ETag.
+ */
 export function maskedHeaders<Value extends string | string[]>(
   headers: Readonly<Record<string, Value>>,
-  { values }: Pick<Masking, 'values'>,
+  { values, isStrict }: Pick<Masking, 'values' | 'isStrict'>,
+  hasAny: boolean,
 ): Record<string, Value> {
+  const isOfBody = (name: string) => (isStrict || hasAny) && OF_BODY.test(name);
   const kept = Object.entries(headers).filter(
-    ([name, value]) => !OF_BODY.test(name) && [value].flat().every((one) => maskValues(one, values).count === 0),
+    ([name, value]) => !isOfBody(name) && [value].flat().every((one) => maskValues(one, values).count === 0),
   );
   return Object.fromEntries(kept);
 }

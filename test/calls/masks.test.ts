@@ -287,6 +287,21 @@ describe.each(STORES)(`masks on %s${postgresNote}`, (store) => {
     answering('{"name":"app","temp_clone_token":"ABTLWH"}');
     const call = { platform: 'codehost', scope: 'codehost:metadata.read', method: 'GET', endpoint: '/repos/acme/app' };
     expect((await asking.act(call)).body.data).toEqual({ name: 'app', temp_clone_token: '[masked]' });
+    // Clients ask again by an ETag: they lose it only where something was masked.
+    for (const [body, etag] of [
+      ['{"name":"app","temp_clone_token":"ABTLWH"}', null],
+      ['{"name":"app"}', '"e"'],
+    ] as const) {
+      answering(body, { etag: '"e"' });
+      const raw = await fetch(`${asking.baseUrl}/proxy/codehost-main/repos/acme/app`, {
+        headers: { authorization: `Bearer ${asking.token()}` },
+      });
+      expect([raw.status, raw.headers.get('etag'), await raw.text()]).toEqual([
+        200,
+        etag,
+        body.replace('ABTLWH', '[masked]'),
+      ]);
+    }
   });
 
   test('an owner who tries a call is told what would be masked', async () => {

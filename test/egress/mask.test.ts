@@ -383,10 +383,12 @@ describe('whole answers', () => {
       'content-type': 'application/json',
       'x-hashtag': 'kept',
     };
-    expect(maskedHeaders(headers, masking([], ['email']))).toEqual({
-      'content-type': 'application/json',
-      'x-hashtag': 'kept',
-    });
+    const kept = { 'content-type': 'application/json', 'x-hashtag': 'kept' };
+    for (const hasAny of [true, false]) expect(maskedHeaders(headers, masking([], ['email']), hasAny)).toEqual(kept);
+    // A platform's own keys, of which there are none in it: nothing is told by them.
+    const ofPlatform = { values: [], isStrict: false };
+    expect(maskedHeaders(headers, ofPlatform, false)).toEqual(headers);
+    expect(maskedHeaders(headers, ofPlatform, true)).toEqual({ ...kept, 'x-user': 'ann@x.example' });
   });
 });
 
