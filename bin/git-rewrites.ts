@@ -1,19 +1,5 @@
 /** Rules of git that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`): which of them git takes first. */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { CommandFailed } from './failure.ts';
-import { type Setting, settingsIn } from './git-settings.ts';
-
-/** The rules of all scopes, as they hold in this folder. Throws CommandFailed. */
-export async function readRewrites(): Promise<Setting[]> {
-  const asked = ['config', '--null', '--get-regexp', '^url\\..*\\.(push)?insteadof$'];
-  const found = await promisify(execFile)('git', asked).catch((error: NodeJS.ErrnoException & { stderr?: string }) => {
-    // There is none.
-    if (Number(error.code) === 1) return { stdout: '' };
-    throw new CommandFailed(`git config failed: ${error.stderr?.trim() ?? error.code}`);
-  });
-  return settingsIn(found.stdout);
-}
+import type { Setting } from '../mcp/git-config.ts';
 
 /** Whether a setting is such a rule. */
 export const isRewrite = ({ name }: Setting): boolean => /\.(?:push)?insteadof$/i.test(name);

@@ -1,13 +1,11 @@
 /** The configuration of git, and what git-setup wrote into it: known by what it says, so that a person's own values are left alone. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { type Setting, settingsIn } from '../mcp/git-config.ts';
 import { CommandFailed } from './failure.ts';
 import { commandLine, ownLauncher } from './server-entry.ts';
 
 export type Scope = 'global' | 'local';
-
-/** One value of a setting. The name is written with the file's spelling of sections. */
-export type Setting = { name: string; value: string };
 
 /** An address for which git asks the helper. `profile`: the file that the helper signs by; undefined: the agent is in the environment. */
 export type Signed = { address: string; profile: string | undefined; settings: readonly Setting[] };
@@ -32,16 +30,6 @@ export function helperCommand(profile: string | undefined, at: string | undefine
 /** All values of the scope, in their order. Throws CommandFailed. */
 export const readSettings = async (scope: Scope): Promise<Setting[]> =>
   settingsIn(await git(scope, '--null', '--list'));
-
-/** Names and values as git prints them with --null. */
-export const settingsIn = (text: string): Setting[] =>
-  text
-    .split('\0')
-    .filter((entry) => entry !== '')
-    .map((entry) => {
-      const [name = '', value = ''] = entry.split(/\n(.*)/s);
-      return { name, value };
-    });
 
 /** What git-setup wrote, in this or an earlier version. A rule is its own where its helper signs for what the rule leads to. */
 export function writtenIn(all: readonly Setting[]): { signed: Signed[]; rules: Rule[] } {

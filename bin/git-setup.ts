@@ -1,8 +1,9 @@
 /** Settings of git that send its requests for a code host to the broker, with a credential helper that signs for it. */
+import { readRewrites, type Setting } from '../mcp/git-config.ts';
 import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { goesBefore, isRewrite, isSame, readRewrites } from './git-rewrites.ts';
+import { goesBefore, isRewrite, isSame } from './git-rewrites.ts';
 import {
   addSettings,
   covers,
@@ -12,7 +13,6 @@ import {
   readSettings,
   removeSettings,
   type Scope,
-  type Setting,
   type Signed,
   sectionOf,
   writtenIn,
@@ -83,7 +83,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
     (one) => !gone.has(one) && [...sections].some((section) => covers(section, `credential.${one.address}`)),
   );
   const moved = settingsOf([], narrower);
-  const others = (await readRewrites()).filter((one) => !removed.some((gone) => isSame(gone, one)));
+  const others = ((await readRewrites(process.env)) ?? []).filter((one) => !removed.some((gone) => isSame(gone, one)));
   const door = `url.${broker}/git/`;
   const first = others.filter((one) => !one.name.startsWith(door) && goesBefore(one, added));
   if (first.length > 0)

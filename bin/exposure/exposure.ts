@@ -1,7 +1,6 @@
 /** `agent-broker doctor --exposure`: what a command could read without the broker. Nothing is changed, and no value is told. */
-import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
-import { promisify } from 'node:util';
+import { gitConfig, settingsIn } from '../../mcp/git-config.ts';
 import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { findFiles } from './files.ts';
@@ -12,7 +11,6 @@ import { findVariables, named } from './variables.ts';
 /** Where clouds tell a machine its credentials (AWS, Google Cloud, Azure). */
 export const METADATA = '169.254.169.254';
 const METADATA_TIMEOUT_MS = 1_000;
-const GIT_TIMEOUT_MS = 5_000;
 
 /** `metadata`: host, with a port or without, that is asked whether it answers; undefined: none is. */
 export async function findExposure(place: Place, metadata: string | undefined): Promise<Finding[]> {
@@ -22,12 +20,8 @@ export async function findExposure(place: Place, metadata: string | undefined): 
 
 /** What git is set to that gives it credentials, as it holds in the working folder. */
 async function findInGit({ env, cwd }: Place): Promise<Finding[]> {
-  const asked = ['config', '--null', '--list'];
-  const { stdout } = await promisify(execFile)('git', asked, { env, cwd, timeout: GIT_TIMEOUT_MS }).catch(() => ({
-    stdout: '',
-  }));
-  return stdout.split('\0').flatMap((entry): Finding[] => {
-    const [name = '', value = ''] = entry.split(/\n(.*)/s);
+  const listed = await gitConfig(['--null', '--list'], env, cwd);
+  return settingsIn(listed ?? '').flatMap(({ name, value }): Finding[] => {
     // Of `run`, and worth nothing elsewhere.
     if (env.AGENT_BROKER_RUN_URL && name.startsWith(`http.${env.AGENT_BROKER_RUN_URL}/`)) return [];
     const what = /^credential\.(.*\.)?helper$/.test(name) ? helperIn(value) : keyIn(name, value);

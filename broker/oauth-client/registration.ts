@@ -5,7 +5,7 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { ProviderFetch } from '../egress/provider-fetch.ts';
-import { deletePlatformSecretsNamed, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
+import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { Db } from '../store/store.ts';
 import { applicationTypeOf, CLIENT_NAME, GRANT_TYPES, RESPONSE_TYPES } from './client-document.ts';
 import type { OAuthProblem } from './problem.ts';
@@ -69,8 +69,11 @@ export async function findRegistration(
 }
 
 /** Deletes the registrations of a removed connection. */
-export const forgetRegistration = (db: Db, { organisationId, platformId, connectionId }: Place): Promise<void> =>
-  deletePlatformSecretsNamed(db, { organisationId, platformId, prefix: nameOf(connectionId) });
+export async function forgetRegistration(db: Db, { organisationId, platformId, connectionId }: Place): Promise<void> {
+  for (const { name } of await listPlatformSecrets(db, organisationId, platformId))
+    if (name.startsWith(nameOf(connectionId)))
+      await deleteNamedPlatformSecret(db, { organisationId, platformId, name });
+}
 
 /** Registers and stores the response. Of two concurrent registrations the later one wins. */
 export async function register(

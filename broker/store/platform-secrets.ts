@@ -36,16 +36,3 @@ export async function deleteNamedPlatformSecret(
     .where('name', '=', name)
     .execute();
 }
-
-/** Deletes those whose names begin so; `prefix` has no `%` and no `_`. */
-export async function deletePlatformSecretsNamed(
-  db: Db,
-  { organisationId, platformId, prefix }: { organisationId: string; platformId: string; prefix: string },
-): Promise<void> {
-  await db
-    .deleteFrom('platform_secrets')
-    .where('organisation_id', '=', organisationId)
-    .where('platform_id', '=', platformId)
-    .where('name', 'like', `${prefix}%`)
-    .execute();
-}

@@ -3,7 +3,7 @@
  * of those of one length the first, and the files of the system come first of all. So ours stand in a file in the place of the system's, which it
  * includes; and where the user has rules for a part of the code host's addresses, ours are there for that part, too.
  */
-import { execFile } from 'node:child_process';
+import { gitConfig, readRewrites } from '../git-config.ts';
 
 /** What git is set to do without us. */
 export type GitRules = {
@@ -13,29 +13,15 @@ export type GitRules = {
   rewritten: readonly string[];
 };
 
-const GIVEN_UP_AFTER_MS = 5_000;
-const MOST_BYTES = 1024 * 1024;
-
 /** Reads them by git itself, as the command would from this folder; undefined: there is no git that could be asked. */
 export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules | undefined> {
-  const system = await git(['config', '--system', '--show-origin', '--null', '--list'], parent);
-  const rules = await git(['config', '--null', '--get-regexp', '^url\\..*\\.(push)?insteadof$'], parent);
+  const system = await gitConfig(['--system', '--show-origin', '--null', '--list'], parent);
+  const rules = await readRewrites(parent);
   if (system === undefined || rules === undefined) return undefined;
   return {
     system: parent.GIT_CONFIG_NOSYSTEM ? undefined : /^file:([^\0]+)\0/.exec(system)?.[1],
-    // Each is a name and a value behind a newline.
-    rewritten: rules.split('\0').flatMap((rule) => (rule.includes('\n') ? [rule.slice(rule.indexOf('\n') + 1)] : [])),
+    rewritten: rules.map(({ value }) => value),
   };
-}
-
-/** What it prints; nothing where it finds nothing; undefined where it cannot be run. */
-function git(words: readonly string[], env: NodeJS.ProcessEnv): Promise<string | undefined> {
-  const options = { env, timeout: GIVEN_UP_AFTER_MS, maxBuffer: MOST_BYTES };
-  return new Promise((resolve) => {
-    execFile('git', words, options, (error, stdout) =>
-      resolve(error && typeof error.code !== 'number' ? undefined : stdout),
-    );
-  });
 }
 
 /**

@@ -1,49 +1,47 @@
 /** A folder of audit files that hangs, as a mount whose server is gone: no call and no other sink waits for it, and the process ends when it is told to. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
+import { startAuditReceiver } from '../world/audit-receiver.ts';
 import { BIN } from '../world/checkout.ts';
 import { failingSync } from '../world/failing-sync.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
+import { startUpstream } from '../world/upstream.ts';
 import { startWorld } from '../world/world.ts';
 
 const folder = join(newFolder(), 'audit');
 mkdirSync(folder);
 const disk = failingSync({ hangsBelow: folder });
+/** Bytes of all files below the folder. */
+const written = (): number =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((one) => one.isFile())
+    .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 /** More than the pool has threads. */
 const SINKS = 6;
 
 test.skipIf(!disk)(`calls and other sinks go on${disk ? '' : ' (skipped: no compiler, or no Linux)'}`, async () => {
-  let batches = 0;
-  const server = createServer(async (request, response) => {
-    for await (const _ of request);
-    if (request.url === '/in') batches++;
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  const receiver = await startAuditReceiver();
+  const platform = await startUpstream();
+  afterFile(async () => {
+    await receiver.close();
+    await platform.close();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
   // By name: names are looked up in the pool of threads, where the folder is written, too.
-  const manifest = { base_url: `http://localhost:${port}/v1` };
-  const allowed = `127.0.0.1:${port},localhost:${port}`;
+  const manifest = { base_url: `${platform.url.replace('127.0.0.1', 'localhost')}/v1` };
+  const allowed = `${receiver.address},${new URL(manifest.base_url).host}`;
   const world = await startWorld('sqlite', { AUDIT_FOLDER: folder, AGENT_BROKER_ALLOW_PRIVATE: allowed });
   const writing = await world.demoOrganisation({ manifest });
   const agent = await writing.agent();
   for (let i = 0; i < SINKS; i++) await writing.ask('POST', '/owner/audit-sinks', { name: `f${i}`, kind: 'file' });
   const others = await world.demoOrganisation({ manifest });
   const another = await others.agent();
-  const webhook = { name: 'w', kind: 'webhook', url: `http://127.0.0.1:${port}/in`, from: 'beginning' };
+  const webhook = { name: 'w', kind: 'webhook', url: `${receiver.url}/in`, from: 'beginning' };
   expect((await others.ask('POST', '/owner/audit-sinks', webhook)).status).toBe(201);
   await world.running.stop();
 
@@ -68,16 +66,17 @@ test.skipIf(!disk)(`calls and other sinks go on${disk ? '' : ' (skipped: no comp
     })
     .toBe(200);
   disk!.fail();
-  batches = 0;
+  receiver.forget();
+  const before = written();
   expect((await agent.act(READ)).status).toBe(200);
-  // The write of the first sink is under way by then.
-  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  // A row is in a file before it is synced: then the first sink hangs.
+  await expect.poll(written, { timeout: 15_000 }).toBeGreaterThan(before);
   for (let i = 0; i < 3; i++) {
     const began = performance.now();
     expect((await another.act(READ)).status).toBe(200);
     expect(performance.now() - began, 'milliseconds of a call').toBeLessThan(3_000);
   }
-  await expect.poll(() => batches, { timeout: 15_000 }).toBeGreaterThan(0);
+  await receiver.waitFor(1);
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   expect(await ended, said).toEqual([null, 'SIGKILL']);

@@ -64,7 +64,7 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
   test.each([
     ['otlp', 60_000],
     ['webhook', 30_000],
-  ])('%s: all rows arrive, once and in order, in batches that are halved at once', async (kind, bytes) => {
+  ])('%s: all rows arrive, once and in order, in batches that are halved immediately', async (kind, bytes) => {
     mostBytes = bytes;
     await push(kind);
     const began = performance.now();
