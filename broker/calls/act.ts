@@ -13,6 +13,7 @@ import { uuidv7 } from '../crypto/ids.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { decide } from '../policy/decide.ts';
 import { type Instant, UnreadBody } from '../policy/facts.ts';
+import { ConcurrentUpdate } from '../store/store-fault.ts';
 import { RolledBack } from '../store/transaction.ts';
 import { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
@@ -31,7 +32,7 @@ import { isLong, type RawRequest } from './raw-request.ts';
 import { inferScope, naming } from './raw-scope.ts';
 import { askOf, readCall } from './read-call.ts';
 import { notAsApproved, refuse, tooLong } from './refusal.ts';
-import { LONG_WAIT_MS, reloadPrincipal } from './reload.ts';
+import { reloadPrincipal } from './reload.ts';
 import { sentenceOfCall } from './sentence-of-call.ts';
 import type { StreamTaker } from './streamed.ts';
 import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
@@ -82,7 +83,7 @@ const MOST_ATTEMPTS = 10;
 
 /**
  * Decides, and holds, refuses or makes the call. Every answer is recorded before it is given; throws AuditUnavailable
- * when it cannot be.
+ * when it cannot be, and ConcurrentUpdate when what decides it changed each time.
  */
 export async function act(
   services: CallServices,
@@ -121,7 +122,7 @@ export async function act(
     lease.endCall();
     if (door.lease === undefined) lease.release();
   }
-  throw new Error('what decides this call changed each time that it was decided');
+  throw new ConcurrentUpdate('what decides this call changed each time that it was decided');
 }
 
 /** `facts_changed`: while it was decided something changed that decides it; nothing was sent or recorded. */
@@ -148,10 +149,8 @@ async function attemptCall(
   const inferred = raw && !replay ? inferScope(loaded.facts, askOf(asked, { ...parts, raw })) : undefined;
   const action = inferred ? { ...asked, scope: inferred.scope } : asked;
   const record = inferred ? { ...recorded, asked: { ...recorded.asked, scope: inferred.scope } } : recorded;
-  const began = performance.now();
   const caller = await callerOfCall(services, { who, action, identify, replay }, loaded.platform?.manifest);
-  // Fetching the keys of an issuer may take seconds. Now they are here.
-  if (performance.now() - began > LONG_WAIT_MS) return 'facts_changed';
+  if (caller === 'late') return 'facts_changed';
   let call: Call = {
     who,
     action,

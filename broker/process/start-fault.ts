@@ -27,9 +27,8 @@ export function startFault(error: unknown, { dataFolder, databaseUrl }: Config):
       return new Error(`${server} shows a certificate that is not trusted (${code}). ${toTrust(code)}`, {
         cause: error,
       });
-    if (isStoreOutage(each) || code === 'ENOTFOUND')
-      return new Error(`${server} does not answer: ${words}.`, { cause: error });
     if (REFUSED.test(code ?? '')) return new Error(`${server} refuses the broker: ${words}.`, { cause: error });
+    if (isStoreOutage(each)) return new Error(`${server} does not answer: ${words}.`, { cause: error });
   }
   return error;
 }

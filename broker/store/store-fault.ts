@@ -3,6 +3,9 @@
 /** Connection loss or timeout, for which the driver's errors have no code. */
 export class StoreUnavailable extends Error {}
 
+/** What was read changed each time before it could be acted on. Nothing was changed or sent; the request may be repeated. */
+export class ConcurrentUpdate extends Error {}
+
 /** Converts a driver error without SQLSTATE or socket error code to StoreUnavailable. */
 export function withFault(error: unknown): unknown {
   const { code } = error as { code?: unknown };
@@ -11,16 +14,20 @@ export function withFault(error: unknown): unknown {
 
 /**
  * Whether the store is unavailable: PostgreSQL classes 08 (connection), 53 (resources) and 57 (operator), 25006 (read-only),
- * Node's socket errors, SQLite's own.
+ * 25P03 (idle in a transaction for longer than the server allows), 55P03 (`lock_timeout`), 28 and 3D (the role or the database is
+ * not there, as while a server is being replaced), Node's errors of sockets, names and file descriptors, SQLite's own.
  */
 export function isStoreOutage(error: unknown): boolean {
   if (error instanceof StoreUnavailable) return true;
   const { code } = error as { code?: unknown };
   return (
-    typeof code === 'string' && /^(08|53|57|25006)|^E(CONN|PIPE|TIMEDOUT|HOSTUNREACH|AI_AGAIN)|^ERR_SQLITE/.test(code)
+    typeof code === 'string' &&
+    /^(08|53|57|25006|25P03|55P03|28|3D)|^E(CONN|PIPE|TIMEDOUT|HOST|NET|AI_AGAIN|NOTFOUND|ADDRNOTAVAIL|[MN]FILE)|^ERR_SQLITE/.test(
+      code,
+    )
   );
 }
 
-/** PostgreSQL class 40 (serialisation failure, deadlock): this transaction was rolled back because of a concurrent one. */
+/** PostgreSQL class 40 (serialisation failure, deadlock): this transaction was rolled back because of a concurrent one. Or our own. */
 export const isConflict = (error: unknown): boolean =>
-  /^40[0-9A-Z]{3}$/.test(String((error as { code?: unknown } | undefined)?.code));
+  error instanceof ConcurrentUpdate || /^40[0-9A-Z]{3}$/.test(String((error as { code?: unknown } | undefined)?.code));

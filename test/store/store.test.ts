@@ -539,6 +539,10 @@ test('a PostgreSQL that is not there is named at the start, and is an outage by 
   const fault = await sql`select 1`.execute(store.db).catch((error: unknown) => error);
   expect(isStoreOutage(fault), String(fault)).toBe(true);
   expect(isStoreOutage(new Error('Query read timeout'))).toBe(false);
+  for (const code of ['ENOTFOUND', 'ENETUNREACH', 'EADDRNOTAVAIL', 'EMFILE', '55P03', '25P03', '28P01', '3D000'])
+    expect(isStoreOutage(Object.assign(new Error(code), { code })), code).toBe(true);
+  for (const code of ['22P02', '23505', 'EACCES', 'ENOENT'])
+    expect(isStoreOutage(Object.assign(new Error(code), { code })), code).toBe(false);
   expect(isConflict(Object.assign(new Error('deadlock detected'), { code: '40P01' }))).toBe(true);
   expect(isConflict(Object.assign(new Error('no'), { code: '403' }))).toBe(false);
 });

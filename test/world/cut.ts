@@ -13,6 +13,8 @@ export type Cut = {
   /** Keeps every connection open and passes nothing on, as a server that hangs; `thaw` passes everything on. */
   freeze(): void;
   thaw(): void;
+  /** Passes everything on so many milliseconds later, each way, as a server that is far away. */
+  slow(ms: number): void;
 };
 
 /** Lays a wire to the host and port of a URL. */
@@ -20,6 +22,7 @@ export async function startCut(url: string): Promise<Cut> {
   let target = new URL(url);
   const sockets = new Set<Socket>();
   let frozen = false;
+  let delayMs = 0;
   const server = net.createServer((near) => {
     const far = net.connect(Number(target.port || 5432), target.hostname);
     for (const [socket, other] of [
@@ -32,7 +35,10 @@ export async function startCut(url: string): Promise<Cut> {
         sockets.delete(socket);
         other.destroy();
       });
-      socket.on('data', (chunk) => other.write(chunk));
+      socket.on('data', (chunk) => {
+        if (delayMs === 0) other.write(chunk);
+        else setTimeout(() => other.write(chunk), delayMs);
+      });
       socket.on('end', () => other.end());
       if (frozen) socket.pause();
     }
@@ -63,6 +69,9 @@ export async function startCut(url: string): Promise<Cut> {
     thaw: () => {
       frozen = false;
       for (const socket of sockets) socket.resume();
+    },
+    slow: (ms) => {
+      delayMs = ms;
     },
   };
 }

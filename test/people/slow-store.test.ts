@@ -1,0 +1,16 @@
+/** A store that is far away: calls on behalf of a person are slow, and are made. */
+import { describe, expect, test } from 'vitest';
+import { HOLDERS, place } from '../oauth-client/holders.ts';
+import { startCut } from '../world/cut.ts';
+import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+
+describe.runIf(STORES.includes('postgres'))(`a PostgreSQL 120 ms away${postgresNote}`, () => {
+  test.each(HOLDERS)('calls with tokens in $table', async ({ perPerson, call, give }) => {
+    const wire = await startCut(await newDatabase());
+    const made = await place('sqlite', { DATABASE_URL: wire.url }, perPerson);
+    await give(made);
+    wire.slow(60);
+    const { status, text } = await made.agent.act(call);
+    expect(status, text).toBe(200);
+  });
+});
