@@ -40,10 +40,11 @@ export function openPool(
 /**
  * What a session is set to, whatever the server, the database or the role has as its default: by statements, because poolers refuse them among
  * the startup parameters. The broker's statements lock and compare what they change, so `read committed` is enough; under `serializable`
- * PostgreSQL would cancel one of two concurrent changes that do not conflict. `timeoutMs`: after it nobody waits for a statement any more.
+ * PostgreSQL would cancel one of two concurrent changes that do not conflict. A wait for a lock is part of its statement's time. `timeoutMs`: after it nobody waits for a statement any more.
  */
 const sessionSettings = (timeoutMs: number | undefined): string =>
   [
     "set default_transaction_isolation = 'read committed'",
+    'set lock_timeout = 0',
     ...(timeoutMs === undefined ? [] : [`set statement_timeout = ${timeoutMs}`]),
   ].join('; ');

@@ -9,6 +9,15 @@ import { administer, nameOf, newDatabase, postgresNote, STORES } from '../world/
 
 const ISOLATION = "select current_setting('transaction_isolation') as level";
 
+test.runIf(STORES.includes('postgres'))(`a lock_timeout of the database does not count${postgresNote}`, async () => {
+  const url = await newDatabase();
+  await administer(`alter database ${nameOf(url)} set lock_timeout = '300ms'`);
+  const store = openPostgres(url, { connections: 1, onError: () => {} });
+  onTestFinished(() => store.close());
+  const { rows } = await sql`show lock_timeout`.execute(store.db);
+  expect(rows).toEqual([{ lock_timeout: '0' }]);
+});
+
 describe.runIf(STORES.includes('postgres'))(`a database whose default isolation is serializable${postgresNote}`, () => {
   const serializable = async (): Promise<string> => {
     const url = await newDatabase();
