@@ -1,5 +1,6 @@
 /** Deciding a held call by a button in Slack or Telegram: only where every rule that holds it says so, and only by an owner who may. */
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { MaybeRecorded } from '../../broker/audit/audit-unavailable.ts';
 import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
 import {
@@ -131,6 +132,17 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect((await refusals())[0]!.detail).toContain('was corrected since');
     expect((await read(id)).status).toBe('pending');
     expect(server.of('platform')).toHaveLength(0);
+  });
+
+  test('a click is not told that nothing was decided where the store failed at the commit', async () => {
+    const { id: channelId } = await addSlack();
+    const { buttons } = await heldInSlack();
+    const record = vi.spyOn(world.running.services.recorder, 'record');
+    onTestFinished(() => record.mockRestore());
+    record.mockRejectedValueOnce(new MaybeRecorded(new Error('the connection broke')));
+    await pressInSlack(world, channelId, buttons.approve);
+    const [told] = (await server.waitFor('chat.postEphemeral')) as [Body];
+    expect(told.text).toContain('it may be decided or not. Follow the link');
   });
 
   test('denies in Telegram, which was told at the test where to tell of clicks', async () => {

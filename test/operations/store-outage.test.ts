@@ -35,13 +35,15 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
     const lines = linesOf(world);
     await cut?.cut();
     const show = cut ? cut.repair : await hideTables(db);
-    for (const answer of [
+    const answers = [
       await withoutCalls(world, () => agent.act(READ)),
       await agent.get('/v1/agents/me'),
       await agent.get('/v1/agent/permissions'),
-    ]) {
+    ];
+    for (const answer of answers) {
       expectEnvelope(answer, 503, 'store_unavailable');
       expect(answer.headers.get('retry-after')).toBe('5');
+      expect(answer.text.includes('Nothing was sent'), 'of calls alone').toBe(answer === answers[0]);
       expect(answer.text).not.toMatch(/sqlite|postgres|no such table|ECONN/i);
     }
     if (cut) await readinessIs(world, 503);

@@ -1,7 +1,23 @@
+// Scripts in which joiners within a word choose the forms of letters, as in Persian.
+const JOINED = ['Arab', 'Deva', 'Beng', 'Guru', 'Gujr', 'Orya', 'Taml', 'Telu', 'Knda', 'Mlym', 'Sinh']
+  .map((script) => `\\p{Script_Extensions=${script}}`)
+  .join('');
+
+// Where such characters belong, and can hide nothing: within an emoji (its variation selector, the joiner of a family, a keycap),
+// and within words of those scripts.
+const ORDINARY = [
+  '(?<=\\p{Extended_Pictographic})\\ufe0f',
+  '(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
+  '(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})',
+  `(?<=[${JOINED}])[\\u200c\\u200d](?=[${JOINED}])`,
+].join('|');
+
 // Controls, bidirectional marks and characters that show nothing can make a text read as another one. Each is shown by its
-// number instead. An emoji keeps its variation selector: it cannot hide anything there.
-const UNSEEN =
-  /(?<!\p{Extended_Pictographic})\ufe0f|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\u2800]|(?!\ufe0f)\p{Default_Ignorable_Code_Point}/gu;
+// number instead.
+const UNSEEN = new RegExp(
+  `(?=[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Co}\\p{Cs}\\u2800\\p{Default_Ignorable_Code_Point}])(?!${ORDINARY}).`,
+  'gsu',
+);
 
 /** @param {string} character */
 const byNumber = (character) => `⟦U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟧`;
@@ -51,6 +67,10 @@ export const scriptsOf = (text) => SCRIPTS.filter(([, letters]) => letters.test(
 
 const shortened = (/** @type {string} */ text) => visibleLine(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
+// A letter or digit that is not Latin, though it looks like one: `ﬁ`, full-width and mathematical letters. Ordinals, fractions, marks
+// and punctuation have plain forms, too, and stand in ordinary texts.
+const isDisguise = (/** @type {string} */ character) => /[A-Za-z0-9]/.test(character.normalize('NFKC'));
+
 /**
  * What is odd about the letters of a text, as sentences: words of two alphabets, letters in disguise.
  *
@@ -66,7 +86,7 @@ export function oddities(text) {
       break;
     }
   }
-  if (/\p{L}/u.test(text) && text.normalize('NFKC') !== text.normalize('NFC'))
+  if ([...text.matchAll(/(?![ªº])[\p{L}\p{Nd}\p{Nl}](?<![\x00-\x7f])/gu)].some(([character]) => isDisguise(character)))
     found.push(`It has letters in disguise; plainly written it is “${shortened(text.normalize('NFKC'))}”.`);
   return found;
 }
