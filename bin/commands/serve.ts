@@ -8,6 +8,7 @@ import type { Services } from '../../broker/services.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
 import { PROGRAM } from '../program-name.ts';
+import { commandLine } from '../server-entry.ts';
 
 type Options = { config?: string; sandbox: boolean; acceptClock?: true; printLink?: true };
 
@@ -144,6 +145,7 @@ function greeting(at: {
 }): string {
   const { baseUrl, config, link, sandboxUrl } = at;
   const folder = relative(process.cwd(), config.dataFolder) || '.';
+  const program = programOn(folder, process.platform);
   const lines = [
     '',
     `Agent Broker is running at ${baseUrl}`,
@@ -151,40 +153,51 @@ function greeting(at: {
     `  Store     ${config.databaseUrl ? 'PostgreSQL' : `SQLite in ${join(folder, 'store')}`}`,
     `  Console   ${link ?? `${baseUrl}/console/sign-in`}`,
     config.oidc
-      ? `            (owners sign in at ${new URL(config.oidc.issuer).host}; add one: ${PROGRAM} owner add)`
+      ? `            (owners sign in at ${new URL(config.oidc.issuer).host}; add one: ${program} owner add)`
       : link === undefined
-        ? `            (a link that signs you in: ${PROGRAM} owner link)`
-        : `            (signs you in once, within 15 minutes; another: ${PROGRAM} owner link)`,
+        ? `            (a link that signs you in: ${program} owner link)`
+        : `            (signs you in once, within 15 minutes; another: ${program} owner link)`,
   ];
   if (!at.elsewhere) lines.push(`  Phone     cannot open these links yet: ${baseUrl}/console/notices says how`);
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
   if (at.masterKeyCreated) lines.push('', newKeyNotice(config.keyFile));
-  if (at.isRestored) lines.push('', `Next, review what was restored; no call is made before: ${PROGRAM} restored`);
+  if (at.isRestored) lines.push('', `Next, review what was restored; no call is made before: ${program} restored`);
   else if (sandboxUrl)
     lines.push(
       '',
       'Next, make a governed call:',
       '',
-      ...firstCall(baseUrl, process.platform).map((line) => `  ${line}`),
+      ...firstCall(baseUrl, process.platform, program).map((line) => `  ${line}`),
       '',
       `Or see the whole story in ten seconds: ${PROGRAM} demo`,
     );
-  else lines.push('', `Next, say what your agents may do: ${PROGRAM} plan governance.yaml`);
+  else lines.push('', `Next, say what your agents may do: ${program} plan governance.yaml`);
   return `${lines.join('\n')}\n\n`;
 }
 
 const FIRST_READ = '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}';
 
+/**
+ * How the program is started on the broker of a data folder: with the variable, where that is not the default one, so that a command of
+ * another terminal does not reach another broker.
+ */
+export function programOn(folder: string, platform: NodeJS.Platform): string {
+  if (folder === '.agent-broker') return PROGRAM;
+  return platform === 'win32'
+    ? `$env:AGENT_BROKER_DATA='${folder.replaceAll("'", "''")}'; ${PROGRAM}`
+    : `AGENT_BROKER_DATA=${commandLine([folder], false)} ${PROGRAM}`;
+}
+
 /** Lines for a shell: for PowerShell on Windows, whose `curl` is another program in its older versions, and which has other quotes. */
-export const firstCall = (baseUrl: string, platform: NodeJS.Platform): string[] =>
+export const firstCall = (baseUrl: string, platform: NodeJS.Platform, program: string): string[] =>
   platform === 'win32'
     ? [
         `Invoke-RestMethod ${baseUrl}/v1/actions -Method Post -ContentType application/json \``,
-        `  -Headers @{ Authorization = "Bearer $(${PROGRAM} token)" } \``,
+        `  -Headers @{ Authorization = "Bearer $(${program} token)" } \``,
         `  -Body '${FIRST_READ}'`,
       ]
     : [
         `curl -s ${baseUrl}/v1/actions \\`,
-        `  -H "Authorization: Bearer $(${PROGRAM} token)" -H "Content-Type: application/json" \\`,
+        `  -H "Authorization: Bearer $(${program} token)" -H "Content-Type: application/json" \\`,
         `  -d '${FIRST_READ}'`,
       ];

@@ -1,7 +1,8 @@
 /** Names that people give things in governance files, and by which they are found. */
 import { z } from 'zod';
 
-export const NAME_FORM = 'write 1 to 64 letters, digits, ".", "_" or "-", beginning and ending with a letter or digit';
+export const NAME_FORM =
+  'write 1 to 64 letters (a to z, without accents), digits, ".", "_" or "-", beginning and ending with a letter or digit';
 
 /** `what`: is shown by editors. */
 export const name = (what: string) =>

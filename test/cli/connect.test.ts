@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { byHand } from '../../bin/by-hand.ts';
 import { configFile, serverEntry } from '../../bin/client-config.ts';
 import { CLIENTS, type ClientId } from '../../bin/clients.ts';
-import { firstCall } from '../../bin/commands/serve.ts';
+import { firstCall, programOn } from '../../bin/commands/serve.ts';
 import { changedLines, editEntry } from '../../bin/edit-config.ts';
 import { CommandFailed } from '../../bin/failure.ts';
 import type { Machine } from '../../bin/machine.ts';
@@ -324,12 +324,21 @@ describe('changing a configuration', () => {
 
 test('the first call that a start tells is in the language of the machine’s shell', () => {
   const body = '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}';
-  const posix = firstCall('http://localhost:8787', 'linux');
+  const posix = firstCall('http://localhost:8787', 'linux', programOn('.agent-broker', 'linux'));
   expect(posix[0]).toBe('curl -s http://localhost:8787/v1/actions \\');
   expect(posix.at(-1)).toBe(`  -d '${body}'`);
-  const windows = firstCall('http://localhost:8787', 'win32');
+  const windows = firstCall('http://localhost:8787', 'win32', programOn('.agent-broker', 'win32'));
   expect(windows[0]).toBe(
     'Invoke-RestMethod http://localhost:8787/v1/actions -Method Post -ContentType application/json `',
   );
   expect(windows.at(-1)).toBe(`  -Body '${body}'`);
+  expect(`${[...posix, ...windows]}`).not.toContain('AGENT_BROKER_DATA');
+});
+
+test('commands that a start tells reach the broker of its data folder', () => {
+  expect(firstCall('', 'linux', programOn('a b', 'linux')).join()).toMatch(
+    /\$\(AGENT_BROKER_DATA='a b' [\w -]+ token\)/,
+  );
+  expect(programOn('sandbox', 'linux')).toMatch(/^AGENT_BROKER_DATA=sandbox /);
+  expect(programOn("o'brien", 'win32')).toMatch(/^\$env:AGENT_BROKER_DATA='o''brien'; /);
 });
