@@ -8,7 +8,7 @@ import type { PlatformRules } from './platform-rules.ts';
 import { foreignName, membersNamed, namedInQuery, outwardPart } from './repo-reach.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
-/** A refusal names the repositories, as far as the call names any, and says why. `unread`: that the body was not read. */
+/** A refusal names the repositories that are not allowed, as far as the call names any, and says why. `unread`: that the body was not read. */
 export type RepositoryRefusal = { violating: string[]; detail: string; unread?: true };
 
 /** What is known of the bodies of operations. */
@@ -21,6 +21,9 @@ const GIT = /^\/git\/([^/]+)\/([^/]+)\/(?:info\/refs|git-upload-pack|git-receive
 /** Names that hosts may take for other ones. */
 const ALIAS = /\.(?:git)?$/i;
 const OWNER = new Set(['owner']);
+const ANYWHERE = 'the call names no repository, and may reach any; call an endpoint under /repos/<owner>/<repo>';
+const GRAPHQL =
+  'GraphQL cannot be limited to repositories; use REST under /repos/<owner>/<repo>, with gh: "gh api repos/<owner>/<repo>/issues"';
 
 /** Whether a call, REST or git, stays within the listed repositories; undefined when it does. */
 export function refuseRepositories(
@@ -69,16 +72,16 @@ function refuseTarget(
   const [, root, owner = '', repo = ''] = git ?? call.path.split('/');
   const isGit = git !== undefined;
   if ((!isGit && (root !== 'repos' || call.git !== undefined)) || !NAME.test(owner) || !NAME.test(repo))
-    return refuse('the call names no repository, and may reach any; call an endpoint under /repos/<owner>/<repo>');
+    return refuse(call.path.endsWith('/graphql') ? GRAPHQL : ANYWHERE);
   const name = `${owner}/${repo}`;
   if (!listed.some((entry) => covers(entry, name)) || (isGit && ALIAS.test(repo)))
     return refuse(`${name} is not in the agent's allowed repositories`, name);
   if (isGit) return undefined;
   const outward = outwardPart(spellings);
-  if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`, name);
+  if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`);
   const calls = call.body instanceof UnreadBody ? namingCalls(call, call.body, rules) : [call];
   if (typeof calls === 'string')
-    return { ...refuse(`what else the call names cannot be told, because ${calls}`, name), unread: true };
+    return { ...refuse(`what else the call names cannot be told, because ${calls}`), unread: true };
   for (const one of calls) {
     const foreign = foreignName(one, spellings, [owner, repo]);
     if (foreign !== undefined) return refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);

@@ -21,7 +21,10 @@ export function afterDenial(
       'Call again with a scope that covers this method and endpoint: the answer names it, when there is one. If you do not hold it, call request_access.',
     circuit_breaker_open: `Wait ${retryAfterSeconds ?? 60} seconds, then try one call${platform === undefined ? '' : ` on ${platform}. Other platforms can be used meanwhile`}.`,
     recipient_not_allowed: `Leave out ${named(violating, 'the recipients that are not allowed')}, or tell the person that an owner has to allow them. Do not look for another way to reach them.`,
-    repo_not_allowed: `Do not go on with ${named(violating, 'this call as it is')}: an owner has to allow it first. ${TELL}.`,
+    repo_not_allowed:
+      violating.length > 0
+        ? `Do not go on with ${violating.join(', ')}: an owner has to allow it first. ${TELL}.`
+        : 'Call another endpoint, of an allowed repository, that does not reach beyond it: this one cannot be limited to repositories, and no approval changes that.',
     platform_suspended: `${TELL} that the platform is switched off. Do not try again.`,
     denied_by_guardrail: `Do not try another way: a rule of the organisation forbids it. ${TELL} what you wanted to do.`,
     denied_by_policy: `Do not try another way. ${TELL} what you wanted to do; an owner can change the policy.`,

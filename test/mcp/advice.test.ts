@@ -1,0 +1,26 @@
+/** What a model is told to do next after a refusal. */
+import { expect, test } from 'vitest';
+import { afterDenial } from '../../mcp/tools/advice.ts';
+
+const about = { platform: 'codehost', scope: 'codehost:issues.read' };
+const denied = (violating: string[]) =>
+  afterDenial(
+    {
+      kind: 'denied',
+      reason: 'repo_not_allowed',
+      detail: '',
+      requestable: false,
+      violating,
+      limit: undefined,
+      retryAfterSeconds: undefined,
+      platform: undefined,
+      auditId: undefined,
+    },
+    about,
+  );
+
+test('of a repository that is not allowed, to have it allowed; of an endpoint that leads beyond, to call another', () => {
+  expect(denied(['evil/app'])).toContain('Do not go on with evil/app: an owner has to allow it first.');
+  expect(denied([])).toContain('Call another endpoint');
+  expect(denied([])).not.toContain('an owner has to allow it');
+});
