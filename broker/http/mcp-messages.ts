@@ -10,8 +10,7 @@ import {
   wrongArgumentsResult,
 } from '../../mcp/tools/wrong-arguments.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
-import { jsonText } from './parsed-body.ts';
-import { bytesReader } from './request-body.ts';
+import { bytesReader, jsonText } from './request-body.ts';
 
 export type McpMessage = { method?: unknown; id?: unknown; params?: McpParams | null };
 

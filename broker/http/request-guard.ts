@@ -1,14 +1,20 @@
-/** What comes before all routes: how a request's body is coded, which host it is for, and whether it is served there. */
-import type { IncomingHttpHeaders } from 'node:http';
+/**
+ * What is refused before any route: how a request's body is coded, which host it is for, and what `/git` and `/proxy` never serve. Nobody is
+ * asked who they are for that.
+ */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
+import { isOfBrowser } from '../auth/session-cookie.ts';
 import { correlationId } from '../crypto/ids.ts';
+import { readTarget } from '../git/git-call.ts';
+import { SANDBOX } from '../proxy/answer-headers.ts';
 import type { Services } from '../services.ts';
 import { Refusal } from './errors.ts';
-import { isGitPath } from './git-guard.ts';
+import { line } from './line.ts';
 import { refusalIn } from './problem.ts';
-import { isProxyPath } from './proxy-guard.ts';
-import { send } from './reply.ts';
-import { requestedHost } from './requested-host.ts';
+import { refusedReply, thrownRefusal } from './proxy-refusal.ts';
+import { askedByLabel } from './proxy-shape.ts';
+import { type Reply, send } from './reply.ts';
 import type { Route } from './route.ts';
 
 /**
@@ -63,3 +69,91 @@ function refuseCodings({ 'transfer-encoding': codings }: IncomingHttpHeaders): R
 const isRaw = (path: string): boolean => isGitPath(path) || isProxyPath(path);
 
 const elsewhere = (detail: string): Refusal => new Refusal('misdirected_request', detail);
+
+/**
+ * The host name that a request is for, in lower case and without the port (RFC 9112 section 3.2): that of an absolute
+ * target, else that of its Host header; empty when an HTTP/1.0 request has none. Undefined for what has no answer: no Host header
+ * in HTTP/1.1, two of them, of which Node would silently take the first, or a target that is no URL.
+ */
+export function requestedHost(request: IncomingMessage): string | undefined {
+  const raw = request.rawHeaders;
+  let host: string | undefined;
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i];
+    if (name?.length !== 4 || name.toLowerCase() !== 'host') continue;
+    if (host !== undefined) return undefined;
+    host = raw[i + 1] ?? '';
+  }
+  const target = request.url ?? '/';
+  if (!target.startsWith('/') && target !== '*') {
+    if (!URL.canParse(target)) return undefined;
+    host = new URL(target).host;
+  }
+  if (host === undefined && request.httpVersion !== '1.0') return undefined;
+  return (host ?? '').replace(/:\d+$/, '').toLowerCase();
+}
+
+/** Whether an error of this path is a line. */
+export const isGitPath = (path: string): boolean => path === '/git' || path.startsWith('/git/');
+
+/** Refuses below `/git` paths that are none, and browsers, which have no business there. */
+export function guardGit(baseUrl: string): RequestHandler {
+  return (request, response, next) => {
+    if (!isGitPath(request.path)) return next();
+    const reply = refuseBrowser(request, baseUrl) ?? refuseGitPath(request);
+    if (reply === undefined) return next();
+    send(response, reply, correlationId());
+  };
+}
+
+const refuseBrowser = (request: IncomingMessage, baseUrl: string): Reply | undefined =>
+  isOfBrowser(request, baseUrl)
+    ? line(403, 'forbidden', 'this address is for git clients, not for browsers')
+    : undefined;
+
+/** Judged as it was sent: what a router decodes may be another path. Other methods are told which ones there are. */
+function refuseGitPath({ method = '', url = '' }: IncomingMessage): Reply | undefined {
+  const asked = ['GET', 'HEAD', 'POST'].includes(method) ? [method] : ['GET', 'POST'];
+  const targets = asked.map((one) => readTarget(one, url));
+  if (targets.every((one) => one === 'unknown')) {
+    const isLfs = /^\/git\/[^/]+\/[^/]+\/(?:info\/)?lfs(?:\/|$)/.test(url);
+    return isLfs
+      ? line(404, 'not_found', 'Git LFS is not served; clone with GIT_LFS_SKIP_SMUDGE=1 to go without its files')
+      : line(404, 'not_found', 'no such address; clone from /git/<owner>/<repo>');
+  }
+  return targets.every((one) => one === 'malformed')
+    ? line(400, 'invalid_request', 'name one service, git-upload-pack or git-receive-pack; dumb HTTP is not served')
+    : undefined;
+}
+
+/** Whether what is answered there is a platform's, or a refusal of this door. */
+export const isProxyPath = (path: string): boolean => path.startsWith('/proxy/');
+
+/**
+ * Refuses below `/proxy` browsers, which have no business there, and what HTTP asks beside requests. Every answer there, refusals too, is put in
+ * a sandbox.
+ */
+export function guardProxy(services: Services): RequestHandler {
+  return (request, response, next) => {
+    if (!isProxyPath(request.path)) return next();
+    for (const [name, value] of Object.entries(SANDBOX)) response.setHeader(name, value);
+    const refusal = refuseProxied(request, services.broker.baseUrl);
+    if (refusal === undefined) return next();
+    const id = correlationId();
+    const reply =
+      refusal.code === 'not_implemented'
+        ? refusedReply(thrownRefusal(refusal), { correlationId: id }, askedByLabel(request))
+        : refusalIn('problem', refusal, { services, correlationId: id });
+    send(response, reply, id);
+  };
+}
+
+function refuseProxied(request: IncomingMessage, baseUrl: string): Refusal | undefined {
+  if (isOfBrowser(request, baseUrl))
+    return new Refusal('forbidden', 'This address is for programs, not for browsers: open the console instead.');
+  const { upgrade, connection = '' } = request.headers;
+  // HTTP/2 without TLS is offered by some clients that go on without it; anything else would be another protocol.
+  if (upgrade !== undefined && /\bupgrade\b/i.test(connection) && !/^h2c?$/i.test(upgrade))
+    return new Refusal('not_implemented', 'Connections that are upgraded (WebSocket, SPDY) are not passed on.');
+  return undefined;
+}

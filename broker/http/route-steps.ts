@@ -8,10 +8,10 @@ import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { asRefusal, Refusal } from './errors.ts';
 import { leaving } from './leaving.ts';
-import type { ParsedBody } from './parsed-body.ts';
 import { refusalIn } from './problem.ts';
 import type { AtOnce, Limit, LimitResult, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
+import type { ParsedBody } from './request-body.ts';
 import type { Context, Route } from './route.ts';
 
 /**

@@ -12,12 +12,11 @@ import { LONG_BODY } from '../runtime/long-bodies.ts';
 import type { Services } from '../services.ts';
 import { authenticate, isStranger } from './authenticate.ts';
 import { asRefusal } from './errors.ts';
-import type { ParsedBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import type { LimitResult, RateLimits } from './rate-limits.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
-import { bodyReader } from './request-body.ts';
+import { bodyReader, type ParsedBody } from './request-body.ts';
 import { type Context, OWNERS, type Route } from './route.ts';
 import { agentKey, logRefused, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
 

@@ -9,7 +9,7 @@ import type { Services } from '../../services.ts';
 import { Refusal } from '../errors.ts';
 import { leaving } from '../leaving.ts';
 import type { Reply } from '../reply.ts';
-import { requestedHost } from '../requested-host.ts';
+import { requestedHost } from '../request-guard.ts';
 import { route } from '../route.ts';
 
 /** JSON-RPC 2.0. What is in it is the MCP server's to judge. */
