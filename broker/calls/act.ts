@@ -20,7 +20,7 @@ import type { Action } from '../wire/action.ts';
 import { closeByDecision, releaseTrials, takeTrials } from './breakers.ts';
 import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
-import { callerOfCall, type Identify, recordedCaller } from './caller-of-call.ts';
+import { callerOfCall, type Identify, recordedCaller } from './caller.ts';
 import { connect } from './connect.ts';
 import { decideCall } from './decide-call.ts';
 import { withPast } from './earlier-calls.ts';

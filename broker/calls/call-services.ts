@@ -13,8 +13,8 @@ import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { Credentials } from './credentials.ts';
 import type { AgentDeeds } from './deeds.ts';
 import type { EarlierCalls } from './earlier-calls.ts';
-import type { FreshRefusals } from './fresh-refusals.ts';
 import type { McpSessions } from './mcp-sessions.ts';
+import type { FreshRefusals } from './token-renewal.ts';
 import type { ToolChecks } from './tool-checks.ts';
 
 export type CallServices = Changing &

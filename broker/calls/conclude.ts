@@ -15,7 +15,7 @@ import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import type { Call } from './call.ts';
 import { holderOf } from './credentials.ts';
 import type { Concluded } from './forwarded.ts';
-import type { FreshRefusals } from './fresh-refusals.ts';
+import type { FreshRefusals } from './token-renewal.ts';
 
 type Answered = Extract<Concluded, { kind: 'answer' }>;
 type Services = Changing & { freshRefusals: FreshRefusals };

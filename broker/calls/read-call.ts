@@ -1,5 +1,4 @@
 /** A request as a call: what every door that takes one, or asks what would become of it, reads the same way. */
-
 import { namedByManifest, sentHeaders } from '../egress/client-headers.ts';
 import { formProblem } from '../egress/form.ts';
 import { namedHeaders, refusedHeader, withheldHeaders } from '../egress/refused-headers.ts';
@@ -8,7 +7,6 @@ import { platformHeaderNames } from '../egress/rest.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
 import { type Ask, type CallAsk, type JsonObject, UnreadBody } from '../policy/facts.ts';
-import { isGitService } from '../policy/git-endpoint.ts';
 import { foldName } from '../policy/names.ts';
 import { classify } from '../policy/operation.ts';
 import { present } from '../policy/present.ts';
@@ -143,4 +141,38 @@ export function askOf(
       ...(caller && 'verified' in caller && { caller: { verified: caller.verified } }),
     },
   };
+}
+
+/** The door of git reads which refs a push writes, a call does not. */
+const GIT_SERVICE = /\/(?:info\/refs|git-(?:upload-pack|receive-pack|upload-archive))$|\.git\//i;
+
+/**
+ * Whether a call would reach a service of git: by the paths of the broker's own git door, or below the address that repositories are
+ * cloned from, where that is also below the address of the API.
+ *
+ * @param path of the endpoint, in normal form
+ */
+export function isGitService(
+  { base_url: baseUrl, git_base_url: gitUrl }: { base_url: string; git_base_url?: string | undefined },
+  path: string,
+): boolean {
+  if (gitUrl === undefined) return false;
+  // As the most lenient server reads it: escaped slashes, parameters of segments and a slash at the end.
+  const plain = path
+    .replaceAll(/%2f/gi, '/')
+    .replaceAll(/;[^/]*/g, '')
+    .replace(/\/+$/, '');
+  if (!GIT_SERVICE.test(plain)) return false;
+  if (/^\/git\//i.test(plain)) return true;
+  // GitHub Enterprise Server has its API at /api/v3 of the same host: there this is a file that is called so.
+  const isApart = !isBelow(gitUrl, baseUrl) && plain.startsWith('/repos/');
+  return !isApart && isBelow(`${trimmed(baseUrl)}${plain}`, gitUrl);
+}
+
+const trimmed = (url: string): string => url.replace(/\/+$/, '');
+
+function isBelow(url: string, base: string): boolean {
+  const [inner, outer] = [URL.parse(url), URL.parse(base)];
+  if (!inner || !outer || inner.origin !== outer.origin) return false;
+  return `${inner.pathname}/`.startsWith(`${trimmed(outer.pathname)}/`);
 }

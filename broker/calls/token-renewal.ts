@@ -1,8 +1,10 @@
-/** One way to the tokens of calls, however they are got: with a person's consent, or without a person. */
+/** The tokens of calls: one way to get them, with a person's consent or without a person, and which were refused though just issued. */
 import type { Uses } from '../broker.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { Instant } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { AccessToken } from '../token-source/access-token.ts';
 import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { TokenRequest } from '../token-source/token-request.ts';
@@ -88,5 +90,35 @@ function issuedRenewer({ credentials, issuedTokens }: TokenServices, request: To
     if (got.kind === 'unavailable') return unavailable(got.code, got.detail);
     const error = got.of === 'connection' ? 'no_token' : 'no_token_for_call';
     return { kind: 'none', forwarded: { kind: 'refused_locally', error, detail: got.detail }, isFinal: true };
+  };
+}
+
+/**
+ * Tokens that a platform refused though they had just been issued. One refusal says that the platform does not allow this
+ * call; only more of them say that the credential is refused.
+ */
+export type FreshRefusals = {
+  /** Notes a refusal. True: the credential is refused, not only this endpoint. */
+  note(connectionId: string, endpoint: string, now: Instant): boolean;
+  /** The platform took the credential. */
+  forget(connectionId: string): void;
+};
+
+/** One endpoint that is refused for so long, and nothing else that works meanwhile, counts as the credential being refused. */
+const LONG_MS = 60_000;
+const KEPT = 1_000;
+
+export function freshRefusals(): FreshRefusals {
+  const first = recentlyUsed<{ endpoint: string; at: Instant }>(KEPT);
+  return {
+    note: (connectionId, endpoint, now) => {
+      const found = first.get(connectionId);
+      if (found) return found.endpoint !== endpoint || Math.abs(now - found.at) >= LONG_MS;
+      first.set(connectionId, { endpoint, at: now });
+      return false;
+    },
+    forget: (connectionId) => {
+      if (first.size > 0) first.delete(connectionId);
+    },
   };
 }

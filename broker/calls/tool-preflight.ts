@@ -11,10 +11,10 @@ import { beginCall, type Call, decidedBy, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall } from './conclude.ts';
 import { type Connected, connect } from './connect.ts';
-import { forwardFresh } from './forward-fresh.ts';
 import { type McpRequest, whyUnlisted } from './forward-mcp.ts';
 import { type Concluded, type Forwarded, isConcluded } from './forwarded.ts';
 import { reloadPrincipal } from './reload.ts';
+import { forwardFresh } from './send.ts';
 import { mayBeAccepted, type ToolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** `listed`: the tools are on file now, and who asked for the call is as they are at `now`. */

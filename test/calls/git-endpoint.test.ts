@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isGitService } from '../../broker/policy/git-endpoint.ts';
+import { isGitService } from '../../broker/calls/read-call.ts';
 
 const SERVICES = ['info/refs', 'git-upload-pack', 'git-receive-pack', 'git-upload-archive'];
 
