@@ -1,6 +1,6 @@
 import { Secret } from '../crypto/secret.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
-import { whyUnsendable } from '../egress/credential-placement.ts';
+import { whyUnsendable } from '../egress/rest.ts';
 import { isSigning } from '../egress/sign-request.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { isParted, type PartedAuth, readSecretParts, secretPartsOf } from '../platforms/secret-parts.ts';

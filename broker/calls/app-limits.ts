@@ -3,9 +3,9 @@
  * grant that lists repositories, the one that the call names (specification, Repository constraint).
  */
 import type { LoadedFacts } from '../facts/facts.ts';
-import { entryFor } from '../policy/by-operation.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Facts, Grant, Instant } from '../policy/facts.ts';
+import { entryFor } from '../policy/operation-index.ts';
 import type { AppPermissions } from '../policy/platform-rules.ts';
 import { isFromTemplate } from '../policy/repos.ts';
 import { namesAsk } from '../policy/rule-selection.ts';

@@ -1,16 +1,15 @@
 import type { Broker } from '../broker.ts';
 import type { ExchangeLimits } from '../egress/buffered-exchange.ts';
-import { placementOf } from '../egress/credential-placement.ts';
 import { type OutboundRequest, type StreamRequest, WHOLE_TOTAL_MS } from '../egress/outbound-request.ts';
 import { encodeParts } from '../egress/parts.ts';
 import { type FollowRule, sendFollowing } from '../egress/redirect.ts';
-import { buildRequest, type RestCall, type RestPlatform } from '../egress/rest.ts';
+import { buildRequest, placementOf, type RestCall, type RestPlatform } from '../egress/rest.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { entryFor } from '../policy/by-operation.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { isFollowed } from '../policy/followed.ts';
+import { entryFor } from '../policy/operation-index.ts';
 import { type Call, familyOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { forwardStream, patienceOf } from './forward-stream.ts';

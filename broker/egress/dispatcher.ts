@@ -11,8 +11,7 @@ import { type Answer, BufferedExchange, type ExchangeLimits } from './buffered-e
 import { BUDGET } from './call-budget.ts';
 import type { ConnectorOptions, Lookup } from './connector.ts';
 import { type DialTo, dial } from './dial.ts';
-import type { Exchange } from './exchange.ts';
-import { OpenExchanges } from './open-exchanges.ts';
+import { type Exchange, OpenExchanges } from './exchange.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
 import {
   type OutboundRequest,

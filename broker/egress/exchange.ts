@@ -1,5 +1,5 @@
 /**
- * One request and its answer, as undici reports them. What becomes of the body is up to the two kinds: it is kept
+ * One request and its answer, as undici reports them, and the list of those in flight. What becomes of the body is up to the two kinds: it is kept
  * (buffered-exchange.ts) or passed on as it comes (streamed-exchange.ts).
  */
 import type { Dispatcher } from 'undici';
@@ -99,5 +99,35 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     if (this.#ended) return;
     this.#ended = true;
     this.#onEnd(this);
+  }
+}
+
+/**
+ * The exchanges in flight: an array in which every exchange knows its index (`place`). A Set that is constantly filled and emptied leaves old hash
+ * tables behind, each of which retains its former exchanges until a full garbage collection: 3 KB of every call, promoted
+ * to V8's old generation.
+ */
+export class OpenExchanges {
+  readonly #list: Exchange[] = [];
+
+  get size(): number {
+    return this.#list.length;
+  }
+
+  /** A copy, so that exchanges may be removed while iterating. */
+  all(): Exchange[] {
+    return [...this.#list];
+  }
+
+  add(exchange: Exchange): void {
+    exchange.place = this.#list.length;
+    this.#list.push(exchange);
+  }
+
+  delete(exchange: Exchange): void {
+    const last = this.#list.pop();
+    if (last === undefined || last === exchange) return;
+    this.#list[exchange.place] = last;
+    last.place = exchange.place;
   }
 }

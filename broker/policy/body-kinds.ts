@@ -1,6 +1,7 @@
 /** Which bodies an operation takes, where it takes others than its platform does: from a manifest's `bodies`. */
-import { entryFor } from './by-operation.ts';
+
 import type { CallAsk } from './call-ask.ts';
+import { entryFor } from './operation-index.ts';
 import type { BodyKind, Operation, PlatformRules } from './platform-rules.ts';
 
 /** Each is an object. */

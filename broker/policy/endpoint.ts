@@ -2,8 +2,9 @@
  * The normal form of an endpoint. Nothing is normalised for the agent (decisions, Endpoint safety): what is not in normal
  * form already is refused, so that the one text that is matched is the one that is logged and sent.
  */
-import { unescapeOnce, unescapeToFixedPoint } from './escapes.ts';
+
 import { foldName, isListed, type NameList, parameterNames } from './names.ts';
+import { unescapeOnce, unescapeToFixedPoint } from './spelling.ts';
 
 export type Endpoint = {
   ok: true;

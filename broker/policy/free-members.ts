@@ -1,7 +1,7 @@
 /** Members of operations in which calls may differ that a standing approval covers: from a manifest's `free`. */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
-import { entryFor } from './by-operation.ts';
 import type { CallAsk } from './call-ask.ts';
+import { entryFor } from './operation-index.ts';
 import type { FreeRule, FreeRuleSource, Operation, PlatformRules } from './platform-rules.ts';
 import { amountOf } from './repeated-request.ts';
 import type { Free, FreePlace, Written } from './standing-terms.ts';

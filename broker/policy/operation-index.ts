@@ -1,9 +1,8 @@
 /**
- * Finds the most specific scope rules of an endpoint among hundreds, on the hot path of every governed call: a tree of
+ * Finds what a manifest says of an operation, by the most specific entry. Scope rules are hundreds, on the hot path of every governed call: a tree of
  * path segments gives the few candidates, and the pattern itself has the last word, so the tree can never allow more.
  */
-
-import type { Method } from './call-ask.ts';
+import type { CallAsk, Method } from './call-ask.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
 import type { Classified, HttpIndex, NameIndex, Operation, OperationIndex } from './platform-rules.ts';
 import { isFolded, isPlainPath, type Spelling, spellingsOf } from './spelling.ts';
@@ -165,4 +164,19 @@ function mostSpecific(found: readonly Entry[]): { answer: Classified; specificit
 function narrow(exact: Classified, other: Classified): Classified | undefined {
   const scopes = exact.scopes.filter((scope) => other.scopes.includes(scope));
   return scopes.length === 0 ? undefined : classified(scopes, [...exact.operations, ...other.operations]);
+}
+
+/** The most specific of a few entries. Undefined: none names the call. Byte for byte: another spelling gets no more. */
+export function entryFor<Entry extends { operation: Operation }>(
+  entries: readonly Entry[],
+  call: Pick<CallAsk, 'method' | 'path'>,
+): Entry | undefined {
+  let found: { entry: Entry; specificity: number } | undefined;
+  for (const entry of entries) {
+    const { operation } = entry;
+    if (operation.kind !== 'http' || operation.method !== call.method || !operation.path.matches(call.path)) continue;
+    const { specificity } = operation.path;
+    if (found === undefined || specificity > found.specificity) found = { entry, specificity };
+  }
+  return found?.entry;
 }

@@ -1,5 +1,5 @@
 /** Where the calls of a platform name the refs that they write, as its manifest says it. */
-import { unescapeOnce } from './escapes.ts';
+
 import { type CallAsk, type JsonObject, type JsonValue, type RefChange, UnreadBody } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
 import type {
@@ -15,7 +15,7 @@ import type {
 import { POINTER } from './pointer.ts';
 import { compileDoubt, doubtOf, isBoolean } from './ref-doubts.ts';
 import { refNameProblem } from './ref-name.ts';
-import { foldPath, spellingsOf } from './spelling.ts';
+import { foldPath, spellingsOf, unescapeOnce } from './spelling.ts';
 
 /** A ref that a call writes. `name` is its full name, or undefined where `why` says why it has none that can be judged. */
 export type WrittenRef = { action: RefChange } & ({ name: string } | { name?: undefined; why: string });

@@ -3,11 +3,11 @@
  * a comparison or of a pull request, and ids, which name things of any repository. Source: GitHub's REST API description
  * (octokit/openapi-types 29).
  */
-import { unescapeToFixedPoint } from './escapes.ts';
+
 import { type CallAsk, type JsonValue, readMembers } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
 import { walkPointer } from './pointer.ts';
-import type { Spelling } from './spelling.ts';
+import { type Spelling, unescapeToFixedPoint } from './spelling.ts';
 
 const MAX_NAMED_LENGTH = 400;
 const folded = (names: string): ReadonlySet<string> => new Set(names.split(/\s+/).map(foldName));

@@ -1,8 +1,8 @@
 /**
  * The spellings of a path that some servers take for one another, for rules that deny or hold: a spelling must never be a
- * way around them. Nothing here gives permission.
+ * way around them. Nothing here gives permission. And percent-escapes (RFC 3986 §2.1) as the many readers of a URL may take them: once, twice,
+ * until nothing is left.
  */
-import { unescapeToFixedPoint } from './escapes.ts';
 
 /** A path, cut into segments, as a lenient server might read it. */
 export type Spelling = readonly string[];
@@ -79,4 +79,36 @@ function fold(segment: string, keepSlash: boolean): string {
   const stem = withoutTail(text);
   // The pattern `*.` is about the dot.
   return (stem.endsWith('*') ? text : stem).toLowerCase();
+}
+
+const ESCAPES = /(?:%[0-9A-Fa-f]{2})+/g;
+const MAX_ROUNDS = 3;
+
+/** One round of unescaping. Escapes that are no UTF-8 stay as they are. */
+export function unescapeOnce(text: string): string {
+  if (!text.includes('%')) return text;
+  return text.replace(ESCAPES, (escapes) => {
+    try {
+      return decodeURIComponent(escapes);
+    } catch {
+      return escapes;
+    }
+  });
+}
+
+/**
+ * The text after one, two and three rounds of unescaping, as far as each round changes it; undefined when a fourth would
+ * change it still. The text itself is not in the list.
+ */
+export function unescapeToFixedPoint(text: string): string[] | undefined {
+  const rounds: string[] = [];
+  let current = text;
+  for (let round = 0; round <= MAX_ROUNDS; round++) {
+    const next = unescapeOnce(current);
+    if (next === current) return rounds;
+    if (round === MAX_ROUNDS) return undefined;
+    rounds.push(next);
+    current = next;
+  }
+  return rounds;
 }

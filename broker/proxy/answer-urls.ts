@@ -4,8 +4,8 @@
  */
 import { memberTexts } from '../../json/member-texts.ts';
 import { isBelow } from '../egress/redirect.ts';
-import { entryFor } from '../policy/by-operation.ts';
 import type { Method } from '../policy/facts.ts';
+import { entryFor } from '../policy/operation-index.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
 import type { Place } from './links.ts';
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
-import { entryFor } from '../../broker/policy/by-operation.ts';
 import type { Method } from '../../broker/policy/facts.ts';
 import { classify } from '../../broker/policy/operation.ts';
+import { entryFor } from '../../broker/policy/operation-index.ts';
 import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('github');

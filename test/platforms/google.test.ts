@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, Method } from '../../broker/policy/facts.ts';
-import { recipientRulesFor } from '../../broker/policy/recipient-rules.ts';
-import { refuseRecipients } from '../../broker/policy/recipients.ts';
+import { recipientRulesFor, refuseRecipients } from '../../broker/policy/recipients.ts';
 import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 describe('Gmail', () => {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { bodyKinds } from '../../broker/policy/body-kinds.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
-import { recipientRulesFor } from '../../broker/policy/recipient-rules.ts';
-import { refuseRecipients } from '../../broker/policy/recipients.ts';
+import { recipientRulesFor, refuseRecipients } from '../../broker/policy/recipients.ts';
 import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('slack');

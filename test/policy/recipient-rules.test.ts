@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { CallAsk, Method } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { compilePattern } from '../../broker/policy/pattern.ts';
-import { recipientRulesFor } from '../../broker/policy/recipient-rules.ts';
+import { recipientRulesFor } from '../../broker/policy/recipients.ts';
 
 const call = (method: Method, path: string, rest: Partial<CallAsk> = {}): CallAsk => ({
   method,
