@@ -5,14 +5,14 @@
 import type { Broker } from '../broker.ts';
 import { createCompactSigner } from '../crypto/jws.ts';
 import { pause, retryUntil } from '../runtime/waits.ts';
-import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
+import { type AuditRow, findAuditRow, makeStorable, putAuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import { inTransaction, RolledBack } from '../store/transaction.ts';
 import { AuditUnavailable, MaybeRecorded } from './audit-unavailable.ts';
+import { makeReadNotes, readsFolder } from './in-flight-journal.ts';
 import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
-import { makeReadNotes, readsFolder } from './read-notes.ts';
 import { rowHash, signRow } from './receipt.ts';
 import {
   type Claim,
@@ -26,7 +26,6 @@ import {
 import { closedRow } from './row.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { makeRowWriter } from './row-writer.ts';
-import { makeStorable } from './storable-row.ts';
 import { ClosedElsewhere, isHopeless } from './superseded.ts';
 
 /** Retry limit for storing an outcome: the call was made, so giving up early would lose a fact. */

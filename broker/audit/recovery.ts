@@ -5,14 +5,13 @@ import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit
 import { forgetInstance, listInstances } from '../store/instances.ts';
 import type { KeysToRelease } from '../store/keys-to-release.ts';
 import { endRefreshClaims } from '../store/oauth-tokens.ts';
-import { readsLeftBehind } from '../store/reads-in-flight.ts';
 import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
 import { findRestored } from '../store/restored.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { AuditUnavailable } from './audit-unavailable.ts';
 import type { ApprovalChanges } from './changes.ts';
 import { STOPPED_IN_FLIGHT } from './execution-error.ts';
-import { readsFolder } from './read-notes.ts';
+import { readsFolder, readsLeftBehind } from './in-flight-journal.ts';
 import type { Readiness } from './readiness.ts';
 import type { Changing } from './record-change.ts';
 import type { Companion, Recorder } from './recorder.ts';

@@ -1,7 +1,6 @@
 /** Appends rows to SQLite. */
 import type { Appender } from './appender.ts';
-import { APPENDER_LOG_BYTES, openWriter } from './sqlite-connection.ts';
-import { asInputs, statementCache } from './sqlite-statements.ts';
+import { APPENDER_LOG_BYTES, asInputs, openWriter, statementCache } from './sqlite-connection.ts';
 
 /**
  * Appends through a connection of its own, row by row, which SQLite does faster than one statement for all. The commit blocks on

@@ -1,6 +1,7 @@
-/** Connections to the SQLite database file. */
+/** Connections to the SQLite database file, and their prepared statements. */
 import { chmodSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import { makePrivate } from './lock.ts';
 
 /**
@@ -60,3 +61,22 @@ export function openReader(path: string, cacheKib: number): DatabaseSync {
     throw error;
   }
 }
+
+/** Half of it is more distinct statements than the broker has. */
+const KEPT_STATEMENTS = 1_000;
+
+/** A cache of prepared statements of one connection. With `arrays` they return rows as lists of values, not as objects. */
+export function statementCache(database: DatabaseSync, { arrays } = { arrays: false }): (sql: string) => StatementSync {
+  const kept = recentlyUsed<StatementSync>(KEPT_STATEMENTS);
+  return (sql) => {
+    const found = kept.get(sql);
+    if (found) return found;
+    const statement = database.prepare(sql);
+    statement.setReturnArrays(arrays);
+    kept.set(sql, statement);
+    return statement;
+  };
+}
+
+/** Parameters as the types of `node:sqlite` want them. */
+export const asInputs = (parameters: readonly unknown[]) => parameters as SQLInputValue[];

@@ -14,8 +14,7 @@ import {
 } from 'kysely';
 import { lockFolder } from './lock.ts';
 import type { Schema } from './schema.ts';
-import { MAIN_LOG_BYTES, openReader, openWriter } from './sqlite-connection.ts';
-import { asInputs, statementCache } from './sqlite-statements.ts';
+import { asInputs, MAIN_LOG_BYTES, openReader, openWriter, statementCache } from './sqlite-connection.ts';
 import { bind, type Store } from './store.ts';
 
 /** Milliseconds for which statements blocked this thread since it was last let go. */

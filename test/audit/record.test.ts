@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { AuditUnavailable } from '../../broker/audit/audit-unavailable.ts';
+import { type LeftBehind, readsFolder, readsLeftBehind } from '../../broker/audit/in-flight-journal.ts';
 import { makeLateRows } from '../../broker/audit/late-rows.ts';
-import { readsFolder } from '../../broker/audit/read-notes.ts';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { makeRecorder } from '../../broker/audit/record.ts';
 import type { Recorded, Recorder } from '../../broker/audit/recorder.ts';
@@ -10,7 +10,6 @@ import { isHopeless } from '../../broker/audit/superseded.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
-import { type LeftBehind, readsLeftBehind } from '../../broker/store/reads-in-flight.ts';
 import { givenWorld } from '../world/given.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';

@@ -16,20 +16,61 @@ import {
   write as writeWhereFree,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { AuditRow } from './audit.ts';
-import { AUDIT_COLUMNS } from './audit-columns.ts';
-import { FolderInUse, lockFolder } from './lock.ts';
+import type { Log } from '../log/log.ts';
+import type { AuditRow } from '../store/audit.ts';
+import { AUDIT_COLUMNS } from '../store/audit-columns.ts';
+import { FolderInUse, lockFolder } from '../store/lock.ts';
 
 /** Size of an entry; larger ones (very many matched rules) do not fit. The first slot has the column names, for later versions. */
 const SLOT_BYTES = 8 * 1024;
 const NOTES = 'notes';
 /** After a write that took longer, the next ones are not done in the main thread, until one is fast again. */
-export const SLOW_WRITE_MS = 5;
+const SLOW_WRITE_MS = 5;
 const MEASURED = 3;
+
+export type ReadNotes = {
+  /** Adds an entry. False: the row is too large. A promise where the disk is slow. */
+  note(row: AuditRow): boolean | Promise<boolean>;
+  takeBack(row: Pick<AuditRow, 'id'>): void;
+  /** To be called periodically. */
+  tidy(): void;
+  /** Closes the journal. Entries whose audit row is not durable yet are kept for recovery on restart. */
+  close(): void;
+};
+
+/** The folder of the journals in the data folder. */
+export const readsFolder = (dataFolder: string): string => join(dataFolder, 'run', 'reads');
+
+/** The journal by audit rows: an entry is removed when its row is stored. `folder`: of the journals of all processes. `id`: of this process. */
+export function makeReadNotes(folder: string, id: string, log: Log): ReadNotes {
+  const reads = noteReads(folder, id);
+  if (reads.writeMs > SLOW_WRITE_MS)
+    log.warn(
+      { folder, milliseconds: Math.round(reads.writeMs) },
+      'the data folder is slow, and every read waits for a write to it: put it on a local disk',
+    );
+  const notes = new Map<string, () => void>();
+  return {
+    note: (row) => {
+      const keep = (takeBack: (() => void) | undefined): boolean => {
+        if (takeBack) notes.set(row.id, takeBack);
+        return takeBack !== undefined;
+      };
+      const noted = reads.note(row);
+      return noted instanceof Promise ? noted.then(keep) : keep(noted);
+    },
+    takeBack: ({ id }) => {
+      notes.get(id)?.();
+      notes.delete(id);
+    },
+    tidy: reads.tidy,
+    close: () => reads.close({ keep: notes.size > 0 }),
+  };
+}
 
 type Undo = (() => void) | undefined;
 
-export type ReadsInFlight = {
+type ReadsInFlight = {
   /** Duration of a write in milliseconds, measured on opening. */
   writeMs: number;
   /**
