@@ -1,8 +1,7 @@
 /** What metrics and traces alone take of a call: all that a call does of them, and nothing else of it. */
-import { CallWatch, type Telemetry } from '../broker/telemetry/call-watch.ts';
+import { CallWatch, NO_TRACING, type Telemetry, type Tracing } from '../broker/telemetry/call-watch.ts';
 import { makeMetrics, NO_METRICS } from '../broker/telemetry/metrics.ts';
 import { startOpenTelemetry } from '../broker/telemetry/open-telemetry.ts';
-import { NO_TRACING, type Tracing } from '../broker/telemetry/tracing.ts';
 
 const CALLS = 40_000;
 

@@ -11,8 +11,8 @@ import type { RemoteFolder } from './runtime/remote-folder.ts';
 import type { WindowCounts } from './runtime/window-counts.ts';
 import type { Store } from './store/store.ts';
 import type { StoreClock } from './store-clock.ts';
+import type { Tracing } from './telemetry/call-watch.ts';
 import type { Metrics } from './telemetry/metrics.ts';
-import type { Tracing } from './telemetry/tracing.ts';
 import type { Vault } from './vault.ts';
 
 export type Broker = {

@@ -8,9 +8,9 @@
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Broker } from '../broker.ts';
-import { decodeBase64url } from '../crypto/base64url.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { deriveKey, type MasterKey } from '../crypto/master-key.ts';
+import { decodeBase64url } from '../crypto/strict-decoding.ts';
 import type { FleetRun } from '../fleet-run.ts';
 import { present } from '../policy/present.ts';
 

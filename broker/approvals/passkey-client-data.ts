@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { parseStrictJson } from '../../json/strict.ts';
 import type { Broker } from '../broker.ts';
-import { decodeBase64url } from '../crypto/base64url.ts';
+import { decodeBase64url } from '../crypto/strict-decoding.ts';
 
 /** The relying party: the host name, and the only accepted origin. */
 export type RelyingParty = { id: string; name: string; origin: string };

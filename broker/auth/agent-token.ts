@@ -1,6 +1,5 @@
-import { decodeBase64url } from '../crypto/base64url.ts';
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
-import { parseSignedObject } from '../crypto/signed-object.ts';
+import { decodeBase64url, parseSignedObject } from '../crypto/strict-decoding.ts';
 import type { JsonObject, JsonValue } from '../policy/facts.ts';
 
 /** The claims of an agent token (specification, Authentication 2). Times are in seconds since the Unix epoch. */

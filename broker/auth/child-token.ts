@@ -3,13 +3,12 @@
  * child is created, and that the child presents unchanged until it expires. It is valid only together with the child's row.
  */
 import { type Broker, didOfAgent } from '../broker.ts';
-import { decodeBase64url } from '../crypto/base64url.ts';
 import { sha256Base64url } from '../crypto/canonical.ts';
 import { AGENT_ID_PATTERN, uuidv4 } from '../crypto/ids.ts';
 import { signCompact, verifyCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import { Secret } from '../crypto/secret.ts';
-import { parseSignedObject } from '../crypto/signed-object.ts';
+import { decodeBase64url, parseSignedObject } from '../crypto/strict-decoding.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { AuthRefusal } from './principal.ts';

@@ -4,7 +4,7 @@
  */
 import type { Outcome } from '../audit/outcome.ts';
 import { endOf } from '../audit/row.ts';
-import type { SpanAttributes } from '../telemetry/tracing.ts';
+import type { SpanAttributes } from '../telemetry/call-watch.ts';
 import type { Call } from './call.ts';
 
 /** Of the call as a whole. */

@@ -1,7 +1,7 @@
 /** Encrypted state that a browser keeps (as in a cookie): needs no table, and works on every replica. */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
-import { decodeBase64url } from './base64url.ts';
 import type { MasterKey, MasterKeys } from './master-key.ts';
+import { decodeBase64url } from './strict-decoding.ts';
 
 const NONCE = 12;
 const TAG = 16;

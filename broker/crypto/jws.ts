@@ -1,8 +1,7 @@
 import { type KeyObject, sign, verify } from 'node:crypto';
 import type { JsonObject } from '../policy/facts.ts';
-import { decodeBase64url } from './base64url.ts';
 import type { SigningKey } from './key-set.ts';
-import { parseSignedObject } from './signed-object.ts';
+import { decodeBase64url, parseSignedObject } from './strict-decoding.ts';
 
 /** The members of the protected header beside `alg` and `kid`. */
 export type JwsHeader = { readonly typ: string };

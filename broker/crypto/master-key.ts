@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
-import { decodeBase64 } from './base64url.ts';
 import { Secret } from './secret.ts';
+import { decodeBase64 } from './strict-decoding.ts';
 import { weakness } from './weak-key.ts';
 
 /** The key that wraps all data keys. `id` is 16 hexadecimal digits derived from the key, safe to print and to store. */

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { decodeBase64url } from './base64url.ts';
 import { sha256Hex } from './canonical.ts';
 import { Secret } from './secret.ts';
+import { decodeBase64url } from './strict-decoding.ts';
 
 /**
  * The prefix shows people, and secret scanners, what a token is for. `access_request` is the capability

@@ -1,6 +1,6 @@
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { recentlyUsed } from '../runtime/recently-used.ts';
-import { decodeBase64 } from './base64url.ts';
+import { decodeBase64 } from './strict-decoding.ts';
 
 export type RsaPublicJwk = { readonly kty: 'RSA'; readonly n: string; readonly e: string };
 

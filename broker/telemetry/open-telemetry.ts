@@ -23,10 +23,10 @@ import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import type { OutageWatch } from '../egress/origin-pool.ts';
 import { withTimeout } from '../runtime/waits.ts';
+import type { CallSpan, SpanAttributes, StepName, StepSpan, Tracing } from './call-watch.ts';
 import type { Instruments } from './instruments.ts';
 import { otlpTransport } from './otlp-transport.ts';
 import { registryProducer } from './registry-producer.ts';
-import type { CallSpan, SpanAttributes, StepName, StepSpan, Tracing } from './tracing.ts';
 
 /** For the last of it when the broker stops. */
 const GOODBYE_MS = 2_000;
