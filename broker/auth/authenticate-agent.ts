@@ -8,7 +8,7 @@ import type { factsReaders } from '../store/facts-reader.ts';
 import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
 import { type AuthenticateWorkload, claimedWorkload } from './authenticate-workload.ts';
-import { claimsChild } from './child-token.ts';
+import { kindOf } from './bearer.ts';
 import { claimsOf } from './claimed.ts';
 import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import { type BreakerOpened, countStrikes } from './strikes.ts';
@@ -26,7 +26,7 @@ export type AuthenticateAgent = (
 
 /** Whether a bearer claims to be an agent's own: signed by it, of a child, or of its workload. Unverified. */
 export const claimsAgent = (baseUrl: string, bearer: string): boolean =>
-  claimsChild(bearer) ||
+  kindOf(bearer) === 'child' ||
   typeof claimsOf(bearer).agent_id === 'string' ||
   claimedWorkload(baseUrl, bearer) !== undefined;
 
@@ -86,7 +86,7 @@ export function agentAuthenticator(
   };
 
   return async (bearer, platform, source) => {
-    if (claimsChild(bearer)) return await authenticateChild(bearer, platform, source);
+    if (kindOf(bearer) === 'child') return await authenticateChild(bearer, platform, source);
     const parsed = parseAgentToken(bearer);
     if (!parsed.ok)
       return claimedWorkload(broker.baseUrl, bearer) === undefined

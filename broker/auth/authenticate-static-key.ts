@@ -1,6 +1,6 @@
 /** Authenticates static keys: bearers of an agent for one connection, for clients that cannot sign (decisions, Raw door and sidecar). */
 import type { Broker } from '../broker.ts';
-import { claimsKind, hashToken } from '../crypto/one-time-token.ts';
+import { hashToken } from '../crypto/one-time-token.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { staticKeyReader } from '../store/static-keys.ts';
@@ -12,9 +12,6 @@ export type AuthenticateStaticKey = (
   platform: string,
   source: string,
 ) => Promise<AgentPrincipal | AuthRefusal>;
-
-/** Whether a bearer claims to be a static key. Nothing is proven. */
-export const claimsStaticKey = (bearer: string): boolean => claimsKind(bearer, 'static_key');
 
 /** For all doors but the raw one. */
 export const STATIC_KEY_ELSEWHERE: AuthRefusal = {

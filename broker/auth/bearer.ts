@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { TOKEN_PREFIXES } from '../crypto/one-time-token.ts';
+import { CHILD_TOKEN_BEGINNING } from './child-token.ts';
 import type { AuthRefusal } from './principal.ts';
 
 /** Whether an Authorization header of a request has the scheme Bearer, whatever follows it, and however many headers there are. */
@@ -31,4 +33,10 @@ export function readBearer(
       detail: 'The Authorization header must be "Bearer", one space, and one token.',
     };
   return { kind: 'bearer', token };
+}
+
+/** What a bearer claims to be by its beginning; undefined: something else than these. Nothing is proven. */
+export function kindOf(token: string): 'static_key' | 'child' | undefined {
+  if (token.startsWith(TOKEN_PREFIXES.static_key)) return 'static_key';
+  return token.startsWith(CHILD_TOKEN_BEGINNING) ? 'child' : undefined;
 }

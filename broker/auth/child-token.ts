@@ -55,10 +55,9 @@ export function mintChildToken(
 }
 
 /** The encoded beginning of every header written above; a token that begins otherwise was not issued here. */
-const BEGINNING = Buffer.from(`{"alg":"ES256","typ":"${CHILD_TOKEN_TYPE}",`).toString('base64url').slice(0, -4);
-
-/** Whether a bearer claims to be a child's token. Unverified. */
-export const claimsChild = (bearer: string): boolean => bearer.startsWith(BEGINNING);
+export const CHILD_TOKEN_BEGINNING = Buffer.from(`{"alg":"ES256","typ":"${CHILD_TOKEN_TYPE}",`)
+  .toString('base64url')
+  .slice(0, -4);
 
 const KEPT_TOKENS = 10_000;
 /** In characters; ours have some 600. */

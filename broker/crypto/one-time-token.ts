@@ -35,9 +35,6 @@ export function mintToken(kind: TokenKind): { token: Secret; hash: string } {
   return { token: new Secret(text), hash: sha256Hex(text) };
 }
 
-/** Whether a text claims by its prefix to be of that kind. */
-export const claimsKind = (text: string, kind: TokenKind): boolean => text.startsWith(TOKEN_PREFIXES[kind]);
-
 /** The hash for looking up a presented token; undefined when the text is not in the form of that kind. */
 export function hashToken(text: string, kind: TokenKind): string | undefined {
   const prefix = TOKEN_PREFIXES[kind];

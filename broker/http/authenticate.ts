@@ -3,9 +3,9 @@ import type { Request } from 'express';
 import { claimsAgent } from '../auth/authenticate-agent.ts';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
 import { claimsPipeline } from '../auth/authenticate-pipeline.ts';
-import { claimsStaticKey, STATIC_KEY_ELSEWHERE } from '../auth/authenticate-static-key.ts';
+import { STATIC_KEY_ELSEWHERE } from '../auth/authenticate-static-key.ts';
 import { readBasic } from '../auth/basic.ts';
-import { readBearer, sendsBearer } from '../auth/bearer.ts';
+import { kindOf, readBearer, sendsBearer } from '../auth/bearer.ts';
 import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../auth/principal.ts';
 import { readRawToken } from '../auth/raw-token.ts';
 import { foreignRequest, readSessionCookie } from '../auth/session-cookie.ts';
@@ -94,7 +94,7 @@ async function recognise(
   platform: AskedPlatform,
   source: string,
 ): Promise<Principal | AuthRefusal | ProviderUnavailable> {
-  if (claimsStaticKey(token)) {
+  if (kindOf(token) === 'static_key') {
     if (route.auth !== 'raw' || typeof platform !== 'string') return STATIC_KEY_ELSEWHERE;
     return await bearers.check(token, source, () => services.authenticateStaticKey(token, platform, source));
   }

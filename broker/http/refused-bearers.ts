@@ -1,7 +1,7 @@
 /** Bearers of agents that were refused, by address: after so many the next are refused without a look at key or store. */
 
-import { claimsStaticKey } from '../auth/authenticate-static-key.ts';
 import { claimedWorkload } from '../auth/authenticate-workload.ts';
+import { kindOf } from '../auth/bearer.ts';
 import { claimsOf } from '../auth/claimed.ts';
 import type { AgentPrincipal, AuthRefusal } from '../auth/principal.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
@@ -40,7 +40,7 @@ export function countRefusedBearers(limits: RateLimits, baseUrl: string): Refuse
         );
       const who = await authenticate();
       if (who.kind === 'agent') {
-        const name = nameOf(source, claimsStaticKey(token) ? sha256Hex(token) : who.agent.agent_id);
+        const name = nameOf(source, who.staticKey ? sha256Hex(token) : who.agent.agent_id);
         if (!accepted.get(name)) accepted.set(name, true);
       }
       // An honest client's clock, and a proof that it has the key.
@@ -57,7 +57,7 @@ const nameOf = (source: string, claim: string): string => `${source} ${claim}`;
 
 /** The agent that a token names, and its parent; of a static key its hash. Nothing of it is proven: it only says whom will be asked for. */
 function claimedBy(token: string, baseUrl: string): string[] {
-  if (claimsStaticKey(token)) return [sha256Hex(token)];
+  if (kindOf(token) === 'static_key') return [sha256Hex(token)];
   const { agent_id, parent_agent_id } = claimsOf(token);
   return [agent_id, parent_agent_id, claimedWorkload(baseUrl, token)].filter((claim) => typeof claim === 'string');
 }
