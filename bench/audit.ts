@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../broker/audit/receipt.ts';
 import { verifyCompact } from '../broker/crypto/jws.ts';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import type { AuditRow } from '../broker/store/audit.ts';
 
 export type Audit = {

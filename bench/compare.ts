@@ -1,5 +1,5 @@
 /** Brokers that differ in their settings, compared by what a governed read takes of each. */
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import type { BrokerOptions } from './broker-target.ts';
 import { startLoadGenerator } from './generator.ts';
 import {

@@ -6,7 +6,7 @@
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Pool } from 'undici';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 
 const pool = new Pool(present(process.env.BENCH_UPSTREAM, 'BENCH_UPSTREAM'));
 const app = express();

@@ -3,7 +3,7 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { quantile } from './measure.ts';
 import { watchMemory } from './process.ts';

@@ -5,7 +5,7 @@
  */
 
 import { connect } from 'node:net';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import type { LoadOrder, LoadReport } from './generator.ts';
 import { createHistogram } from './histogram.ts';
 import { createResponseReader } from './response.ts';

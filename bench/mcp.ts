@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { residentBytes, stopper } from './process.ts';

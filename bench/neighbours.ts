@@ -1,6 +1,6 @@
 /** `npm run bench -- neighbours`: how long an agent's governed reads take beside another agent that sends the worst requests that are known. */
 import { parseArgs } from 'node:util';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import { wholeNumber } from './bench-options.ts';
 import { startLoadGenerator } from './generator.ts';
 import type { Latency } from './histogram.ts';

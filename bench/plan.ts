@@ -1,7 +1,7 @@
 /** The story of a run: which phases, how long, and what comes out. */
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import { type AnswerCost, measureAnswers, measureStreams } from './answers.ts';
 import { type GitFindings, type PushFindings, watchGit, watchPushes } from './git.ts';
 import { type McpFindings, watchMcp } from './mcp.ts';

@@ -2,7 +2,7 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { watchMemory } from './process.ts';
 import { BENCH_PLATFORM_ID } from './requests.ts';

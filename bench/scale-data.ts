@@ -1,6 +1,6 @@
 /** What `npm run bench -- scale` measures on: agents and audit rows in numbers, made by PostgreSQL itself from one agent and one row of a broker. */
 import pg from 'pg';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import { makeAuditPartitions } from '../broker/store/audit-partitions.ts';
 import { openPostgres } from '../broker/store/postgres.ts';
 

@@ -5,7 +5,7 @@ import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readConfig } from '../broker/environment/config.ts';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import { dropEmptyAuditPartitions, listAuditPartitions } from '../broker/store/audit-partitions.ts';
 import { deleteRowsOf } from '../broker/store/audit-purges.ts';
 import { openPostgres } from '../broker/store/postgres.ts';

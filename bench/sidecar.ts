@@ -5,7 +5,7 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { LAUNCHER, writeProfile } from './mcp.ts';
 import { residentBytes, stopper } from './process.ts';

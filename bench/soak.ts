@@ -1,7 +1,7 @@
 /** `npm run bench -- soak`: people whose tokens live for seconds, for whom agents call steadily; no call may fail. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import { wholeNumber } from './bench-options.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { createHistogram } from './histogram.ts';

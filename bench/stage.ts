@@ -1,5 +1,5 @@
 /** Everything that is measured, started: upstream, nginx, forwarder, PostgreSQL and brokers. */
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import type { BrokerOptions, BrokerTarget } from './broker-target.ts';
 import type { LoadGenerator } from './generator.ts';
 import { startLoadGenerator } from './generator.ts';

@@ -5,7 +5,7 @@
 import type { KeyObject } from 'node:crypto';
 import { generateKeyPair, sign } from 'node:crypto';
 import { promisify } from 'node:util';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 
 export type AgentKey = { publicKeyPem: string; privateKey: KeyObject };
 export type BenchAgent = { agentId: string; ownerId: string; privateKey: KeyObject };

@@ -2,7 +2,7 @@
 
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { present } from '../broker/policy/present.ts';
+import { present } from '../broker/runtime/present.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { cpuSeconds, residentBytes } from './process.ts';
 import { heldWrite } from './requests.ts';

@@ -1,6 +1,6 @@
 /** An agent as a person names one. */
 import type { Agent } from '../broker/console/answers.ts';
-import { didYouMean } from '../broker/policy/did-you-mean.ts';
+import { didYouMean } from '../broker/runtime/did-you-mean.ts';
 import { CommandFailed } from './failure.ts';
 import type { OwnerApi } from './owner-api.ts';
 import { PROGRAM } from './program-name.ts';

@@ -1,6 +1,6 @@
 /** Grants as a person writes them: a platform, presets or scopes by short names, and limits for all of them. */
 import { EXPIRY_FORMS, parseExpiry } from '../broker/config-file/expiry.ts';
-import { didYouMean } from '../broker/policy/did-you-mean.ts';
+import { didYouMean } from '../broker/runtime/did-you-mean.ts';
 import type { BrokerConnection } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { type ShownGrant, shortOf } from './grants-in-words.ts';

@@ -10,7 +10,7 @@ import {
   signingKeyAt,
 } from './crypto/key-set.ts';
 import type { Instant } from './policy/facts.ts';
-import { present } from './policy/present.ts';
+import { present } from './runtime/present.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import { listSigningKeys, putFirstSigningKey, putSigningKey, retireSigningKeys } from './store/signing-keys.ts';
 import type { Store } from './store/store.ts';

@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import type { Broker } from './broker.ts';
 import { generateSigningKey } from './crypto/key-set.ts';
 import { Secret } from './crypto/secret.ts';
-import { present } from './policy/present.ts';
+import { present } from './runtime/present.ts';
 import { findPushKey, putFirstPushKey } from './store/push-keys.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import { readStored, StoredPublicJwk } from './store/stored-json.ts';

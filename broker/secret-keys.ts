@@ -8,7 +8,7 @@ import type { Broker } from './broker.ts';
 import { generateSigningKey } from './crypto/key-set.ts';
 import { publishedSealingKey } from './crypto/sealed-secret.ts';
 import type { Instant } from './policy/facts.ts';
-import { present } from './policy/present.ts';
+import { present } from './runtime/present.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import {
   destroyReplacedSecretKeys,

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { MasterKeys } from './crypto/master-key.ts';
 import { open, rewrap, SealError, seal, sealedWith } from './crypto/seal.ts';
-import { present } from './policy/present.ts';
+import { present } from './runtime/present.ts';
 import { listSealed, replaceSealed, SEALED, type SealedColumn } from './store/sealed.ts';
 import type { Store } from './store/store.ts';
 

@@ -6,8 +6,8 @@ import { ROOT } from './world/checkout.ts';
 
 /** In order: a file imports only from its own room and from rooms above it in this list. */
 const FLOORS = [
-  'broker/policy',
   'broker/runtime',
+  'broker/policy',
   'broker/log',
   'broker/wire',
   'broker/crypto',

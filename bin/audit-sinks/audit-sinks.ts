@@ -1,7 +1,7 @@
 /** Where the audit is pushed to: listed, added, tried, paused, moved and removed. */
 
 import type { AuditSink, Body } from '../../broker/console/answers.ts';
-import { didYouMean } from '../../broker/policy/did-you-mean.ts';
+import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import { parseStrictJson } from '../../json/strict.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';

@@ -1,6 +1,6 @@
 /** Channels on which owners are told: listed, added, tried and removed. */
 import type { Body, Channel } from '../../broker/console/answers.ts';
-import { didYouMean } from '../../broker/policy/did-you-mean.ts';
+import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';

@@ -2,7 +2,7 @@
 import type { Connection } from '../../broker/console/answers.ts';
 import { badgeOf, testInWords } from '../../broker/console/static/connections/words.js';
 import { agoInWords } from '../../broker/console/static/shell/duration.js';
-import { didYouMean } from '../../broker/policy/did-you-mean.ts';
+import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';

@@ -1,7 +1,7 @@
 /** An organisation's agents as its owners look for them: a page at a time, and one with everything about it. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { type AgentActivity, activityOf } from '../store/agent-activity.ts';
 import { keyReplacedAt } from '../store/agent-keys.ts';
 import {

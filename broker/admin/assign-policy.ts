@@ -1,7 +1,7 @@
 /** An owner puts an agent under a policy: in force at the very next decision. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findAgent, updateAgent } from '../store/agents.ts';
 import { findPolicy } from '../store/policies.ts';
 import type { AgentTable } from '../store/tables/agents.ts';

@@ -4,7 +4,7 @@ import { type Changing, recordInTurn } from '../audit/record-change.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { BINDABLE, bindKey, findOtherAgentWithKey, isFormerKey } from '../store/agent-keys.ts';
 import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';

@@ -2,7 +2,7 @@
 
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { AgentStatus, HaltCause, Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findAgent, moveAgent } from '../store/agents.ts';
 import { endMcpAuthorisationsOf } from '../store/mcp-authorisations.ts';
 import { forgetRefusals } from '../store/refusal-counts.ts';

@@ -5,7 +5,7 @@ import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import {
   addConnection,
   clearDefaultConnection,

@@ -6,7 +6,7 @@ import type { Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { decideAccessRequest, findAccessRequest, type ShownRequest } from '../store/access-requests.ts';
 import { putGrant } from '../store/agents.ts';
 import type { FactsReader } from '../store/facts-reader.ts';

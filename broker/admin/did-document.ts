@@ -4,7 +4,7 @@ import { type Broker, didOfAgent } from '../broker.ts';
 import type { EcPublicJwk } from '../crypto/key-set.ts';
 import { parsePublicKey, type RsaPublicJwk } from '../crypto/public-key.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findPublishedIdentity, type PublishedIdentity } from '../store/published-identities.ts';
 
 export type VerificationMethod = {

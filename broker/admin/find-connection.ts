@@ -1,7 +1,7 @@
 /** Connections and their platforms' manifests, for owners. */
 import { loadManifests } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findConnection, listConnections } from '../store/connections.ts';
 import type { Db } from '../store/store.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';

@@ -1,7 +1,7 @@
 /** Guardrails, as owners read and change them: all of them at once, in force at the very next decision. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { RuleSource } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { findGuardrailRules, putGuardrails } from '../store/governed-versions.ts';
 import { findOrganisation } from '../store/organisations.ts';

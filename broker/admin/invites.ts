@@ -7,7 +7,7 @@ import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findAgent } from '../store/agents.ts';
 import {
   claimInvite,

@@ -1,7 +1,7 @@
 /** An admin labels an agent: in force at the very next decision, where a condition reads the labels. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { inOrder, storedLabels } from '../policy/labels.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findAgent, listLabels, updateAgent } from '../store/agents.ts';
 import type { Db } from '../store/store.ts';
 import { readLabels } from '../store/stored-terms.ts';

@@ -2,7 +2,7 @@
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { type BootstrapToken, mintBootstrapToken } from '../auth/bootstrap-token.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';

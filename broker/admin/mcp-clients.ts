@@ -2,7 +2,7 @@
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { listGrants } from '../store/agents.ts';
 import { endMcpAuthorisation, type ListedAuthorisation, listMcpAuthorisations } from '../store/mcp-authorisations.ts';
 import type { Db } from '../store/store.ts';

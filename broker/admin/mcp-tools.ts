@@ -2,8 +2,8 @@
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { present } from '../policy/present.ts';
 import { effectOf, type ToolEffect, toolState } from '../policy/tool.ts';
+import { present } from '../runtime/present.ts';
 import { acceptOffered, findTool, listTools, type ToolPlace } from '../store/mcp-tools.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import type { Db } from '../store/store.ts';

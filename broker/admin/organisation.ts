@@ -5,9 +5,9 @@ import { type CallerIssuer, readCallerIssuers } from '../people/caller-issuer.ts
 import type { AgentsStopped } from '../policy/agents-stopped.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
-import { present } from '../policy/present.ts';
 import { KEEP_ALL, Retention } from '../policy/retention.ts';
 import type { StoreRestored } from '../policy/store-restored.ts';
+import { present } from '../runtime/present.ts';
 import { readAgentsStopped } from '../store/agents-stopped.ts';
 import { findOrganisation, updateOrganisation } from '../store/organisations.ts';
 import { readRestored } from '../store/restored.ts';

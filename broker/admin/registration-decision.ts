@@ -5,7 +5,7 @@ import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '.
 import { siteOf } from '../auth/client-address.ts';
 import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { listPendingRegistrations } from '../store/open-registrations.ts';
 import { findRegistration, type KnownRegistration, decideRegistration as settle } from '../store/registrations.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';

@@ -9,7 +9,7 @@ import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findAgent, moveAgent } from '../store/agents.ts';
 import { type KnownRegistration, type RegistrationRef, takePrivateKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/tables/agents.ts';

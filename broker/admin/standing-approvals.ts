@@ -5,7 +5,7 @@ import type { Broker, Uses } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { openTerms, type SealedTerms } from '../facts/standing-terms.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { Sentence } from '../sentences/part.ts';
 import { findApproval } from '../store/approvals.ts';
 import {

@@ -3,7 +3,7 @@ import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record
 import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findAgent, updateAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';

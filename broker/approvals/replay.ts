@@ -16,7 +16,7 @@ import { ClosedElsewhere, Superseded } from '../audit/superseded.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker, Uses } from '../broker.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { type AuditRow, storable } from '../store/audit.ts';
 import type { FactsReader } from '../store/facts-reader.ts';

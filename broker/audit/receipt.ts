@@ -4,7 +4,7 @@ import { createMembersCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
 import { compactJws, type SignCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { JsonObject, MatchedRule } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { HASHED_COLUMNS } from '../store/audit-columns.ts';
 import { formatOf, payloadText } from './receipt-formats.ts';

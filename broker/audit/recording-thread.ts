@@ -6,7 +6,7 @@
 import type { KeyObject } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SigningKey } from '../crypto/key-set.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { AppendStatement, AppendTo } from '../store/appender.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { factsReaders } from '../store/facts-reader.ts';

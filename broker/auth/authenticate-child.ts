@@ -1,7 +1,7 @@
 /** Authenticates the token of a child identity (specification, Authentication 4; Child identity). */
 
 import type { Broker } from '../broker.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { type ChildClaims, childTokenReader } from './child-token.ts';

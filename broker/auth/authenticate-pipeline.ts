@@ -5,7 +5,7 @@
 import type { JWTPayload } from 'jose';
 import type { Broker } from '../broker.ts';
 import { storedUuid } from '../crypto/ids.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findPipeline, notePipelineUse } from '../store/pipelines.ts';
 import { findRestored } from '../store/restored.ts';
 import type { PipelineTable } from '../store/tables/organisations.ts';

@@ -4,7 +4,7 @@ import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import type { OidcConfig } from '../environment/oidc.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
 import { identityOf, isForUs, isVerified, mayIdentify } from './provider-identity.ts';
 import { type ProviderKeys, providerKeys } from './provider-keys.ts';

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject, randomBytes, verify } from 'node:crypto';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { type AgentClaims, type ParsedAgentToken, type RefusedAgentToken, refuseToken } from './agent-token.ts';
 
 /** The registered data of the agent that a token names. */

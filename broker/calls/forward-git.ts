@@ -7,7 +7,7 @@ import { isHeaderValue } from '../egress/request-check.ts';
 import type { StreamedAnswer } from '../egress/streamed-exchange.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { Call } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { GONE } from './forward.ts';

@@ -12,7 +12,7 @@ import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Grant, JsonObject } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
 import { type Call, familyOf, idleMsOf } from './call.ts';

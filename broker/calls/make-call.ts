@@ -9,7 +9,7 @@ import { BODY_CUT, ENDED_HERE } from '../egress/unreachable.ts';
 import type { LentCredential } from '../policy/access-ended.ts';
 import { deedsOf } from '../policy/deeds.ts';
 import type { Ask, Facts, Instant, StandingApproval, Verdict } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { useStandingApproval } from '../store/standing-approvals.ts';
 import type { Db } from '../store/store.ts';
 import { type Call, familyOf, withRecord } from './call.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Ask } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { Sentence } from '../sentences/part.ts';
 import { sentenceOf } from '../sentences/sentences.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';

@@ -2,8 +2,8 @@
 
 import type { Manifest } from '../platforms/manifest.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
-import { didYouMean, nearNames } from '../policy/did-you-mean.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
+import { didYouMean, nearNames } from '../runtime/did-you-mean.ts';
 import { atOnce } from '../runtime/pace.ts';
 import type { Checked } from './check-document.ts';
 import { entriesOf, termsOf } from './governance.ts';

@@ -2,7 +2,7 @@
 
 import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { entriesOf, type Governance } from './governance.ts';
 import { parseGovernance } from './parse.ts';
 import { type Finding, type Problem, placeFindings, type Source } from './problems.ts';

@@ -1,6 +1,6 @@
 /** From what zod found to sentences that say what is wrong and what is allowed there. */
 import type { z } from 'zod';
-import { didYouMean } from '../policy/did-you-mean.ts';
+import { didYouMean } from '../runtime/did-you-mean.ts';
 import { boundsAt, descriptionAt, membersAt } from './allowed.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { type Finding, listNames, type Path, shorten } from './problems.ts';

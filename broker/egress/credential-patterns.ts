@@ -5,7 +5,7 @@
  */
 
 import type { Secret } from '../crypto/secret.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { decodeBase64Runs, isBase64 } from './base64-runs.ts';
 import { type Classes, KEEP_WHITE_SPACE, SKIP_WHITE_SPACE, undoEscapes, type View, viewOf } from './canonical-view.ts';
 import { patternsOf, ROUNDS } from './pattern-forms.ts';

@@ -1,5 +1,5 @@
 /** A queue that families take turns in: each `next` is of the family whose turn is longest ago, so nobody waits behind many of another. */
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 export class FairQueue<T> {
   /** What waits, by family, in the order of the turns. No list is empty. */
   readonly #lists = new Map<string, T[]>();

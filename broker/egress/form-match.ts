@@ -1,5 +1,5 @@
 /** Whether a form of a credential begins at a place, or might once more bytes have come. */
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { Form } from './credential-forms.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** Content codings of a streamed answer, undone as it comes. */
 
 import zlib from 'node:zlib';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { Coding } from './inflate.ts';
 
 /** Where bytes go. */

@@ -1,8 +1,8 @@
 /** The body of an answer on its way through: a bounded queue between the platform and whoever takes it. */
 
 import { sha256Hex } from '../crypto/canonical.ts';
-import { present } from '../policy/present.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
+import { present } from '../runtime/present.ts';
 import type { StreamHash, StreamHasher } from './stream-hasher.ts';
 
 /**

@@ -2,7 +2,7 @@
 
 import { breakerFacts } from '../policy/breaker.ts';
 import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import { readConstraints, readLabels, readScopes } from '../store/stored-terms.ts';
 import type { GrantTable } from '../store/tables/rules.ts';

@@ -6,7 +6,7 @@ import { hasSign } from '../platforms/error-sign.ts';
 import { baseUrlsOf, type Manifest } from '../platforms/manifest.ts';
 import type { Facts, Instant } from '../policy/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../policy/permissions.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import { listUsableTools, type ToolPlace } from '../store/mcp-tools.ts';
 import type { Store } from '../store/store.ts';

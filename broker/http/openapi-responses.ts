@@ -2,7 +2,7 @@
 
 import { STATUS_CODES } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { EXAMPLES } from './openapi-examples.ts';
 import { ANSWER_HEADERS, type HEADERS } from './openapi-headers.ts';

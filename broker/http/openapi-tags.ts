@@ -1,5 +1,5 @@
 /** How the agents' OpenAPI document is divided: by the headings of the specification. */
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { Tag } from './openapi.ts';
 import type { Route } from './route.ts';
 

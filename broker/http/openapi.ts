@@ -1,5 +1,5 @@
 /** The OpenAPI 3.1 document of some of our routes, made of their declarations: what it says is what is served. */
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { EXAMPLES } from './openapi-examples.ts';
 import { HEADERS } from './openapi-headers.ts';
 import { ERROR_SCHEMA, responsesOf } from './openapi-responses.ts';

@@ -1,7 +1,7 @@
 /** What stands after `?` in one of our own addresses. */
 import { z } from 'zod';
-import { didYouMean } from '../policy/did-you-mean.ts';
-import { present } from '../policy/present.ts';
+import { didYouMean } from '../runtime/did-you-mean.ts';
+import { present } from '../runtime/present.ts';
 import { storable, UNSTORABLE } from '../wire/action.ts';
 import { DateTime, parseDateTime } from '../wire/date-time.ts';
 import { firstProblem } from '../wire/validation.ts';

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { Principal } from '../auth/principal.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { asRefusal, Refusal } from './errors.ts';

@@ -4,7 +4,7 @@ import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';

@@ -5,7 +5,7 @@ import { Secret } from '../crypto/secret.ts';
 import { clientSecretBasic } from '../egress/client-basic.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { providerFetch } from '../egress/provider-fetch.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { accountOf } from './account.ts';
 import { problemOf } from './fault.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';

@@ -7,7 +7,7 @@ import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { TOKEN_PREFIXES } from '../crypto/one-time-token.ts';
 import { Secret } from '../crypto/secret.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findPersonKey, putFirstPersonKey } from '../store/people.ts';
 

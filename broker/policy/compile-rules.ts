@@ -1,11 +1,12 @@
 /** Policies and guardrails are compiled once per version (rules.ts matches them), and checked before they are stored. */
+
+import { present } from '../runtime/present.ts';
 import { compileAmount, compileCondition } from './condition.ts';
 import { LONGEST_WITHIN_MS } from './earlier.ts';
 import type { Guardrails, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
 import type { Limit, LimitSource } from './limit.ts';
 import { maskProblems } from './mask.ts';
 import { compilePattern } from './pattern.ts';
-import { present } from './present.ts';
 import type { After, AfterSource } from './rule.ts';
 import { coverageOf } from './rule-coverage.ts';
 import { ruleInWords } from './rule-words.ts';

@@ -1,10 +1,10 @@
 /** The checks of a real call: its endpoint, its recipients, the repositories that it reaches, the refs that it writes. */
 
+import { present } from '../runtime/present.ts';
 import { type CallAsk, type CONCRETE_CHECKS, METHODS } from './facts.ts';
 import { type Check, deny, type Finding, type Matter, PASS } from './finding.ts';
 import { classify } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
-import { present } from './present.ts';
 import { refuseRecipients } from './recipients.ts';
 import { refusePushOptions, refuseRefs } from './refs.ts';
 import { refuseRepositories } from './repos.ts';

@@ -18,9 +18,9 @@ import {
 } from '@bufbuild/cel';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { RE2JS } from '@bufbuild/re2';
+import { present } from '../runtime/present.ts';
 import { comparisonFunctions } from './condition-comparisons.ts';
 import { GrowingList, type Meter, spend } from './condition-values.ts';
-import { present } from './present.ts';
 
 const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
 const LIST = listType(DYN);

@@ -4,6 +4,7 @@
  */
 
 import { type CelFunc, CelScalar } from '@bufbuild/cel';
+import { present } from '../runtime/present.ts';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
 import {
   type Case,
@@ -15,7 +16,6 @@ import {
   pathOf,
   textOf,
 } from './condition-variables.ts';
-import { present } from './present.ts';
 
 type Call = Case<'callExpr'>['value'];
 

@@ -1,7 +1,7 @@
 /** The variables of a condition, and the chains of members that lead into them. */
 
 import type { parse } from '@bufbuild/cel';
-import { present } from './present.ts';
+import { present } from '../runtime/present.ts';
 
 export type Expr = ReturnType<typeof parse>['expr'];
 export type Case<K> = Extract<Expr['exprKind'], { case: K }>;

@@ -1,7 +1,8 @@
 /** Which limits of rules a call counts towards, and how much of each it takes. */
+
+import { present } from '../runtime/present.ts';
 import type { Ask, Facts, Instant } from './facts.ts';
 import type { Counted } from './limit.ts';
-import { present } from './present.ts';
 import type { Rule } from './rule.ts';
 import { isAbout, type Question, questionOf } from './rule-selection.ts';
 

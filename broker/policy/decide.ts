@@ -3,6 +3,7 @@
  * doors can answer differently.
  */
 
+import { present } from '../runtime/present.ts';
 import { effectiveGrant } from './attenuation.ts';
 import { concreteChecks } from './concrete-checks.ts';
 import { channelsToDecideIn } from './decide-in.ts';
@@ -17,7 +18,6 @@ import {
 } from './facts.ts';
 import type { Finding, Matter } from './finding.ts';
 import { maskOfCall } from './mask-checks.ts';
-import { present } from './present.ts';
 import type { Rule } from './rule.ts';
 import { questionOf } from './rule-selection.ts';
 import { basisOf, standsIn } from './standing-approval.ts';

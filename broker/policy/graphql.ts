@@ -16,7 +16,7 @@ import {
   type ValueNode,
 } from 'graphql/language';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
-import { present } from './present.ts';
+import { present } from '../runtime/present.ts';
 
 export type GraphqlCall =
   | {

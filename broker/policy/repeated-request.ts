@@ -1,6 +1,6 @@
 /** Whether a request is like the one of a standing approval: equal in every member, but for those that may differ. Pure. */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
-import { present } from './present.ts';
+import { present } from '../runtime/present.ts';
 import { sameJson } from './same-json.ts';
 import type { Free, Written, WrittenBody } from './standing-terms.ts';
 

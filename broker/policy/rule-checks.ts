@@ -1,10 +1,11 @@
 /** The checks by rules: guardrails, and the policy of the agent. */
+
+import { present } from '../runtime/present.ts';
 import { earlierInWords } from './earlier.ts';
 import type { DenyReason, MatchedRule } from './facts.ts';
 import { deny, type Finding, type Matter, PASS } from './finding.ts';
 import { limitInWords, type ToldLimit, toldLimit } from './limit.ts';
 import { whyNotMasked } from './mask-checks.ts';
-import { present } from './present.ts';
 import { earlierOf, matchRules, type RuleFinding } from './rules.ts';
 import type { Hold } from './standing-terms.ts';
 import { unknownScope } from './unknown-scope.ts';

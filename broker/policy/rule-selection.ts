@@ -1,11 +1,12 @@
 /** An ask as rules look at it, and which calls a rule is about. */
+
+import { present } from '../runtime/present.ts';
 import type { CallAsk } from './call-ask.ts';
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { type ConditionAgent, conditionInput } from './condition.ts';
 import type { Ask, Facts, Instant, Rule } from './facts.ts';
 import type { Pattern } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
-import { present } from './present.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
 /** An ask, with what rules need of it, computed when the first rule needs it. */

@@ -10,7 +10,7 @@ import { operatorAtStart, recordChange } from '../audit/record-change.ts';
 import { governanceOf } from '../config-file/parse.ts';
 import { applyGovernance } from '../config-plan/apply-recorded.ts';
 import { Secret } from '../crypto/secret.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { Services } from '../services.ts';
 import { listAgents } from '../store/agents.ts';
 import { putPlatform } from '../store/governed-versions.ts';

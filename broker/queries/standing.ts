@@ -4,7 +4,7 @@ import { refuseUnreviewed } from '../calls/refuse-unreviewed.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Instant, Policy, Verdict } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 
 export type StandingAsk = Omit<Ask, 'call'>;

@@ -5,7 +5,7 @@ import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { askedPlatform } from '../policy/asked-platform.ts';
 import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';

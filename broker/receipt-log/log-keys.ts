@@ -2,7 +2,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { listLogKeys, putLogKey, retireLogKeys } from '../store/log-keys.ts';
 import { WHOLE_BROKER } from '../store/sealed.ts';
 import type { LogKeyTable } from '../store/tables/receipt-log.ts';

@@ -1,5 +1,5 @@
 /** The tree of an organisation's receipt log in the store: its right edge, what is appended, and its tiles. */
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { PendingRows } from '../store/log-pending.ts';
 import { findEntries, findTile, putEntries, putTile } from '../store/receipt-logs.ts';
 import type { Db } from '../store/store.ts';

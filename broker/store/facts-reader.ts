@@ -2,7 +2,7 @@
 import { standingWhenStopped } from '../policy/agents-stopped.ts';
 import { connectionIn } from '../policy/asked-platform.ts';
 import { ALL_PLATFORMS } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { readAgentsStopped } from './agents-stopped.ts';
 import { batchLoader } from './batch-loader.ts';

@@ -1,7 +1,7 @@
 /** Counts of rate limits that all processes on a PostgreSQL share (migration 0046). */
 import { sql } from 'kysely';
 import { sha256Hex } from '../crypto/canonical.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import type { SharedCounter } from '../runtime/window-counts.ts';
 import type { Db } from './store.ts';
 

@@ -1,7 +1,7 @@
 /** The clock that all processes on a store share. */
 
 import { sql } from 'kysely';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 import { findMeta, putMeta } from './meta.ts';
 import type { Db } from './store.ts';
 

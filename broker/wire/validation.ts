@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { allowedMembers, schemaProblem } from '../../json/schema-problem.ts';
-import { present } from '../policy/present.ts';
+import { present } from '../runtime/present.ts';
 
 z.config({ customError: allowedMembers });
 
