@@ -180,9 +180,13 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
       expect(await known(used.id)).toBe(true);
     });
 
-    test('go through the chores of housekeeping', async () => {
-      const keeping = startHousekeeping(world.running.broker);
-      await keeping.stop();
+    test('are forgotten by a round of housekeeping', async () => {
+      const unused = new OAuthClient(world);
+      await unused.register();
+      const keeping = startHousekeeping(world.running.broker, {}, 5);
+      onTestFinished(() => keeping.stop());
+      world.clock.skewMs = 25 * HOUR_MS;
+      await expect.poll(() => known(unused.id), { timeout: 10_000 }).toBe(false);
     });
   });
 
