@@ -8,7 +8,7 @@ import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
 import { eventRow } from '../audit/event-row.ts';
 import { executionError } from '../audit/execution-error.ts';
-import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
+import type { Outcome, OutcomeOf, ReplayFailure } from '../audit/outcome.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Companion, Recording } from '../audit/recorder.ts';
 import { rowOf } from '../audit/row.ts';
@@ -192,7 +192,7 @@ function companionOf(
       await endIntendedReplay(tx, held, row.id, step);
       return;
     }
-    const step = stepOf(broker, held, row, value as Outcome | undefined);
+    const step = stepOf(broker, held, row, value as OutcomeOf<'answered'> | ReplayFailure | undefined);
     const moved = await moveReplay(tx, held, row.id, step);
     if (!moved) throw new Superseded(`another process has the replay of ${held.id}`);
     if (step.exec_state !== 'intent') await changes.announce(tx, held);
@@ -204,7 +204,7 @@ function stepOf(
   broker: Pick<Broker, 'clock' | 'vault'>,
   held: HeldCall,
   row: Readonly<AuditRow>,
-  outcome: Outcome | undefined,
+  outcome: OutcomeOf<'answered'> | ReplayFailure | undefined,
 ): ReplayStep {
   if (row.state === 'intent') return { exec_state: 'intent' };
   const at = row.finished_at;

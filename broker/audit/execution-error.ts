@@ -1,6 +1,6 @@
 /** `execution_error` of an approval: why the replay failed, or that its outcome is unknown. */
 import type { AuditRow } from '../store/audit.ts';
-import { BLOCKED_DETAILS, type Outcome, type OutcomeOf } from './outcome.ts';
+import { assertNever, BLOCKED_DETAILS, type OutcomeOf, type ReplayFailure } from './outcome.ts';
 import { mayHaveActed } from './row.ts';
 
 /** Text of recovery for a replay whose process died after its intent. */
@@ -17,7 +17,7 @@ export type ExecutionError = {
 };
 
 /** From the final row of a replay, and its outcome unless it broke off. */
-export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undefined): ExecutionError {
+export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure | undefined): ExecutionError {
   const because = (detail: string, known = { unknown: false, made: false }): ExecutionError => ({
     ...known,
     text: `${row.reason}: ${/[.!?]$/.test(detail) ? detail : `${detail}.`}`,
@@ -58,8 +58,13 @@ export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undef
         : because('The connection was granted less than the scope needs, so nothing was sent');
     case 'denied':
       return because(`${outcome.verdict.detail}, so nothing was sent`);
-    default:
+    case 'inactive':
+    case 'invalid':
+    case 'not_as_approved':
+    case 'too_many_calls':
       return because(row.detail ?? 'Nothing was sent');
+    default:
+      return assertNever(outcome);
   }
 }
 

@@ -190,32 +190,29 @@ export type Outcome = Readonly<End> & { readonly call: CallRecord };
 
 export type OutcomeOf<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
 
+/** Outcomes without those of these kinds: a new kind is among them, so that whatever takes them needs a case for it. */
+type Without<Kind extends Outcome['kind']> = Exclude<Outcome, { kind: Kind }>;
+
+/** How a call of a door ends that takes answers as they come, in the platform's own form. The rest ends replays, or calls of git, alone. */
+export type StreamOutcome = Without<'not_passed_on' | 'not_as_approved'>;
+
+/** How a call of a door ends that takes its answers whole. */
+export type WholeOutcome = Exclude<StreamOutcome, { kind: 'streamed' | 'cannot_hold' }>;
+
+/** How a request of git ends: it is never held, and of the code host's answers none is read as a whole. */
+export type GitOutcome = Without<'answered' | 'response_blocked' | 'held' | 'too_many_pending' | 'not_as_approved'>;
+
+/** How a replay ends that has no answer to keep: it is held no more, and nobody takes its answer as it comes. */
+export type ReplayFailure = Without<
+  'answered' | 'streamed' | 'cannot_hold' | 'not_passed_on' | 'held' | 'too_many_pending' | 'request_cut'
+>;
+
 /** Details of a withheld response. */
 export const BLOCKED_DETAILS: Readonly<Record<BlockedCause, string>> = {
   credential_found: 'The answer held the credential in a form in which it cannot be taken out.',
   not_masked:
     'A rule masks members or values of the answer, and it is in a form in which they cannot be told: no JSON where members are masked, no text, a part of a whole, or too long.',
 };
-
-/** Whether the platform may have received the call, so that storing its row is retried for long. */
-export function mayBeSent(outcome: Outcome): boolean {
-  switch (outcome.kind) {
-    case 'answered':
-    case 'response_blocked':
-    case 'streamed':
-    case 'not_passed_on':
-      return true;
-    case 'unreachable':
-      return outcome.sent;
-    case 'reauth_needed':
-      return outcome.cause === 'refused';
-    case 'needs_consent':
-    case 'consent_required':
-      return outcome.refused !== undefined;
-    default:
-      return false;
-  }
-}
 
 /** Anything but an exhaustive switch does not compile. */
 export function assertNever(value: never): never {

@@ -4,7 +4,8 @@
  * just started everything that agents do is new, and a transaction for each would delay all other calls.
  */
 import { createHash } from 'node:crypto';
-import { mayBeSent, type Outcome } from '../audit/outcome.ts';
+import { mayBeSent } from '../audit/effect.ts';
+import type { Outcome } from '../audit/outcome.ts';
 import type { Companion } from '../audit/recorder.ts';
 import type { Broker } from '../broker.ts';
 import type { LoadedFacts } from '../facts/facts.ts';

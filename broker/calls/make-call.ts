@@ -1,7 +1,8 @@
 /** A call that may be made: its intent is stored, it is sent, and how it ended is recorded. */
 import type { Replay } from '../approvals/replay.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
-import { type CallRecord, mayBeSent, type Outcome } from '../audit/outcome.ts';
+import { mayBeSent } from '../audit/effect.ts';
+import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import type { Claim, Companion, Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
 import { NothingLeft } from '../audit/superseded.ts';

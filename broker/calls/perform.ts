@@ -4,7 +4,7 @@
  */
 
 import { parseStrictJson } from '../../json/strict.ts';
-import type { Outcome } from '../audit/outcome.ts';
+import type { GitOutcome, Outcome, StreamOutcome, WholeOutcome } from '../audit/outcome.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import { keepsResponse, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -18,7 +18,7 @@ import { type Acted, act, type FromDoor } from './act.ts';
 import { noteAnswerAgain } from './answer-again.ts';
 import type { CallServices } from './call-services.ts';
 import { inSession, readCaller } from './caller.ts';
-import { isReadStep } from './git-request.ts';
+import { type GitRequest, isReadStep } from './git-request.ts';
 import { joinFor } from './held-raw.ts';
 import { type KeyRefused, type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
@@ -41,6 +41,18 @@ export type CallRequest = FromDoor & {
   wait?: Wait | undefined;
 };
 
+/** Of a door that takes answers whole, and whose clients ask themselves what became of a held call. */
+export type WholeCallRequest = CallRequest & { taker?: undefined; git?: undefined; raw?: undefined; wait?: undefined };
+
+/** Of a door that can take answers as they come, in the platform's own form. */
+export type StreamCallRequest = CallRequest & { git?: undefined };
+
+/** Of the git door. */
+export type GitCallRequest = CallRequest & { raw?: undefined; wait?: undefined } & (
+    | { git: GitRequest }
+    | { asked: { ok: false } }
+  );
+
 /** A call written as JSON text, as `POST /v1/actions` takes it; or what is wrong with it. */
 export function readAction(text: string): CallRequest['asked'] {
   const parsed = parseStrictJson(text, { nulAllowedIn: ['data'] });
@@ -55,7 +67,8 @@ export function checkAction(value: unknown): CallRequest['asked'] {
 }
 
 /**
- * Makes a governed call, once for each Idempotency-Key.
+ * Makes a governed call, once for each Idempotency-Key. What a door brings decides how its calls can end: without a taker no answer is
+ * streamed, and nothing of git is held or answered whole.
  *
  * @param request with `wait`, a held call is waited for: the same request joins it, and both end with what became of it
  * @param write an outcome as this door answers it; of a call with a key, what a repetition is answered, too. Not called for a held
@@ -65,21 +78,29 @@ export function checkAction(value: unknown): CallRequest['asked'] {
 export async function perform<Answer extends StoredResponse>(
   services: CallServices,
   agent: AgentPrincipal,
-  request: CallRequest & { wait?: undefined },
-  write: (outcome: Outcome) => Answer,
+  request: WholeCallRequest,
+  write: (outcome: WholeOutcome) => Answer,
 ): Promise<Once<Answer>>;
 export async function perform<Answer extends StoredResponse>(
   services: CallServices,
   agent: AgentPrincipal,
-  request: CallRequest,
-  write: (outcome: Outcome) => Answer,
+  request: GitCallRequest,
+  write: (outcome: GitOutcome) => Answer,
+): Promise<Once<Answer>>;
+export async function perform<Answer extends StoredResponse>(
+  services: CallServices,
+  agent: AgentPrincipal,
+  request: StreamCallRequest,
+  write: (outcome: StreamOutcome) => Answer,
 ): Promise<Once<Answer> | Waited | JoinsRaced>;
 export async function perform<Answer extends StoredResponse>(
   services: CallServices,
   agent: AgentPrincipal,
   request: CallRequest,
-  write: (outcome: Outcome) => Answer,
+  writeOwn: (outcome: never) => Answer,
 ): Promise<Once<Answer> | Waited | JoinsRaced> {
+  // What ends in a way that only other doors are answered has a taker, or is of git (act, concludeCall), or a replay.
+  const write = writeOwn as (outcome: Outcome) => Answer;
   refuseUnreviewed(agent);
   const { asked, correlationId, lease, taker, git, raw, left, traceparent, wait } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });

@@ -66,7 +66,7 @@ export function gitCall(
   read: { step: GitStep; refs: readonly GitRef[]; push?: Pick<Push, 'options'>; body?: GitRequest['body'] },
   headers: GitHeaders,
   connectionId: string | undefined,
-): Pick<CallRequest, 'asked' | 'git'> {
+): Pick<CallRequest, 'asked'> & { git: GitRequest } {
   const { repository, service, isAdvertisement } = target;
   return {
     asked: {

@@ -1,9 +1,10 @@
 /** A call that was stopped because its agent lost the access: what the agent is told of it. */
-import { mayBeSent, type Outcome } from '../audit/outcome.ts';
+import { mayBeSent } from '../audit/effect.ts';
+import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import { isLentEnded } from '../policy/access-ended.ts';
 
 /** The outcome that the agent is answered: what is on record, or where it may not read that any more, the refusal that it would get now. */
-export function toldOutcome(outcome: Outcome): Outcome {
+export function toldOutcome<Ended extends Outcome>(outcome: Ended): Ended | OutcomeOf<'denied' | 'not_connected'> {
   const { call } = outcome;
   if (call.accessEnded === undefined) return outcome;
   const { reason: ended, detail, halt } = call.accessEnded;

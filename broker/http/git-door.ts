@@ -1,10 +1,10 @@
 /** The git door: a request of git as a governed call, and its answer as it comes (specification, Governed git). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Outcome } from '../audit/outcome.ts';
+import type { GitOutcome } from '../audit/outcome.ts';
 import { readBasic } from '../auth/basic.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
-import { type CallRequest, perform } from '../calls/perform.ts';
+import { type GitCallRequest, perform } from '../calls/perform.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
 import type { StreamTaker } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-budget.ts';
@@ -61,8 +61,8 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
       head: ({ auditId }) => ({ status: 200, headers: headersOf(target, auditId) }),
     });
     const taker: StreamTaker = (part) => writer.take(part);
-    const call: CallRequest = { ...asked, ...sentBy(context), lease, taker, left };
-    let outcome: Outcome | undefined;
+    const call: GitCallRequest = { ...asked, ...sentBy(context), lease, taker, left };
+    let outcome: GitOutcome | undefined;
     await perform(services, who, call, (ended) => {
       outcome = ended;
       return { status: 0, body: '' };
@@ -163,16 +163,16 @@ const BUSY: BodyRefusal = {
 const invalid = (detail: string): BodyRefusal => ({ ok: false, code: 'invalid_request', detail });
 
 /** A request that is no call: on record with what is known of it. */
-function refusedCall(target: GitTarget, { code, detail }: BodyRefusal): Pick<CallRequest, 'asked'> {
+function refusedCall(target: GitTarget, { code, detail }: BodyRefusal) {
   const body = { platform: GIT_PLATFORM, scope: scopeOf(target.service), method: 'POST' };
-  return { asked: { ok: false, body, path: endpointOf(target), code, detail } };
+  return { asked: { ok: false as const, body, path: endpointOf(target), code, detail } };
 }
 
 function askedCall(
   { request, who }: Pick<GitContext, 'request' | 'who'>,
   target: GitTarget,
   body: Extract<ReadBody, { ok: true }> | undefined,
-): Pick<CallRequest, 'asked' | 'git'> {
+): ReturnType<typeof gitCall> {
   const { headers } = request;
   const gitProtocol = headers['git-protocol'];
   const said = {

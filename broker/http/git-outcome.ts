@@ -1,5 +1,5 @@
 /** What became of a git request that was not passed on, as git shows it (specification, Governed git). */
-import type { NotPassedOn, Outcome, OutcomeOf } from '../audit/outcome.ts';
+import { assertNever, type GitOutcome, type NotPassedOn, type OutcomeOf } from '../audit/outcome.ts';
 import type { GitRef } from '../policy/facts.ts';
 import { toldOutcome } from './access-ended.ts';
 import { line } from './line.ts';
@@ -7,7 +7,7 @@ import type { Reply } from './reply.ts';
 import { sentence } from './unready.ts';
 
 /** The line for an outcome, whose answer was not begun. `repository`: `owner/repo`. */
-export function gitOutcomeReply(ended: Outcome, repository: string): Reply {
+export function gitOutcomeReply(ended: GitOutcome, repository: string): Reply {
   const outcome = toldOutcome(ended);
   const { auditId } = outcome.call;
   const answer = (status: number, code: string, what: string, headers: Record<string, string> = {}) =>
@@ -53,7 +53,7 @@ export function gitOutcomeReply(ended: Outcome, repository: string): Reply {
         ? answer(502, 'upstream_response_blocked', `${repository}: ${BLOCKED}`)
         : answer(502, 'upstream_unreachable', `${repository}: the answer of the code host broke off. Try again.`);
     default:
-      throw new Error(`git is not answered ${outcome.kind}`);
+      return assertNever(outcome);
   }
 }
 
@@ -111,7 +111,7 @@ const unknown = ({ sent, call }: OutcomeOf<'unreachable'>): string =>
 const NAMED = 3;
 
 /** Which refs, because nothing else says so to whoever pushes many. */
-function pushed({ call }: Outcome): string {
+function pushed({ call }: OutcomeOf<'cannot_hold'>): string {
   const refs: readonly GitRef[] = call.git?.refs ?? [];
   if (refs.length === 0) return '';
   const names = refs.slice(0, NAMED).map(({ name, action }) => `${action} ${name}`);

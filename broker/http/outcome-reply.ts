@@ -1,6 +1,6 @@
 /** From the outcome of a call to the wire. */
 import { answerNotes } from '../audit/answer-notes.ts';
-import { assertNever, BLOCKED_DETAILS, type Outcome, type OutcomeOf } from '../audit/outcome.ts';
+import { assertNever, BLOCKED_DETAILS, type OutcomeOf, type WholeOutcome } from '../audit/outcome.ts';
 import { isUndecided } from '../policy/access.ts';
 import type { DenyReason } from '../policy/facts.ts';
 import type { ToldLimit } from '../policy/limit.ts';
@@ -17,7 +17,7 @@ export const CAPABILITY = 'actions.execute';
 type Told = Pick<Context, 'services' | 'correlationId'>;
 
 /** The answer of `POST /v1/actions` to a call that ended so (specification, Governed call). */
-export function outcomeReply(context: Told, outcome: Outcome): Reply {
+export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
   const { services, correlationId } = context;
   const { auditId: audit_id, asked, organisationId } = outcome.call;
   const { platform = '', scope = '', method } = asked;
@@ -91,13 +91,8 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
     }
     case 'response_blocked':
       return refused('upstream_response_blocked', sentence(BLOCKED_DETAILS[outcome.cause]), { audit_id });
-    case 'streamed':
-    case 'cannot_hold':
     case 'request_cut':
-    case 'not_passed_on':
-      throw new Error('only a door that takes streams is answered one');
-    case 'not_as_approved':
-      return refused('conflict', sentence(outcome.detail), { audit_id });
+      return refused('invalid_request', sentence(outcome.detail), { audit_id });
     default:
       return assertNever(outcome);
   }

@@ -1,7 +1,7 @@
 /** A governed call over HTTP, or from a tool of `/mcp`: its outcome as the reply of `POST /v1/actions`. */
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
-import { type CallRequest, perform } from '../calls/perform.ts';
+import { perform, type WholeCallRequest } from '../calls/perform.ts';
 import { toldOutcome } from './access-ended.ts';
 import { Refusal } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
@@ -9,11 +9,9 @@ import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
 type Asked = Pick<Context, 'services' | 'correlationId'> & { who: AgentPrincipal };
-/** Its clients ask again, with `?wait=`. */
-type Unwaited = CallRequest & { wait?: undefined };
 
 /** Throws Refusal for an Idempotency-Key that was used before. */
-export async function performCall({ services, who, correlationId }: Asked, request: Unwaited): Promise<Reply> {
+export async function performCall({ services, who, correlationId }: Asked, request: WholeCallRequest): Promise<Reply> {
   const lease = services.budget.lease(familyOf(who));
   try {
     const reply = await performOnce({ services, who, correlationId }, { ...request, lease });
@@ -24,7 +22,7 @@ export async function performCall({ services, who, correlationId }: Asked, reque
   }
 }
 
-async function performOnce({ services, who, correlationId }: Asked, request: Unwaited): Promise<Reply> {
+async function performOnce({ services, who, correlationId }: Asked, request: WholeCallRequest): Promise<Reply> {
   let refused: Reply | undefined;
   const done = await perform(services, who, request, (outcome) => {
     const told = toldOutcome(outcome);

@@ -1,10 +1,10 @@
 /** The raw door: a request of any client of a platform as a governed call, and the platform's own answer (decisions, Raw door). */
 import type { ServerResponse } from 'node:http';
-import type { Outcome } from '../audit/outcome.ts';
+import type { StreamOutcome, WholeOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { joinOf } from '../calls/held-raw.ts';
-import { type CallRequest, perform } from '../calls/perform.ts';
+import { perform, type StreamCallRequest } from '../calls/perform.ts';
 import { type RawRequest, rawAction } from '../calls/raw-request.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
 import type { Waited } from '../calls/wait-for-decision.ts';
@@ -78,7 +78,7 @@ async function refuseUncalled(
 ): Promise<RawRefusal> {
   const { services, request, correlationId, who } = context;
   const asked = { ok: false, body: { platform, method: request.method }, ...why } as const;
-  let outcome: Outcome | undefined;
+  let outcome: WholeOutcome | undefined;
   await perform(services, who, { asked, correlationId, lease }, (ended) => {
     outcome = ended;
     return { status: 0, body: '' };
@@ -129,7 +129,7 @@ async function call(
   asked: Asked & Asking,
   read: ReadRequest,
   join: RawRequest['join'],
-): Promise<Outcome | Waited | 'answered'> {
+): Promise<StreamOutcome | Waited | 'answered'> {
   const { services, limits, request, correlationId, left } = context;
   const { who, target, place, platform, connectionId, waitMs, loaded, token } = asked;
   const { headers, headersDistinct } = request;
@@ -160,7 +160,7 @@ async function call(
   });
   const wrong = read.ok ? headerProblem(headers) : read.detail;
   const raw = read.ok && wrong === undefined ? { ...read.raw, join } : undefined;
-  const given: CallRequest = {
+  const given: StreamCallRequest = {
     asked: raw
       ? {
           ok: true,
@@ -188,7 +188,7 @@ async function call(
     taker: (part) => writer.take(part),
     wait: waitWithin(limits, who, waitMs),
   };
-  let outcome: Outcome | undefined;
+  let outcome: StreamOutcome | undefined;
   const done = await perform(services, who, given, (ended) => {
     outcome = ended;
     return { status: 0, body: '' };

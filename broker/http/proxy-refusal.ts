@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import { errorBody } from '../../json/error-body.ts';
 import type { JsonValue } from '../../json/json-value.ts';
-import { BLOCKED_DETAILS, type Outcome } from '../audit/outcome.ts';
+import { BLOCKED_DETAILS, type StreamOutcome } from '../audit/outcome.ts';
 import { hasSign } from '../platforms/error-sign.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Method } from '../policy/facts.ts';
@@ -98,7 +98,7 @@ const MOST_IN_HEADER = 500;
 const inHeader = (text: string): string => text.replaceAll(/[^\x20-\x7e]+/g, "'").slice(0, MOST_IN_HEADER);
 
 /** What became of a call whose answer was not begun, or of which none came. */
-export function outcomeRefusal(told: Told, ended: Outcome): RawRefusal {
+export function outcomeRefusal(told: Told, ended: StreamOutcome): RawRefusal {
   const outcome = toldOutcome(ended);
   const { auditId } = outcome.call;
   const refuse = (code: ErrorCode, detail: string): RawRefusal => ({
@@ -111,10 +111,6 @@ export function outcomeRefusal(told: Told, ended: Outcome): RawRefusal {
   switch (outcome.kind) {
     case 'cannot_hold':
       return refuse('approval_required_unsupported', TOO_LARGE_TO_HOLD);
-    case 'request_cut':
-      return refuse('invalid_request', sentence(outcome.detail));
-    case 'not_passed_on':
-      return refuse('upstream_unreachable', 'The answer of the platform is not passed on.');
     case 'streamed':
       return outcome.ended === 'credential_found' || outcome.ended === 'not_masked'
         ? refuse('upstream_response_blocked', sentence(BLOCKED_DETAILS[outcome.ended]))
