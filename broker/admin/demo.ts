@@ -8,7 +8,6 @@ import { importPKCS8, SignJWT } from 'jose';
 import { z } from 'zod';
 import { listOwnApprovals } from '../approvals/own-approvals.ts';
 import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
-import { rowOf } from '../audit/row.ts';
 import type { AuthenticateAgent } from '../auth/authenticate-agent.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -16,9 +15,10 @@ import { familyOf } from '../calls/call.ts';
 import type { CallServices } from '../calls/call-services.ts';
 import { perform } from '../calls/perform.ts';
 import type { Instant } from '../policy/facts.ts';
+import { present } from '../runtime/present.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
 import { findAgent } from '../store/agents.ts';
-import type { AuditRow } from '../store/audit.ts';
+import { type AuditRow, findAuditRow } from '../store/audit.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
@@ -155,9 +155,10 @@ async function performOnce(
   const lease = services.budget.lease(familyOf(who));
   try {
     const request = { asked: { ok: true as const, action: call }, correlationId, lease };
-    const done = await perform(services, who, request, (outcome) => ({ status: 0, row: rowOf(outcome) }));
+    const done = await perform(services, who, request, ({ call }) => ({ status: 0, auditId: call.auditId }));
     if (done.kind !== 'answered') throw new Error('a call without an Idempotency-Key is answered');
-    return done.answer.row;
+    const row = await findAuditRow(services.broker.store.db, who.agent.organisation_id, done.answer.auditId);
+    return present(row, 'row of a call that was answered');
   } finally {
     lease.release();
   }

@@ -1,21 +1,26 @@
-/** What a call did at its platform. */
+/** What a call did at its platform: the one answer from which follows what is said, recorded and kept of that. */
 import { assertNever, type Outcome } from './outcome.ts';
 
-/** Whether the platform may have received the call, so that storing its row is retried for long. */
-export function mayBeSent(outcome: Outcome): boolean {
+/**
+ * How far a call came, whatever its method. `refused`: it was sent, and the platform did not do it, as it says. `unknown`: it was sent,
+ * or a push was, and nothing says whether it was done. `made`: the platform answered it.
+ */
+export function reachOf(outcome: Outcome): 'not_sent' | 'refused' | 'unknown' | 'made' {
   switch (outcome.kind) {
     case 'answered':
     case 'response_blocked':
+      return 'made';
     case 'streamed':
+      return outcome.ended !== 'complete' && isPush(outcome) ? 'unknown' : 'made';
     case 'not_passed_on':
-      return true;
+      return outcome.cause === 'unexpected' && isPush(outcome) ? 'unknown' : 'refused';
     case 'unreachable':
-      return outcome.sent;
+      return outcome.sent ? 'unknown' : 'not_sent';
     case 'reauth_needed':
-      return outcome.cause === 'refused';
+      return outcome.cause === 'refused' ? 'refused' : 'not_sent';
     case 'needs_consent':
     case 'consent_required':
-      return outcome.refused !== undefined;
+      return outcome.refused ? 'refused' : 'not_sent';
     case 'held':
     case 'denied':
     case 'invalid':
@@ -27,8 +32,19 @@ export function mayBeSent(outcome: Outcome): boolean {
     case 'request_cut':
     case 'cannot_hold':
     case 'not_as_approved':
-      return false;
+      return 'not_sent';
     default:
       return assertNever(outcome);
   }
+}
+
+const isPush = ({ call }: Outcome): boolean => call.git !== undefined && call.git.refs.length > 0;
+
+/** Whether the platform may have received the call, so that storing its row is retried for long. */
+export const mayBeSent = (outcome: Outcome): boolean => reachOf(outcome) !== 'not_sent';
+
+/** What a call changed at its platform: `none` also of a read. Its row, read again, says the same (`mayHaveActed`). */
+export function effectOf(outcome: Outcome): 'none' | 'unknown' | 'made' {
+  const reach = reachOf(outcome);
+  return outcome.call.asked.method === 'GET' || reach === 'not_sent' || reach === 'refused' ? 'none' : reach;
 }

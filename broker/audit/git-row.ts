@@ -1,4 +1,5 @@
 /** What audit rows say of git requests. */
+import { reachOf } from './effect.ts';
 import type { NotPassedOn, OutcomeOf, RecordedGit } from './outcome.ts';
 
 const NOT_PASSED_ON: Record<NotPassedOn, { reason: string; detail: string }> = {
@@ -34,11 +35,11 @@ export function pushFlags({ refs, pushOptions }: RecordedGit): Record<string, un
 }
 
 /** Of an answer that was not git's. */
-export function notPassedOn({ cause, upstreamStatus, sent, call }: OutcomeOf<'not_passed_on'>) {
-  const isUnknown = cause === 'unexpected' && call.git !== undefined && call.git.refs.length > 0;
+export function notPassedOn(outcome: OutcomeOf<'not_passed_on'>) {
+  const { cause, upstreamStatus, sent } = outcome;
   const flags = {
     code: cause,
-    ...(isUnknown && { outcome: 'unknown' }),
+    ...(reachOf(outcome) === 'unknown' && { outcome: 'unknown' }),
     ...(sent && { request_bytes: sent.bytes }),
   };
   return { ...NOT_PASSED_ON[cause], upstreamStatus, flags };

@@ -2,6 +2,7 @@
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { answeredFlags, followedFlags, streamedFlags } from './answer-notes.ts';
+import { reachOf } from './effect.ts';
 import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
 import { assertNever, BLOCKED_DETAILS, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';
@@ -120,7 +121,7 @@ export function endOf(outcome: Outcome): End {
         result: 'errored',
         reason: 'upstream_unreachable',
         detail: outcome.detail,
-        flags: { code: outcome.code, outcome: outcome.sent ? 'unknown' : 'not_sent', ...followedFlags(outcome) },
+        flags: { code: outcome.code, outcome: reachOf(outcome), ...followedFlags(outcome) },
       };
     case 'response_blocked':
       return {
@@ -141,7 +142,7 @@ export function endOf(outcome: Outcome): End {
           upstreamStatus,
           flags,
         };
-      if (call.git && call.git.refs.length > 0 && ended !== 'complete')
+      if (reachOf(outcome) === 'unknown')
         return { result: 'errored', reason: 'outcome_unknown', detail: CUT_PUSH, upstreamStatus, flags };
       const reason = call.git?.reason ?? (verdict ? allowedReason(call, verdict) : 'allowed');
       return { result: 'allowed', reason, detail: decided, upstreamStatus, flags };
@@ -155,10 +156,7 @@ export function endOf(outcome: Outcome): End {
   }
 }
 
-/**
- * Whether the platform may have acted on a call, from its final row: also of one that another process closed. Of a 401 it
- * did not, and reads have no effect.
- */
+/** What `effectOf` says of an outcome, as to whether it is `none`, from its final row alone: also of one that another process closed. */
 export function mayHaveActed({ method, result, reason, flags }: Readonly<AuditRow>): boolean {
   if (method === 'GET') return false;
   if (result === 'blocked') return reason === 'upstream_response_blocked';

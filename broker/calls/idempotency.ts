@@ -101,8 +101,8 @@ export async function onceForKey<Answer extends StoredResponse>(
   }
 }
 
-/** `isKept`: whether anything may have happened because of the call. */
-type First<Answer> = { answer: Answer; isKept: boolean };
+/** `stored`: what a repetition is answered, where that is something else. `isKept`: whether anything may have happened because of the call. */
+type First<Answer> = { answer: Answer; stored?: Answer; isKept: boolean };
 
 type Claim = Omit<IdempotencyTable, 'status' | 'answer'>;
 
@@ -127,18 +127,18 @@ async function performOnce<Answer extends StoredResponse>(
     if (!(error instanceof AuditUnavailable && error.sent)) await keysToRelease.release(claim).catch(() => {});
     throw error;
   }
-  const { answer } = first;
+  const { answer, stored = answer } = first;
   try {
     if (!first.isKept) await keysToRelease.release(claim);
     else {
-      const body = answer.body ?? '';
+      const body = stored.body ?? '';
       const isSmall = Buffer.byteLength(body) <= MAX_RESULT_BYTES;
       const sealed = isSmall ? broker.vault.seal(placeOf(claim), String(body)) : null;
       const family = { organisation_id: agent.organisation_id, agent_id: agent.parent_id ?? agent.id };
       const { created_at: now, expires_at: expiresAt } = claim;
       const budget = { bytes: sealed?.length ?? 0, expiresAt, now, most: MAX_STORED_BYTES };
       const isKept = sealed !== null && (await reserveResponseBytes(db, family, budget));
-      await putIdempotentAnswer(db, claim, { status: answer.status, sealed: isKept ? sealed : null });
+      await putIdempotentAnswer(db, claim, { status: stored.status, sealed: isKept ? sealed : null });
     }
   } catch (error) {
     // It is on record, so it is answered: an error now would say that nothing was sent. Who asks again learns that the

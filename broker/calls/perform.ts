@@ -4,9 +4,9 @@
  */
 
 import { parseStrictJson } from '../../json/strict.ts';
+import { effectOf } from '../audit/effect.ts';
 import type { GitOutcome, Outcome, StreamOutcome, WholeOutcome } from '../audit/outcome.ts';
 import type { Recorded } from '../audit/recorder.ts';
-import { keepsResponse, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { agentFacts, breakersOf, hasStandingParent } from '../facts/facts.ts';
 import type { Identification } from '../people/people.ts';
@@ -25,6 +25,7 @@ import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
 import { LONG_WAIT_MS, reloadPrincipal } from './reload.ts';
 import { unknownKey } from './restored-keys.ts';
+import { toldOutcome } from './told-outcome.ts';
 import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
 /** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */
@@ -71,7 +72,8 @@ export function checkAction(value: unknown): CallRequest['asked'] {
  * streamed, and nothing of git is held or answered whole.
  *
  * @param request with `wait`, a held call is waited for: the same request joins it, and both end with what became of it
- * @param write an outcome as this door answers it; of a call with a key, what a repetition is answered, too. Not called for a held
+ * @param write an outcome as this door answers it; of a call with a key, what a repetition is answered, too. It is given what the agent may
+ * be told: of a call that was stopped because its access ended, the refusal that it would get now. Not called for a held
  * call that was waited for
  * @throws AuditUnavailable when what became of the call could not be recorded; then nothing is answered. StoreUnreviewed
  */
@@ -103,7 +105,10 @@ export async function perform<Answer extends StoredResponse>(
   const write = writeOwn as (outcome: Outcome) => Answer;
   refuseUnreviewed(agent);
   const { asked, correlationId, lease, taker, git, raw, left, traceparent, wait } = request;
-  const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
+  const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({
+    kind: 'answered',
+    answer: write(toldOutcome(value)),
+  });
   const marked = inSession(agent, request.sessionMarker);
   const malformed = (given: Malformed) =>
     recordMalformed(services, marked.ok ? marked.who : agent, given, correlationId);
@@ -152,7 +157,10 @@ export async function perform<Answer extends StoredResponse>(
   }
   const once = await onceForKey(services, who, key.value, { request: same, isRead }, async (auditId) => {
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
-    return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
+    const told = toldOutcome(value);
+    const stored = write(value);
+    const isKept = value.kind === 'held' || effectOf(value) !== 'none';
+    return { stored, answer: told === value ? stored : write(told), isKept };
   });
   if (once.kind === 'again') await noteAnswerAgain(services, who, once.auditId);
   // What is on record is the first call; this is another one.

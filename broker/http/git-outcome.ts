@@ -1,14 +1,13 @@
 /** What became of a git request that was not passed on, as git shows it (specification, Governed git). */
+import { reachOf } from '../audit/effect.ts';
 import { assertNever, type GitOutcome, type NotPassedOn, type OutcomeOf } from '../audit/outcome.ts';
 import type { GitRef } from '../policy/facts.ts';
-import { toldOutcome } from './access-ended.ts';
 import { line } from './line.ts';
 import type { Reply } from './reply.ts';
 import { sentence } from './unready.ts';
 
 /** The line for an outcome, whose answer was not begun. `repository`: `owner/repo`. */
-export function gitOutcomeReply(ended: GitOutcome, repository: string): Reply {
-  const outcome = toldOutcome(ended);
+export function gitOutcomeReply(outcome: GitOutcome, repository: string): Reply {
   const { auditId } = outcome.call;
   const answer = (status: number, code: string, what: string, headers: Record<string, string> = {}) =>
     line(status, code, what, { 'X-Svc-Audit-Id': auditId, ...headers });
@@ -39,19 +38,19 @@ export function gitOutcomeReply(ended: GitOutcome, repository: string): Reply {
     case 'too_many_calls':
       return answer(429, outcome.kind, `${repository}: ${TOO_MANY}`, { 'Retry-After': '1' });
     case 'unreachable':
-      return answer(502, 'upstream_unreachable', `${repository}: ${sentence(outcome.detail)}${unknown(outcome)}`);
+      return answer(502, 'upstream_unreachable', `${repository}: ${sentence(outcome.detail)}${mayBePushed(outcome)}`);
     case 'not_passed_on': {
       const [status, code, what] = NOT_PASSED_ON[outcome.cause];
       return answer(
         status,
         code,
-        `${repository}${what}${outcome.cause === 'unexpected' ? ` It answered ${outcome.upstreamStatus}.` : ''}`,
+        `${repository}${what}${outcome.cause === 'unexpected' ? ` It answered ${outcome.upstreamStatus}.` : ''}${mayBePushed(outcome)}`,
       );
     }
     case 'streamed':
       return outcome.ended === 'credential_found'
-        ? answer(502, 'upstream_response_blocked', `${repository}: ${BLOCKED}`)
-        : answer(502, 'upstream_unreachable', `${repository}: the answer of the code host broke off. Try again.`);
+        ? answer(502, 'upstream_response_blocked', `${repository}: ${BLOCKED}${mayBePushed(outcome)}`)
+        : answer(502, 'upstream_unreachable', `${repository}: ${BROKE_OFF}${mayBePushed(outcome) || ' Try again.'}`);
     default:
       return assertNever(outcome);
   }
@@ -92,6 +91,7 @@ const REFUSED =
 const UNREADABLE = 'the stored credential cannot be opened. An owner has to connect it again.';
 const TOO_MANY =
   'too many calls, or too many large requests, of this agent or of all are under way. Nothing was sent: try again.';
+const BROKE_OFF = 'the answer of the code host broke off.';
 const BLOCKED = 'the answer of the code host held the credential, so it is withheld.';
 
 const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: string]> = {
@@ -105,8 +105,10 @@ const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: st
   unexpected: [502, 'upstream_unreachable', ': the answer of the code host is not one of git.'],
 };
 
-const unknown = ({ sent, call }: OutcomeOf<'unreachable'>): string =>
-  sent && call.git && call.git.refs.length > 0 ? ' The push may have been made: fetch before you repeat it.' : '';
+const mayBePushed = (outcome: OutcomeOf<'unreachable' | 'streamed' | 'not_passed_on'>): string =>
+  reachOf(outcome) === 'unknown' && (outcome.call.git?.refs ?? []).length > 0
+    ? ' The push may have been made: fetch before you repeat it.'
+    : '';
 
 const NAMED = 3;
 

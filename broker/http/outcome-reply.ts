@@ -1,5 +1,6 @@
 /** From the outcome of a call to the wire. */
 import { answerNotes } from '../audit/answer-notes.ts';
+import { effectOf, reachOf } from '../audit/effect.ts';
 import { assertNever, BLOCKED_DETAILS, type OutcomeOf, type WholeOutcome } from '../audit/outcome.ts';
 import { isUndecided } from '../policy/access.ts';
 import type { DenyReason } from '../policy/facts.ts';
@@ -20,7 +21,7 @@ type Told = Pick<Context, 'services' | 'correlationId'>;
 export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
   const { services, correlationId } = context;
   const { auditId: audit_id, asked, organisationId } = outcome.call;
-  const { platform = '', scope = '', method } = asked;
+  const { platform = '', scope = '' } = asked;
   const common = { platform, correlation_id: correlationId, audit_id };
   const refused = (code: ErrorCode, detail: string, extra: Record<string, unknown>, headers = {}): Reply =>
     errorReply(new Refusal(code, detail, { extra, headers }), context, {
@@ -82,11 +83,11 @@ export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
         { 'Retry-After': '1' },
       );
     case 'unreachable': {
-      const unknown = outcome.sent && method !== 'GET';
+      const unknown = effectOf(outcome) === 'unknown';
       return refused(
         'upstream_unreachable',
         `${outcome.detail}${unknown ? ' The call may have been made: look at the platform before you repeat it.' : ''}`,
-        { audit_id, code: outcome.code, outcome: outcome.sent ? 'unknown' : 'not_sent' },
+        { audit_id, code: outcome.code, outcome: reachOf(outcome) },
       );
     }
     case 'response_blocked':

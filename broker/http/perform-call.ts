@@ -2,7 +2,6 @@
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { perform, type WholeCallRequest } from '../calls/perform.ts';
-import { toldOutcome } from './access-ended.ts';
 import { Refusal } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
@@ -23,16 +22,10 @@ export async function performCall({ services, who, correlationId }: Asked, reque
 }
 
 async function performOnce({ services, who, correlationId }: Asked, request: WholeCallRequest): Promise<Reply> {
-  let refused: Reply | undefined;
-  const done = await perform(services, who, request, (outcome) => {
-    const told = toldOutcome(outcome);
-    if (told !== outcome) refused = outcomeReply({ services, correlationId }, told);
-    // What a repetition is answered by the same key, once it may be.
-    return outcomeReply({ services, correlationId }, outcome);
-  });
+  const done = await perform(services, who, request, (outcome) => outcomeReply({ services, correlationId }, outcome));
   switch (done.kind) {
     case 'answered':
-      return refused ?? done.answer;
+      return done.answer;
     case 'again':
       return { ...done.response, headers: { 'Idempotency-Replayed': 'true' } };
     case 'key_refused': {

@@ -8,7 +8,6 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { Method } from '../policy/facts.ts';
 import { entryFor } from '../policy/operation-index.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
-import { toldOutcome } from './access-ended.ts';
 import { ERRORS, type ErrorCode, type Refusal } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import { PROBLEM_TYPE } from './problem.ts';
@@ -98,8 +97,7 @@ const MOST_IN_HEADER = 500;
 const inHeader = (text: string): string => text.replaceAll(/[^\x20-\x7e]+/g, "'").slice(0, MOST_IN_HEADER);
 
 /** What became of a call whose answer was not begun, or of which none came. */
-export function outcomeRefusal(told: Told, ended: StreamOutcome): RawRefusal {
-  const outcome = toldOutcome(ended);
+export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
   const { auditId } = outcome.call;
   const refuse = (code: ErrorCode, detail: string): RawRefusal => ({
     status: ERRORS[code],

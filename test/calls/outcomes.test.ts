@@ -1,5 +1,6 @@
 /** Every kind of outcome has its row and, at each door that can end so, its answer. A new kind does not compile without a case here. */
 import { describe, expect, test } from 'vitest';
+import { effectOf, mayBeSent } from '../../broker/audit/effect.ts';
 import { executionError } from '../../broker/audit/execution-error.ts';
 import type {
   CallRecord,
@@ -10,7 +11,8 @@ import type {
   StreamOutcome,
   WholeOutcome,
 } from '../../broker/audit/outcome.ts';
-import { rowOf } from '../../broker/audit/row.ts';
+import { mayHaveActed, rowOf } from '../../broker/audit/row.ts';
+import { toldOutcome } from '../../broker/calls/told-outcome.ts';
 import { gitOutcomeReply } from '../../broker/http/git-outcome.ts';
 import { outcomeReply } from '../../broker/http/outcome-reply.ts';
 import { outcomeRefusal } from '../../broker/http/proxy-refusal.ts';
@@ -114,6 +116,55 @@ describe('an outcome of each kind', () => {
   test.each(named(replays))('%s says how a replay failed', (_kind, outcome) => {
     const row = rowOf(outcome);
     expect(executionError(row, outcome).text).toMatch(new RegExp(`^(?:${row.reason}: |outcome unknown: )`));
+  });
+});
+
+/** What each kind may have changed by a POST, or by a push; of the other kinds nothing was sent. */
+const EFFECTS: Partial<Record<Outcome['kind'], string[]>> = {
+  answered: ['made'],
+  response_blocked: ['made'],
+  streamed: ['made'],
+  unreachable: ['none', 'unknown'],
+};
+const PUSHED: typeof EFFECTS = { ...EFFECTS, streamed: ['unknown'], not_passed_on: ['none', 'unknown'] };
+const PUSH = { reason: undefined, refs: [{ name: 'refs/heads/main', action: 'create' }], pushOptions: [] } as const;
+const ENDED = { reason: 'agent_revoked', detail: 'The agent was revoked' } as const;
+
+describe('what a call may have changed', () => {
+  const doubt = /may have been made/;
+  test.each([
+    ['a POST', EFFECTS, {}],
+    ['a push', PUSHED, { git: PUSH }],
+    ['a read', {}, { asked: { ...CALL.asked, method: 'GET' } }],
+  ] as const)('of %s is the same for outcome, row, agent and owner', (_what, effects: typeof EFFECTS, changes) => {
+    for (const [kind, ends] of Object.entries(ENDS))
+      ends.forEach((end, i) => {
+        const outcome = { kind, ...end, call: { ...CALL, ...changes } } as Outcome;
+        const effect = effectOf(outcome);
+        expect([kind, effect]).toEqual([kind, effects[outcome.kind]?.[i] ?? 'none']);
+        const row = rowOf(outcome);
+        expect([kind, mayHaveActed(row)]).toEqual([kind, effect !== 'none']);
+        const told = toldOutcome({ ...outcome, call: { ...outcome.call, accessEnded: ENDED } }) as OutcomeOf<'denied'>;
+        expect([kind, doubt.test(told.verdict.detail)]).toEqual([kind, effect !== 'none']);
+        if (kind === 'unreachable')
+          expect(doubt.test(executionError(row, outcome as ReplayFailure).text)).toBe(effect === 'unknown');
+      });
+  });
+
+  test('a refusal of the platform was sent and changed nothing', () => {
+    const ends = [...ENDS.reauth_needed, ...ENDS.consent_required, ...ENDS.needs_consent].map((_end, i) => i % 2 === 1);
+    const outcomes = ALL.filter(({ kind }) => /^(?:reauth_needed|consent_required|needs_consent)$/.test(kind));
+    expect(outcomes.map(mayBeSent)).toEqual(ends);
+  });
+
+  test('a push that broke off says so, and a fetch only to try again', () => {
+    const [outcome] = ALL.filter(({ kind }) => kind === 'streamed') as OutcomeOf<'streamed'>[];
+    if (!outcome) throw new Error('there is one');
+    const line = (call: CallRecord) => String(gitOutcomeReply({ ...outcome, call }, 'acme/app').body);
+    expect(line({ ...CALL, git: PUSH })).toContain(
+      'broke off. The push may have been made: fetch before you repeat it.',
+    );
+    expect(line(CALL)).toContain('broke off. Try again.');
   });
 });
 
