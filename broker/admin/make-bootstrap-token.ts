@@ -41,7 +41,7 @@ export async function makeBootstrapToken(
     const waited = await setAgentStatus(db, agent, move, at);
     if (waited) await destroyUncollectedKey(db, { organisationId, id: agent.id });
     await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, at);
-    const token = await mintBootstrapToken(db, agent, at, { rotates });
+    const token = await mintBootstrapToken(db, agent, at, { madeBy: by.owner.id, rotates });
     note({
       expires_at: new Date(token.expiresAt).toISOString(),
       ...(waited && { status: 'pending_bind' }),

@@ -25,6 +25,6 @@ export async function makeOwnerLink(
   return await recordInTurn(services, by, { reason: 'owner_link_made', detail: email }, async (tx, note) => {
     const owner = await find(tx);
     note({ owner: owner.id, role: owner.role });
-    return { ...(await signInLink(services.broker, owner, tx)), owner };
+    return { ...(await signInLink(services.broker, owner, { by: by.owner.id, db: tx })), owner };
   });
 }

@@ -11,12 +11,15 @@ const BOOTSTRAP_MS = 24 * 3_600_000;
 
 export type BootstrapToken = { token: Secret; expiresAt: Instant };
 
+/** `madeBy`: see `made_by` of OneTimeTokenTable. `rotates`: by default false. */
+type MintOptions = { madeBy: string | null; rotates?: boolean };
+
 /** Makes the one-time token with which an agent brings its own key. Only its hash is stored, so show it now. */
 export async function mintBootstrapToken(
   db: Db,
   agent: Pick<AgentTable, 'organisation_id' | 'id'>,
   now: Instant,
-  options: { rotates?: boolean } = {},
+  options: MintOptions,
 ): Promise<BootstrapToken> {
   const { row, ...minted } = newBootstrapToken(agent, now, options);
   await putOneTimeToken(db, row);
@@ -27,7 +30,7 @@ export async function mintBootstrapToken(
 export function newBootstrapToken(
   agent: Pick<AgentTable, 'organisation_id' | 'id'>,
   now: Instant,
-  { rotates = false }: { rotates?: boolean } = {},
+  { madeBy, rotates = false }: MintOptions,
 ): BootstrapToken & { row: OneTimeTokenTable } {
   const { token, hash } = mintToken('bootstrap');
   const expiresAt = now + BOOTSTRAP_MS;
@@ -40,6 +43,7 @@ export function newBootstrapToken(
     expires_at: expiresAt,
     used_at: null,
     rotates: rotates ? (1 as const) : (0 as const),
+    made_by: madeBy,
   };
   return { token, expiresAt, row };
 }

@@ -7,19 +7,23 @@ import type { OwnerTable } from '../store/tables/organisations.ts';
 
 const LINK_MS = 15 * 60_000;
 
-/** Mints a sign-in link, in a transaction where one is given. The token is in the fragment, which is never sent to servers or in Referer. */
+/**
+ * Mints a sign-in link, for the operator, or in the transaction of the owner who makes it for another one (`made`). The token is in the fragment, which is
+ * never sent to servers or in Referer.
+ */
 export async function signInLink(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'store'>,
   owner: OwnerTable,
-  db: Db = broker.store.db,
+  made?: { by: string; db: Db },
 ): Promise<{ url: string; expires_at: string }> {
   const { token, hash } = mintToken('sign_in');
   const now = broker.clock();
-  await putOneTimeToken(db, {
+  await putOneTimeToken(made?.db ?? broker.store.db, {
     organisation_id: owner.organisation_id,
     token_hash: hash,
     kind: 'sign_in',
     subject: owner.id,
+    made_by: made?.by ?? null,
     created_at: now,
     expires_at: now + LINK_MS,
   });

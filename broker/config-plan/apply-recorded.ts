@@ -34,7 +34,8 @@ export async function applyGovernance(
   const { broker } = services;
   const { store, vault, clock } = broker;
   const { organisation_id: organisationId } = by.owner;
-  const whole = { ...options, mayLimitRepos: isEntitled(broker, organisationId, 'repository_constraints') };
+  const mayLimitRepos = isEntitled(broker, organisationId, 'repository_constraints');
+  const whole = { ...options, mayLimitRepos, madeBy: by.owner.id };
   const change = { reason: 'governance_applied', detail: detail ?? null };
   const applying = { store, vault, organisationId, governance, resolved, clock, options: whole };
   const applied = await applyFile(applying, (make) =>

@@ -49,6 +49,8 @@ export type ApplyOptions = {
   keepsSecrets?: boolean;
   /** By default true; see `Planning`. */
   mayLimitRepos?: boolean;
+  /** By default null; see `Planning`. */
+  madeBy?: string;
   /** The version for which the plan was made that somebody agreed to (`planGovernance`); undefined: whatever is in force. */
   plannedFor?: string | undefined;
 };
@@ -160,12 +162,15 @@ async function plan(
 type Rows = { policies: NewRows[]; agents: NewRows[]; tokens: BootstrapToken[]; forget(): Promise<void> };
 
 /** Everything of the new rows that can be done before the transaction. */
-async function prepareRows(store: Pick<Store, 'db' | 'dialect'>, { newRows, together, now }: Planning): Promise<Rows> {
+async function prepareRows(
+  store: Pick<Store, 'db' | 'dialect'>,
+  { newRows, together, now, madeBy }: Planning,
+): Promise<Rows> {
   const rest = pacer();
   const minted: OneTimeTokenTable[] = [];
   const tokens: BootstrapToken[] = [];
   for (const agent of newRows.keyless) {
-    const { row, token, expiresAt } = newBootstrapToken(agent, now);
+    const { row, token, expiresAt } = newBootstrapToken(agent, now, { madeBy });
     minted.push(row);
     tokens.push({ agent: agent.name, agentId: agent.agent_id, token, expiresAt });
     await rest();

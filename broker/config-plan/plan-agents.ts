@@ -144,7 +144,7 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
       ))
     )
       throw changedMeanwhile(known);
-    if (returns && waits && !key) await mint(db, known, made, now);
+    if (returns && waits && !key) await mint(db, known, made, planning);
   });
 }
 

@@ -5,7 +5,6 @@ import { mintBootstrapToken } from '../auth/bootstrap-token.ts';
 import { difference } from '../config-file/differences.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
-import type { Instant } from '../policy/facts.ts';
 import type { Db } from '../store/store.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import { addConflict, addProblem, addStep, type Made, type Planning } from './planning.ts';
@@ -90,7 +89,7 @@ export function planKey(planning: Planning, known: AgentTable, key: AgentKey): v
 }
 
 /** Makes the token of an agent that waits for its key. */
-export async function mint(db: Db, agent: AgentTable, made: Made, now: Instant): Promise<void> {
-  const { token, expiresAt } = await mintBootstrapToken(db, agent, now);
+export async function mint(db: Db, agent: AgentTable, made: Made, { now, madeBy }: Planning): Promise<void> {
+  const { token, expiresAt } = await mintBootstrapToken(db, agent, now, { madeBy });
   made.tokens.push({ agent: agent.name, agentId: agent.agent_id, token, expiresAt });
 }

@@ -57,6 +57,8 @@ export type PlanOptions = {
   keepsSecrets?: boolean;
   /** By default true; see `Planning`. */
   mayLimitRepos?: boolean;
+  /** By default null; see `Planning`. */
+  madeBy?: string;
 };
 
 /**
@@ -99,6 +101,7 @@ export async function planOn(
     comparesSecrets = true,
     keepsSecrets = false,
     mayLimitRepos = true,
+    madeBy,
     showsMissing = false,
   }: PlanOptions & { showsMissing?: boolean } = {},
 ): Promise<Planning> {
@@ -113,6 +116,7 @@ export async function planOn(
     vault,
     organisationId: organisation.id,
     now,
+    madeBy: madeBy ?? null,
     mayLimitRepos,
     atStart,
     steps: [],

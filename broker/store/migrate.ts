@@ -58,6 +58,7 @@ import { callMarks } from './migrations/0063-call-marks.ts';
 import { corrections } from './migrations/0064-corrections.ts';
 import { correctionRows } from './migrations/0065-correction-rows.ts';
 import { obtainingBrowsers } from './migrations/0066-obtaining-browsers.ts';
+import { tokenMakers } from './migrations/0067-token-makers.ts';
 import { refuseTransactionPooler } from './pooler.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
@@ -132,6 +133,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0064-corrections': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => corrections(db, types) },
   '0065-correction-rows': { readableBy: '0.1.0', up: correctionRows },
   '0066-obtaining-browsers': { readableBy: '0.1.0', up: obtainingBrowsers },
+  '0067-token-makers': { readableBy: '0.1.0', up: tokenMakers },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

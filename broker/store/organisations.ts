@@ -69,9 +69,12 @@ export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTab
   return await db.selectFrom('owners').selectAll().where('email', '=', foldEmail(email)).execute();
 }
 
-/** Inserts an owner, or sets the role of the one with this e-mail address, which follows groups only where that is said again. Returns the owner. */
+/**
+ * Inserts an owner, or sets the role of the one with this e-mail address, which follows groups only where that is said again; in a transaction. What only
+ * admins make ends with that role. Returns the owner.
+ */
 export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
-  return await db
+  const put = await db
     .insertInto('owners')
     .values({ ...owner, email: foldEmail(owner.email) })
     .onConflict((c) =>
@@ -81,6 +84,8 @@ export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
     )
     .returningAll()
     .executeTakeFirstOrThrow();
+  if (put.role !== 'admin') await endMadeBy(db, put);
+  return put;
 }
 
 /** Unbinds the owner's provider account, so that the next verified sign-in with the address binds again. */
@@ -130,11 +135,34 @@ export async function passOn(
       .execute();
 }
 
+/** Ends what an owner made as an admin and nobody has used yet: links for others, bootstrap tokens, invites, authorisations of secrets. */
+async function endMadeBy(db: Db, { organisation_id, id }: Pick<OwnerTable, 'organisation_id' | 'id'>): Promise<void> {
+  await db
+    .deleteFrom('one_time_tokens')
+    .where('organisation_id', '=', organisation_id)
+    .where('made_by', '=', id)
+    .where('used_at', 'is', null)
+    .execute();
+  await db
+    .deleteFrom('invites')
+    .where('organisation_id', '=', organisation_id)
+    .where('owner_id', '=', id)
+    .where('claimed_at', 'is', null)
+    .execute();
+  await db
+    .deleteFrom('secret_authorizations')
+    .where('organisation_id', '=', organisation_id)
+    .where('owner_id', '=', id)
+    .where('used_at', 'is', null)
+    .execute();
+}
+
 /**
- * Removes an owner, with the owner's passkeys, invites, and registrations at the owner; in a transaction. The database
+ * Removes an owner, with the owner's passkeys, open one-time tokens for others, invites, and registrations at the owner; in a transaction. The database
  * refuses while the owner still has agents.
  */
 export async function deleteOwner(db: Db, organisationId: string, id: string): Promise<void> {
+  await endMadeBy(db, { organisation_id: organisationId, id });
   for (const table of ['passkeys', 'registrations', 'invites', 'secret_authorizations'] as const)
     await db.deleteFrom(table).where('organisation_id', '=', organisationId).where('owner_id', '=', id).execute();
   await db.deleteFrom('owners').where('organisation_id', '=', organisationId).where('id', '=', id).execute();

@@ -5,7 +5,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { findOrganisation } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
-import { send } from '../world/agent.ts';
+import { makeKeyPair, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -144,6 +144,42 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     // Whoever is added again is somebody else: the old session stays over.
     await add({ email: bob.email, role: 'admin' });
     expectEnvelope(await me(), 401, 'invalid_token');
+  });
+
+  test.each([
+    ['removed', (bad: OwnerTable) => remove(bad.id)],
+    ['no admin any more', ({ email }: OwnerTable) => add({ email, role: 'viewer' })],
+  ])('what an admin made and nobody used ends when the admin is %s', async (_what, end) => {
+    await organisation.platform();
+    const agent = await organisation.agent();
+    const bad = await organisation.addOwner('admin');
+    const made = async (path: string, body: object) => {
+      const answer = await organisation.ask('POST', path, body, bad);
+      expect(answer.status, answer.text).toBeLessThan(300);
+      return answer.body;
+    };
+    const link = await made(`/owner/owners/${organisation.owner.id}/link`, {});
+    const { bootstrap_token } = await made(`/owner/agents/${agent.id}/bootstrap-token`, { rotate: true });
+    const { bind_secret } = await made('/owner/invites', {
+      agent_name: 'invited',
+      grants: [{ platformId: 'demo', scopes: ['demo:read'] }],
+    });
+    await made('/owner/secret-authorizations', { agent: agent.id, platform: 'demo' });
+    const applied = await made('/owner/governance/apply', { text: 'agents: { late: {} }', values: {} });
+    const post = (path: string, body: object) => {
+      const headers = { 'content-type': 'application/json' };
+      return send(world.running.baseUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
+    };
+    const { publicPem: public_key_pem } = makeKeyPair();
+    expect((await end(bad)).status).toBe(200);
+    expectEnvelope(await post('/owner/sign-in', { token: new URL(link.url).hash.slice(1) }), 410, 'link_used');
+    for (const token of [bootstrap_token, applied.bootstrap_tokens[0].token]) {
+      const bound = await post('/v1/agents/bind', { bootstrap_token: token, public_key_pem });
+      expectEnvelope(bound, 410, 'token_used');
+    }
+    expectEnvelope(await post('/v1/invites/bind', { bind_secret, public_key_pem }), 410, 'token_used');
+    expect((await organisation.ask('GET', '/owner/secret-authorizations')).body.authorizations).toEqual([]);
+    expect((await agent.get('/v1/agents/me')).status).toBe(200);
   });
 
   test('nobody removes oneself, an owner of another organisation, or nobody', async () => {

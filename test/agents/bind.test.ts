@@ -177,7 +177,9 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     const agent = await waitingAgent();
     const path = `/owner/agents/${agent.id}/bootstrap-token`;
     const plain = async () =>
-      (await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now())).token.reveal();
+      (
+        await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now(), { madeBy: null })
+      ).token.reveal();
     const first = makeKeyPair();
     expect((await bind(await newToken(agent.id), first)).status).toBe(200);
     agent.keys = first;
@@ -207,7 +209,9 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     const second = await newToken(agent.id);
     expectEnvelope(await bind(first, makeKeyPair()), 410, 'token_used');
     // Had there been two, one bind would end the other.
-    const twin = (await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now())).token;
+    const twin = (
+      await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now(), { madeBy: null })
+    ).token;
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
     expectEnvelope(await bind(second, makeKeyPair()), 410, 'token_used');
     world.clock.skewMs = 23 * HOUR_MS;

@@ -75,7 +75,9 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
   ])('an agent that %s: its bootstrap token and its MCP client’s access end with it', async (_who, row, end) => {
     const agent = await newAgent(row);
     const { broker } = world.running;
-    const bootstrap = await mintBootstrapToken(db(), { organisation_id: organisation.id, id: agent.id }, clock());
+    const bootstrap = await mintBootstrapToken(db(), { organisation_id: organisation.id, id: agent.id }, clock(), {
+      madeBy: null,
+    });
     const authorisation = crypto.randomUUID();
     await putMcpAuthorisation(db(), {
       organisation_id: organisation.id,

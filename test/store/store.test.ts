@@ -97,6 +97,7 @@ const MIGRATIONS = [
   '0064-corrections',
   '0065-correction-rows',
   '0066-obtaining-browsers',
+  '0067-token-makers',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -9,6 +9,8 @@ export type OneTimeTokenTable = {
   subject: string;
   /** Of a bootstrap token: it may replace the key that its agent has. */
   rotates: Bit;
+  /** Who made it: the uuid of an owner or pipeline, or `operator`; null: nobody wrote it down. */
+  made_by: string | null;
   created_at: number;
   expires_at: number;
   used_at: number | null;

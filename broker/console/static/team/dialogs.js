@@ -74,7 +74,7 @@ export function RemoveMember({ member: { id, email, origin }, onClose, onDone })
     if (done) onClose();
   };
   return html`<${Dialog} title="Remove this person?" onClose=${onClose} onSubmit=${remove}>
-    <p><strong class="theirs">${name}</strong> is signed out everywhere at the next request, and their passkeys decide nothing any more. What they did stays on record.</p>
+    <p><strong class="theirs">${name}</strong> is signed out everywhere at the next request, and their passkeys decide nothing any more. Links, invites and bootstrap tokens that they made and nobody has used end. What they did stays on record.</p>
     ${origin === 'governance' && html`<p class="small why">The governance file names them: its next apply brings them back. Take them out of it, too.</p>`}
     <${Problem} problem=${problem} />
     <div class="buttons">
