@@ -56,7 +56,7 @@ export function addOwnerCommands(program: Command): void {
     .addOption(new Option('--role <role>').choices(['admin', 'approver', 'viewer']).makeOptionMandatory())
     .option(
       '--forget-identity',
-      'let whoever next signs in with this verified address at the identity provider be this owner',
+      'let whoever next signs in with this verified address at the identity provider be this owner: sessions and passkeys of the person until now end',
     )
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')

@@ -7,12 +7,12 @@ import {
   deleteOwner,
   findOwnersByEmail,
   foldEmail,
-  forgetIdentity,
   listOrganisations,
   listOwners as listStored,
   passOn,
   putOwner,
 } from '../store/organisations.ts';
+import { forgetIdentity } from '../store/owner-identities.ts';
 import { listPasskeysOfAll } from '../store/passkeys.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
@@ -60,7 +60,7 @@ export async function ownerNamed({ store }: Pick<Broker, 'store'>, email: string
 export type AddedOwner = {
   email: string;
   role: OwnerTable['role'];
-  /** Whoever next signs in at the identity provider with this verified address is this owner. */
+  /** Whoever next signs in at the identity provider with this verified address is this owner, and whoever was it is out. */
   forgetsIdentity: boolean;
 };
 
@@ -74,7 +74,7 @@ export async function addOwner(
   const { organisation_id: organisationId } = by.owner;
   const email = foldEmail(address);
   const known = (await listStored(store.db, organisationId)).find((owner) => owner.email === email);
-  const forgets = forgetsIdentity && known !== undefined && known.oidc_subject !== null;
+  const forgets = forgetsIdentity && known !== undefined;
   // Whoever had the role by groups has it from an admin from then on.
   if (known?.role === role && known.role_by_groups === 0 && !forgets) return known;
   const reason = known ? 'owner_changed' : 'owner_added';
@@ -89,7 +89,7 @@ export async function addOwner(
     if (now && role !== 'admin') refuseLastAdmin(before, now);
     const owner = { organisation_id: organisationId, id: uuidv4(), email, role, origin: 'added' } as const;
     const put = await putOwner(tx, { ...owner, created_at: clock() });
-    if (forgets) await forgetIdentity(tx, put);
+    if (forgets) await forgetIdentity(tx, put, clock());
     note({ owner: put.id, role: put.role, ...(forgets && { identity: 'forgotten' }) });
     return put;
   });

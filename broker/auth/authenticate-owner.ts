@@ -69,8 +69,10 @@ async function authenticateWithProvider(
   if (!identity) return refused('invalid_token', 'Token has no usable subject (sub).');
   // The signing input identifies it: not every token has `jti`, and signatures are malleable.
   const sessionId = sha256Hex(token.slice(0, token.lastIndexOf('.')));
-  const comesFrom = { ...providerSessionOf(provider.issuer, claims), begunAt: iat * 1000, isOurs: false };
-  const found = await invitedOwner(broker, identity, { marks: { id: sessionId, provider: comesFrom } });
+  const comesFrom = { ...providerSessionOf(provider.issuer, claims), isOurs: false };
+  const found = await invitedOwner(broker, identity, {
+    marks: { id: sessionId, begunAt: iat * 1000, provider: comesFrom },
+  });
   if (found.kind === 'not_invited')
     return refused(
       'invalid_token',

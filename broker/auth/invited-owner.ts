@@ -29,6 +29,8 @@ export async function invitedOwner(
       : found[0];
     if (!wanted) return { kind: 'not_invited', elsewhere: found.length > 0 };
     const { owner, ended } = wanted;
+    // A bearer of whom the owner was before binds nothing.
+    if (ended) return { kind: 'owner', owner, ended };
     const noted = owner.oidc_subject === null ? await pinIdentity(store.db, owner, identity.subject) : owner;
     if (noted) return { kind: 'owner', owner: noted, ended };
   }

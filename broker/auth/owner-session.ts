@@ -125,7 +125,7 @@ export async function authenticateSession(
   if (exp * 1000 <= broker.clock()) return refused('token_expired', 'The session has expired: sign in again.');
   // Our own signature vouches for its form.
   const provider = verified.payload.provider as ProviderSession | undefined;
-  const marks = { id: jti, provider: provider && { ...provider, begunAt: iat * 1000, isOurs: true } };
+  const marks = { id: jti, begunAt: iat * 1000, provider: provider && { ...provider, isOurs: true } };
   const found = await findOwnerOfSession(broker.store.db, { organisationId: org, ownerId: sub, marks });
   if (!found) return refused('invalid_token', 'This owner no longer exists: sign in again.');
   if (found.ended) return refused('token_expired', 'The session was signed out: sign in again.');

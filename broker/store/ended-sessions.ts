@@ -12,15 +12,18 @@ export type ProviderSession = { person: string; session?: string };
 /** By what a session ends before its time. `begunAt`: milliseconds since the epoch. `isOurs`: a session of ours, and no bearer of the provider. */
 export type SessionMarks = {
   id: string;
-  provider?: (ProviderSession & { begunAt: number; isOurs: boolean }) | undefined;
+  begunAt: number;
+  provider?: (ProviderSession & { isOurs: boolean }) | undefined;
 };
 
 /** Of all that a person began here by sessions at the provider that it did not name. */
 const unnamed = (person: string): string => `unnamed ${person}`;
+/** Of all that anybody began as an owner, whoever the person was. */
+const OF_OWNER = 'owner ';
 
 /** Whether a session of the owner in question was ended. */
-export function isEnded({ id, provider }: SessionMarks, eb: ExpressionBuilder<Schema, 'owners'>) {
-  const { person, session, isOurs = false, begunAt = 0 } = provider ?? {};
+export function isEnded({ id, begunAt, provider }: SessionMarks, eb: ExpressionBuilder<Schema, 'owners'>) {
+  const { person, session, isOurs = false } = provider ?? {};
   // `forGood`: names that end a session whenever it began; `ofBefore`: names that end those begun before the row's time.
   const forGood = session === undefined ? [id] : [id, session];
   const ofBefore = person === undefined ? [] : isOurs && session === undefined ? [person, unnamed(person)] : [person];
@@ -32,14 +35,10 @@ export function isEnded({ id, provider }: SessionMarks, eb: ExpressionBuilder<Sc
       .where(({ or, and, eb: is }) =>
         or([
           is('ended_sessions.session_id', 'in', forGood),
-          ...(ofBefore.length === 0
-            ? []
-            : [
-                and([
-                  is('ended_sessions.session_id', 'in', ofBefore),
-                  is('ended_sessions.expires_at', '>=', begunAt + LONGEST_SESSION_MS),
-                ]),
-              ]),
+          and([
+            is('ended_sessions.session_id', 'in', [...ofBefore, sql<string>`${sql.lit(OF_OWNER)} || owners.id`]),
+            is('ended_sessions.expires_at', '>=', begunAt + LONGEST_SESSION_MS),
+          ]),
         ]),
       ),
   );
@@ -94,6 +93,10 @@ export const endPersonsSessions = (db: Db, owner: OwnerScope, person: string, un
  */
 export const endUnnamedSessions = (db: Db, owner: OwnerScope, person: string, until: number): Promise<number> =>
   markEnded(db, owner, unnamed(person), until + LONGEST_SESSION_MS);
+
+/** Ends whatever was begun as this owner until then, bearers of the provider included: the owner is another person from then on. */
+export const endOwnersSessions = (db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>, until: number) =>
+  markEnded(db, owner, OF_OWNER + owner.id, until + LONGEST_SESSION_MS);
 
 /** `forGood`: whenever it began, so that a later row would say nothing more. */
 async function markEnded(

@@ -88,16 +88,6 @@ export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
   return put;
 }
 
-/** Unbinds the owner's provider account, so that the next verified sign-in with the address binds again. */
-export async function forgetIdentity(db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>): Promise<void> {
-  await db
-    .updateTable('owners')
-    .set({ oidc_subject: null })
-    .where('organisation_id', '=', owner.organisation_id)
-    .where('id', '=', owner.id)
-    .execute();
-}
-
 /** Remembers when an owner signed in. */
 export async function noteSignIn(db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>, at: number): Promise<void> {
   await db
@@ -136,7 +126,10 @@ export async function passOn(
 }
 
 /** Ends what an owner made as an admin and nobody has used yet: links for others, bootstrap tokens, invites, authorisations of secrets. */
-async function endMadeBy(db: Db, { organisation_id, id }: Pick<OwnerTable, 'organisation_id' | 'id'>): Promise<void> {
+export async function endMadeBy(
+  db: Db,
+  { organisation_id, id }: Pick<OwnerTable, 'organisation_id' | 'id'>,
+): Promise<void> {
   await db
     .deleteFrom('one_time_tokens')
     .where('organisation_id', '=', organisation_id)

@@ -1,6 +1,8 @@
 /** Owners by their identity at the identity provider. */
-import { isEnded, type SessionMarks } from './ended-sessions.ts';
-import { foldEmail } from './organisations.ts';
+import { endOwnersSessions, isEnded, type SessionMarks } from './ended-sessions.ts';
+import { deleteChannel, listChannelsOfOwner } from './notice-channels.ts';
+import { endMadeBy, foldEmail } from './organisations.ts';
+import { listPasskeys, removePasskey } from './passkeys.ts';
 import type { Db } from './store.ts';
 import type { OwnerTable } from './tables/organisations.ts';
 
@@ -16,14 +18,14 @@ export type IdentifiedOwner = { owner: OwnerTable; organisationName: string; end
 export async function findIdentifiedOwners(
   db: Db,
   identity: ProviderIdentity,
-  marks: SessionMarks = { id: '' },
+  marks?: SessionMarks,
 ): Promise<IdentifiedOwner[]> {
   const found = await db
     .selectFrom('owners')
     .innerJoin('organisations', 'organisations.id', 'owners.organisation_id')
     .selectAll('owners')
     .select('organisations.name as organisation_name')
-    .select((eb) => isEnded(marks, eb).as('ended'))
+    .select((eb) => (marks ? isEnded(marks, eb) : eb.lit(false)).as('ended'))
     .where((eb) =>
       eb.or([
         eb('owners.oidc_subject', '=', identity.subject),
@@ -69,6 +71,28 @@ export async function pinIdentity(
     .where('oidc_subject', 'is', null)
     .returningAll()
     .executeTakeFirst();
+}
+
+/**
+ * Unbinds the owner's provider account, so that the next verified sign-in with the address binds again; in a transaction. Whoever the owner was keeps
+ * nothing: sessions and bearers of until `now`, passkeys, devices that are told, and what that person made as an admin and nobody has used, end.
+ */
+export async function forgetIdentity(
+  db: Db,
+  owner: Pick<OwnerTable, 'organisation_id' | 'id'>,
+  now: number,
+): Promise<void> {
+  await db
+    .updateTable('owners')
+    .set({ oidc_subject: null })
+    .where('organisation_id', '=', owner.organisation_id)
+    .where('id', '=', owner.id)
+    .execute();
+  await endOwnersSessions(db, owner, now);
+  await endMadeBy(db, owner);
+  const ref = { organisationId: owner.organisation_id, ownerId: owner.id };
+  for (const { id } of await listPasskeys(db, ref)) await removePasskey(db, ref, id);
+  for (const channel of await listChannelsOfOwner(db, owner)) await deleteChannel(db, channel);
 }
 
 /** The owners whom an identity provider knows as `subject` (`owners.oidc_subject`), one in each organisation at most. */

@@ -58,13 +58,13 @@ const STATEMENTS: Record<string, (db: Db) => Promise<unknown>> = {
     findOwnerOfSession(db, {
       organisationId: 'o',
       ownerId: 'w',
-      marks: { id: 's', provider: { person: 'p', session: 'q', begunAt: 1, isOurs: true } },
+      marks: { id: 's', begunAt: 1, provider: { person: 'p', session: 'q', isOurs: true } },
     }),
   'the owner of a session that the provider did not name': (db) =>
     findOwnerOfSession(db, {
       organisationId: 'o',
       ownerId: 'w',
-      marks: { id: 's', provider: { person: 'p', begunAt: 1, isOurs: true } },
+      marks: { id: 's', begunAt: 1, provider: { person: 'p', isOurs: true } },
     }),
 };
 

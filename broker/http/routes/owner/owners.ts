@@ -88,7 +88,9 @@ const NewOwner = z.strictObject({
   forget_identity: z
     .boolean()
     .default(false)
-    .describe('let whoever next signs in at the identity provider with this verified address be this owner'),
+    .describe(
+      'let whoever next signs in at the identity provider with this verified address be this owner: sessions, passkeys and devices of the person until now end',
+    ),
 });
 
 /** POST /owner/owners: adds an owner, or changes a role; for admins, and for whoever runs the broker. */

@@ -1,0 +1,73 @@
+/** An owner's identity that is forgotten, because the address is somebody else's now: whoever was the owner keeps nothing. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { send } from '../world/agent.ts';
+import { Browser } from '../world/browser.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { startLyingProvider } from '../world/lying-provider.ts';
+import { decideWith, enrol } from '../world/passkeys.ts';
+import { WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { DEMO_RULES } from '../world/world.ts';
+
+describe.each(STORES)(`an identity that was forgotten on %s${postgresNote}`, (store) => {
+  const provider = shared(() => startLyingProvider());
+  const world = givenWorld(store, () => provider.settings);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
+  let email: string;
+  let id: string;
+  beforeEach(async () => {
+    provider.beHonest();
+    provider.clock = () => Date.now() + world.clock.skewMs;
+    email = `ann-${crypto.randomUUID()}@acme.example`;
+    id = (await organisation.ask('POST', '/owner/owners', { email, role: 'admin' })).body.id;
+  });
+
+  const me = (headers: Record<string, string>) => send(`${world.running.baseUrl}/owner/me`, { headers });
+  const claims = (person: string) => ({ sub: `${person} ${email}`, email, email_verified: true });
+  const bearer = async (person: string) => ({
+    authorization: `Bearer ${await provider.sign(provider.honest(claims(person)))}`,
+  });
+  /** Answers the cookie of the session. */
+  const signIn = async (person: string) => {
+    provider.claims = claims(person);
+    const browser = new Browser();
+    await browser.get(`${world.running.baseUrl}/console/oidc/start`);
+    return { cookie: browser.cookieFor(`${world.running.baseUrl}/owner/me`) };
+  };
+  const forget = async () => {
+    const asked = { email, role: 'admin', forget_identity: true };
+    expect((await organisation.ask('POST', '/owner/owners', asked)).status).toBe(200);
+    // Times in tokens are whole seconds.
+    world.clock.skewMs += 1_000;
+  };
+
+  test('the former person’s session and bearers end; whoever has the address now is the owner', async () => {
+    const ann = await signIn('ann');
+    const old = await bearer('ann');
+    for (const headers of [ann, old]) expect((await me(headers)).body.id).toBe(id);
+    await forget();
+    // Nor does an old bearer take the place before the new person comes.
+    for (const headers of [ann, old]) expectEnvelope(await me(headers), 401, 'token_expired');
+    const bea = await signIn('bea');
+    for (const headers of [bea, await bearer('bea')]) expect((await me(headers)).body.id).toBe(id);
+    for (const headers of [ann, old]) expect((await me(headers)).status).toBe(401);
+  });
+
+  test('the former person’s passkey decides nothing any more, and their invite is none', async () => {
+    await organisation.ask('POST', '/owner/organisation', { passkey_deciders: 'approvers' });
+    const db = world.running.broker.store.db;
+    const by = (await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
+    const device = await enrol(world, organisation, { by });
+    const asked = { agent_name: email.slice(0, 20), grants: [{ platformId: 'demo', scopes: ['demo:read'] }] };
+    const invited = await organisation.ask('POST', '/owner/invites', asked, by);
+    expect(invited.status, invited.text).toBe(200);
+    await forget();
+    const held = await (await organisation.agent({ name: email.slice(0, 16), rules: DEMO_RULES })).act(WRITE);
+    expectEnvelope(await decideWith(world, 'approve', held.body.approval_id, device), 400, 'verification_failed');
+    const { owners } = (await organisation.ask('GET', '/owner/owners')).body;
+    expect(owners.find((one: { id: string }) => one.id === id).passkeys).toEqual([]);
+    const { invites } = (await organisation.ask('GET', '/owner/invites')).body;
+    expect(invites).toEqual([]);
+  });
+});
