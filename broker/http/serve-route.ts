@@ -66,6 +66,11 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       who = await authenticate(route, by, request, facts, source);
       if (route.atOnce) enter(limits, route, request, response, source, who);
       if (!isLong) await takeAgentsLimit();
+      if (readBody && !parsed) {
+        parsed = await readBody(request, response, services.longBodies.parsing(source));
+        // A body may be long on its way, and what was known before it of who asks is not what decides.
+        who = await authenticate(route, by, request, facts, source);
+      }
       const { originalUrl } = request;
       const context: Context = {
         ...base,
@@ -89,7 +94,6 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
             },
           ),
       };
-      if (readBody) parsed ??= await readBody(request, response, services.longBodies.parsing(source));
       const refused = parsed ? await validate(route, parsed, context) : undefined;
       reply = refused ?? (await route.handle(context as never));
     } catch (error) {
