@@ -15,10 +15,12 @@ import { withTimeout } from '../runtime/waits.ts';
 import { type Decision, decideHeldCall, findApproval } from '../store/approvals.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import type { Db } from '../store/store.ts';
+import { isStoreOutage } from '../store/store-fault.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { eventOfHeld } from './held-call.ts';
 import { putStanding, recordedStanding } from './make-standing.ts';
+import { waitingIn } from './read-held.ts';
 import type { Replays } from './replay.ts';
 import type { ReadyStanding } from './standing-asked.ts';
 
@@ -133,14 +135,25 @@ export async function decideHeldIf(
   };
 }
 
-/** A decided call as it is once its replay has finished, or `patienceMs` are over, without which the replay goes on. */
+/**
+ * A decided call as it is once its replay has finished, or `patienceMs` are over, without which the replay goes on; and what else waits in
+ * its organisation. While the store is away: as it was decided, which is on record, and null.
+ */
 export async function afterReplay(
-  { broker }: Uses<'store'>,
+  { broker }: Uses<'clock' | 'store' | 'storeOutage'>,
   { approval, replayed }: Extract<Decided, { kind: 'decided' }>,
   patienceMs: number,
-): Promise<ApprovalTable> {
+): Promise<{ approval: ApprovalTable; waiting: Awaited<ReturnType<typeof waitingIn>> | null }> {
   await withTimeout(replayed, patienceMs);
-  return (await findApproval(broker.store.db, approval.organisation_id, approval.id)) ?? approval;
+  const { organisation_id: organisationId, id } = approval;
+  try {
+    const found = await findApproval(broker.store.db, organisationId, id);
+    return { approval: found ?? approval, waiting: await waitingIn(broker, organisationId) };
+  } catch (error) {
+    if (!isStoreOutage(error)) throw error;
+    broker.storeOutage.failed(error);
+    return { approval, waiting: null };
+  }
 }
 
 function whyNot(held: HeldCall, now: number): Extract<Decided, { kind: 'already_decided' | 'expired' }> | undefined {

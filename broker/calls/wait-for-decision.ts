@@ -6,6 +6,7 @@ import type { Recorded } from '../audit/recorder.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { closeHeldJoin, openHeldJoin } from '../store/held-joins.ts';
+import { isStoreOutage } from '../store/store-fault.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import type { Acted } from './act.ts';
 import type { CallServices } from './call-services.ts';
@@ -22,6 +23,24 @@ export type Wait = {
 
 /** What became of a held call that was waited for; `pending` when nobody decided in time. */
 export type Waited = { kind: 'waited'; approvalId: string; end: HeldEnd; found: ApprovalTable };
+
+/** The store was away when a held call was to be read: it may have been approved meanwhile, and sent. `cause`: the store's error. */
+export class HeldUnread extends Error {
+  readonly approvalId: string;
+  constructor(approvalId: string, cause: unknown) {
+    super('the store was away when a held call was to be read', { cause });
+    this.approvalId = approvalId;
+  }
+}
+
+/** What `work` on a held call comes to. Throws HeldUnread in place of an outage of the store. */
+export async function orHeldUnread<T>(approvalId: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw isStoreOutage(error) ? new HeldUnread(approvalId, error) : error;
+  }
+}
 
 /** Each time that a request was to join a held call, or to be held, another replica did the same. */
 export type JoinsRaced = { kind: 'joins_raced' };
@@ -45,6 +64,7 @@ const MOST_JOINS = 3;
  * Makes a call, or joins the held one of the same request, and waits where it is held.
  *
  * @param make holds, refuses or makes it; `joined` where the same request was held meanwhile
+ * @throws HeldUnread
  */
 export async function makeOrWait(
   services: CallServices,
@@ -83,16 +103,20 @@ async function waitForDecision(
     return found;
   };
   try {
-    if (openUntil !== undefined) await openHeldJoin(broker.store.db, place, openUntil);
-    const { end, found } = await readSettled(services, approvalId, read, {
-      waitMs: leave === undefined ? 0 : wait.ms,
-      left,
-      isSettled: ({ isSettled }) => isSettled,
-      changesAt: ({ found: { status, expires_at } }) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY),
+    return await orHeldUnread(approvalId, async () => {
+      if (openUntil !== undefined) await openHeldJoin(broker.store.db, place, openUntil);
+      const { end, found } = await readSettled(services, approvalId, read, {
+        waitMs: leave === undefined ? 0 : wait.ms,
+        left,
+        isSettled: ({ isSettled }) => isSettled,
+        changesAt: ({ found: { status, expires_at } }) =>
+          status === 'pending' ? expires_at : Number.POSITIVE_INFINITY,
+      });
+      // Without it, it is closed when the time is over.
+      if (openUntil !== undefined) await closeHeldJoin(broker.store.db, place, openUntil).catch(() => {});
+      return { kind: 'waited', approvalId, end, found };
     });
-    return { kind: 'waited', approvalId, end, found };
   } finally {
-    if (openUntil !== undefined) await closeHeldJoin(broker.store.db, place, openUntil);
     leave?.();
   }
 }

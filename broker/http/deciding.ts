@@ -4,7 +4,6 @@ import { afterReplay, type Decided } from '../approvals/decide.ts';
 import type { DecidedByPasskey } from '../approvals/passkey-decision.ts';
 import type { AssertionRefused } from '../approvals/passkey-verify.ts';
 import { platformMessage } from '../approvals/platform-message.ts';
-import { waitingIn } from '../approvals/read-held.ts';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import type { Services } from '../services.ts';
 import { text } from '../wire/action.ts';
@@ -55,20 +54,20 @@ export const decidedAlready = (status: string, by?: string | null) =>
 type AfterDeciding = ReturnType<typeof stated> & {
   platform_message: string | null;
   standing_approval: string | null;
-  waiting: Awaited<ReturnType<typeof waitingIn>>;
+  waiting: Awaited<ReturnType<typeof afterReplay>>['waiting'];
 };
 
-/** The held call as it is once the platform has answered, or after REPLAY_WAIT_MS. Throws Refusal when it was not decided. */
+/** The held call as it is once the platform has answered, or after REPLAY_WAIT_MS, or as it was decided. Throws Refusal when it was not decided. */
 export async function afterDeciding(services: Services, decided: Decided | DecidedByPasskey): Promise<AfterDeciding> {
   const { broker } = services;
   switch (decided.kind) {
     case 'decided': {
-      const approval = await afterReplay(services, decided, REPLAY_WAIT_MS);
+      const { approval, waiting } = await afterReplay(services, decided, REPLAY_WAIT_MS);
       return {
         ...stated(approval, broker.clock()),
         platform_message: platformMessage(broker, approval),
         standing_approval: decided.standing ?? null,
-        waiting: await waitingIn(broker, approval.organisation_id),
+        waiting,
       };
     }
     case 'not_found':

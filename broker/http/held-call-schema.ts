@@ -41,7 +41,8 @@ export const HeldCallDecided = HeldCallStated.extend({
   standing_approval: z.guid().nullable().describe('the standing approval that was made with the approval'),
   waiting: z
     .object({ approvals: z.int(), next: z.guid().nullable().describe('the one that has waited longest') })
-    .describe('held calls of the organisation that still wait'),
+    .nullable()
+    .describe('held calls of the organisation that still wait; null: the store could not be read'),
 }).meta({ id: 'HeldCallDecided' });
 
 const AgentNamed = z.object({

@@ -7,7 +7,7 @@ import { joinOf } from '../calls/held-raw.ts';
 import { perform, type StreamCallRequest } from '../calls/perform.ts';
 import { type RawRequest, rawAction } from '../calls/raw-request.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
-import type { Waited } from '../calls/wait-for-decision.ts';
+import { HeldUnread, orHeldUnread, type Waited } from '../calls/wait-for-decision.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
@@ -16,7 +16,7 @@ import { asRefusal, Refusal } from './errors.ts';
 import { cutShort, leftEarly, linger } from './leaving.ts';
 import { writeAnswered } from './proxy-answered.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
-import { heldRefusal, openFor, waitWithin, writeMade } from './proxy-held.ts';
+import { heldRefusal, openFor, unreadRefusal, waitWithin, writeMade } from './proxy-held.ts';
 import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { headerProblem, type ReadRequest, readRequest, reasonOf } from './proxy-request.ts';
 import { askedByLabel } from './proxy-shape.ts';
@@ -117,7 +117,7 @@ async function answer(
   const ended = await call(context, response, lease, { ...asked, who }, read, join);
   if (ended === 'answered') return undefined;
   return ended.kind === 'waited'
-    ? await answerHeld({ ...context, who }, response, asked, ended)
+    ? await orHeldUnread(ended.approvalId, () => answerHeld({ ...context, who }, response, asked, ended))
     : outcomeRefusal(context, ended);
 }
 
@@ -230,9 +230,10 @@ const rewriteOf = ({ loaded, target, place }: Asked, method = ''): ((whole: Buff
 function fail(context: RawContext, response: ServerResponse, error: unknown, asked: Asked | undefined): void {
   const { services, correlationId, who } = context;
   if (response.headersSent || response.destroyed) return void cutShort(response);
-  const refused = asRefusal(error);
+  const thrown = asRefusal(error);
+  const refused = error instanceof HeldUnread ? unreadRefusal(context, error) : thrown && thrownRefusal(thrown);
   const reply = refused
-    ? refusedReply(thrownRefusal(refused), context, askedFor(context, asked))
+    ? refusedReply(refused, context, askedFor(context, asked))
     : refusalReply(error, { path: '/proxy', dialect: 'problem' }, { services, correlationId }, who);
   send(response, reply, correlationId);
 }

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { noteAnswerAgain } from '../calls/answer-again.ts';
 import { endJoin, type HeldEnd } from '../calls/held-raw.ts';
-import type { Wait, Waited } from '../calls/wait-for-decision.ts';
+import type { HeldUnread, Wait, Waited } from '../calls/wait-for-decision.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import type { Place } from '../proxy/links.ts';
 import { storedAnswer } from '../proxy/stored-result.ts';
@@ -78,6 +78,33 @@ export async function writeMade(
   return true;
 }
 
+/** The same read again joins no held call. */
+const readLater = ({ broker }: Answering['services'], approvalId: string): string =>
+  `The answer will be at ${broker.baseUrl}/v1/approvals/${approvalId}; the same request again would be another call, which needs an approval of its own.`;
+
+/** What a client is told of a held call that could not be read: not that nothing was sent. */
+export function unreadRefusal(
+  { services, request: { method } }: Pick<Context<'raw'>, 'services' | 'request'>,
+  { approvalId, cause }: HeldUnread,
+): RawRefusal {
+  const { broker } = services;
+  broker.storeOutage.failed(cause);
+  broker.metrics.refused(ERRORS.store_unavailable, 'store_unavailable');
+  const url = approveUrl(broker, approvalId);
+  const isRead = method === 'GET' || method === 'HEAD';
+  const next = isRead
+    ? readLater(services, approvalId)
+    : 'Send the very same request again, and it gets the answer; the call is made once.';
+  return {
+    status: ERRORS.store_unavailable,
+    code: 'store_unavailable',
+    detail: `A person has to approve this call at ${url}. Whether they did, and how it ended, is not known now, as the store is unavailable: it may have been made. ${next}`,
+    headers: { 'X-Svc-Approval-Id': approvalId, 'Retry-After': '5' },
+    extra: { approval_id: approvalId, approval_url: url },
+    retry: !isRead,
+  };
+}
+
 /** A held call that gave its client no answer. `not_kept`: it was made. */
 type NoAnswer = Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId: string | null };
 
@@ -92,8 +119,7 @@ export async function heldRefusal(
   if (TOLD_ONCE.includes(end.kind)) await endJoin(services.broker, who, approvalId);
   const url = approveUrl(services.broker, approvalId);
   const isRead = found.method === 'GET';
-  const answerAt = `${services.broker.baseUrl}/v1/approvals/${approvalId}`;
-  const readAgain = `The answer will be at ${answerAt}; the same request again would be another call, which needs an approval of its own.`;
+  const readAgain = readLater(services, approvalId);
   const auditId = ('auditId' in end ? end.auditId : null) ?? found.audit_id;
   const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
     status: ERRORS[code],

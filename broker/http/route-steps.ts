@@ -97,7 +97,7 @@ export async function validate(route: Route, parsed: ParsedBody, context: Contex
 /** Turns whatever was thrown into an answer. What nobody foresaw tells its correlation id and nothing else. */
 export function refusalReply(
   error: unknown,
-  route: Pick<Route, 'path' | 'dialect'>,
+  route: Pick<Route, 'path' | 'dialect'> & Partial<Pick<Route, 'method'>>,
   base: Pick<Context, 'services' | 'correlationId'>,
   who: Principal | undefined,
 ): Reply {
@@ -122,7 +122,7 @@ export function refusalReply(
     if (isStoreOutage(error)) base.services.broker.storeOutage.failed(error);
     else if (!isConflict(error))
       log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
-    refusal = unforeseen(error);
+    refusal = unforeseen(error, route.method);
   }
   const { status } = refusal;
   if (status === 503 || status === 429) base.services.broker.metrics.refused(status, refusal.code);
@@ -137,7 +137,7 @@ export function refusalReply(
   return refusalIn(route.dialect, refusal, base, hint);
 }
 
-function unforeseen(error: unknown): Refusal {
+function unforeseen(error: unknown, method: Route['method'] | undefined): Refusal {
   if (isConflict(error))
     return new Refusal(
       'conflict',
@@ -147,8 +147,11 @@ function unforeseen(error: unknown): Refusal {
       },
     );
   if (isStoreOutage(error))
-    return new Refusal('store_unavailable', 'The store is unavailable. Nothing was sent. Retry shortly.', {
-      headers: { 'Retry-After': '5' },
-    });
+    // What a GET asks about may have been sent, as a held call that was approved.
+    return new Refusal(
+      'store_unavailable',
+      `The store is unavailable.${method === 'GET' ? '' : ' Nothing was sent.'} Retry shortly.`,
+      { headers: { 'Retry-After': '5' } },
+    );
   return new Refusal('internal_error', 'Internal error. The operator finds it in the log by the correlation id.');
 }

@@ -2,7 +2,7 @@
 
 import { decideHeld } from '../approvals/decide.ts';
 import type { Replays } from '../approvals/replay.ts';
-import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
 import { mustSignInAgain } from '../auth/roles-by-groups.ts';
@@ -138,7 +138,9 @@ export async function decideClick(
   try {
     const text = await act(services, channel, sending, click).catch((error: unknown) => {
       if (!(error instanceof AuditUnavailable)) throw error;
-      return 'It could not be recorded, so nothing was decided. Try again in a moment.';
+      return error instanceof MaybeRecorded
+        ? 'The store failed while it was recorded, so it may be decided or not. Follow the link and look.'
+        : 'It could not be recorded, so nothing was decided. Try again in a moment.';
     });
     // Without a text Telegram ends the wait of the button.
     if (text !== undefined || channel.kind === 'telegram') await click.tell(text ?? 'Decided.');

@@ -9,6 +9,8 @@ import type { ToolHost } from './tool-host.ts';
 import { waitFor } from './waiting.ts';
 
 const UNOPENED = 'The call is held until a person decides; they did not open the link. Nothing was sent yet.';
+const UNREAD =
+  'The call was held until a person decides. Whether they did could not be read just now: it may have been made since.';
 const UNSHOWN = 'The call is held until a person decides; nobody was shown the link. Nothing was sent yet.';
 
 /** In one line; the link is left out where it is beside it. */
@@ -55,7 +57,7 @@ async function waitOpenly(
 ): Promise<ToolAnswer> {
   const poll = (waitSeconds: number) => host.client.approval(held.approvalId, { waitSeconds, signal: request.signal });
   const found = await waitFor(poll, isSettled, { request, endsAt, news: waitingNews(held) });
-  if (found.ok && isSettled(found.value)) return await handOver(host, found.value);
-  if (unshown && !(found.ok && found.value.state === 'running')) return pendingAnswer(held, UNSHOWN);
-  return found.ok ? approvalAnswer(found.value) : pendingAnswer(held);
+  if (!found.ok) return pendingAnswer(held, UNREAD);
+  if (isSettled(found.value)) return await handOver(host, found.value);
+  return unshown && found.value.state !== 'running' ? pendingAnswer(held, UNSHOWN) : approvalAnswer(found.value);
 }

@@ -1,5 +1,6 @@
 /** Held calls over MCP: each rung of the ladder of ways to wait, what ends a wait, and what survives one. */
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { hideTables } from '../world/cut.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 
@@ -101,6 +102,24 @@ describe('a client that declares nothing', () => {
     const denied = await callTool(mcp, 'check_approval', { approval_id: id });
     expect(denied).toMatchObject({ isError: true, structuredContent: { status: 'denied', note: 'Ask Ann first.' } });
     expect(sentFor(args)).toBe(0);
+  });
+
+  test('is not told that nothing was sent when the store is away as its time ends', async () => {
+    const mcp = await handshake({}, ['--wait', '2']);
+    const { broker, services } = world.running;
+    const { watch } = services.changes;
+    const hidden = Promise.withResolvers<() => Promise<void>>();
+    const watching = vi.spyOn(services.changes, 'watch').mockImplementationOnce((id) => {
+      hidden.resolve(hideTables(broker.store.db, ['approvals']));
+      return watch(id);
+    });
+    onTestFinished(() => watching.mockRestore());
+    const answering = callTool(mcp, 'write_platform', held());
+    const show = await hidden.promise;
+    const { structuredContent } = await answering.finally(show);
+    expect(structuredContent).toMatchObject({ status: 'pending_approval', approval_id: expect.any(String) });
+    expect(structuredContent.detail).toContain('could not be read just now: it may have been made since.');
+    expect(structuredContent.detail).not.toContain('Nothing was sent');
   });
 
   test('that makes the identical call while one waits finds that one; afterwards it is a new call', async () => {

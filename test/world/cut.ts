@@ -76,9 +76,8 @@ export async function startCut(url: string): Promise<Cut> {
   };
 }
 
-/** Takes away the tables that every call reads, as if the store could not be read. Answers what puts them back. */
-export async function hideTables(db: Db): Promise<() => Promise<void>> {
-  const tables = ['agents', 'fact_versions'];
+/** Takes away tables, those that every call reads unless told, as if the store could not be read. Answers what puts them back. */
+export async function hideTables(db: Db, tables = ['agents', 'fact_versions']): Promise<() => Promise<void>> {
   for (const table of tables) await db.schema.alterTable(table).renameTo(`${table}_hidden`).execute();
   return async () => {
     for (const table of tables) await db.schema.alterTable(`${table}_hidden`).renameTo(table).execute();

@@ -168,7 +168,8 @@ export const passkeySignFinish = route({
       case 'expired':
         throw noLongerPending();
       case 'decided': {
-        const { id, executed_at } = await afterReplay(services, signed, REPLAY_WAIT_MS);
+        const { approval } = await afterReplay(services, signed, REPLAY_WAIT_MS);
+        const { id, executed_at } = approval;
         return json(200, { status: 'approved', approval_id: id, executed_at: instant(executed_at) });
       }
       default:

@@ -126,7 +126,7 @@ export function Over({ outcome, details, held, mine, answered, me }) {
 /**
  * The way to what waits next, for whoever has just decided.
  *
- * @param {{ waiting: DecidedNow['waiting'] }} props
+ * @param {{ waiting: NonNullable<DecidedNow['waiting']> }} props
  */
 const Next = ({ waiting: { approvals, next } }) =>
   next === null
