@@ -1,4 +1,4 @@
-/** `Idempotency-Key`s of calls that were under way in a process that died. */
+/** `Idempotency-Key`s of calls that were under way in a process that died, or stood still. */
 import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { type AuditRow, putNewAuditRow } from '../store/audit.ts';
@@ -10,7 +10,7 @@ import { closedRow, intentRow } from './row.ts';
 
 const BATCH = 100;
 const NOT_BEGUN =
-  'The broker stopped before this call was made, which had an Idempotency-Key: it was not sent. It can be made again with the same key.';
+  'The broker stopped, or stood still, before this call was made, which had an Idempotency-Key: it was not sent. It can be made again with the same key.';
 
 /**
  * Releases the keys of calls that a dead process had not begun. First such a call gets the final row of one that was not sent: a process
@@ -39,8 +39,14 @@ export async function releaseStrandedKeys({
   }
 }
 
-/** False: it could not be closed now, or its process has just put it on record itself. */
-async function closeUnsent(recorder: Recorder, key: StrandedKey, instanceId: string): Promise<boolean> {
+/** Whose call it was. */
+type UnsentKey = Omit<StrandedKey, 'is_read' | 'is_recorded' | 'key_hash'>;
+
+/**
+ * Puts the call of a key on record as one that was not sent, so that whoever has it under way cannot make it any more. False: it could not be
+ * closed now, or it has just been put on record.
+ */
+export async function closeUnsent(recorder: Recorder, key: UnsentKey, instanceId: string): Promise<boolean> {
   const row = closedRow(rowOfKey(key, instanceId), 'audit_unavailable', NOT_BEGUN);
   try {
     const recorded = await recorder.record<undefined, 'on_record'>({
@@ -57,7 +63,7 @@ async function closeUnsent(recorder: Recorder, key: StrandedKey, instanceId: str
 }
 
 /** Nothing is known of the call but whose it was. */
-const rowOfKey = (key: StrandedKey, instanceId: string): AuditRow =>
+const rowOfKey = (key: UnsentKey, instanceId: string): AuditRow =>
   intentRow({
     auditId: key.audit_id,
     correlationId: uuidv4(),

@@ -2,7 +2,9 @@
 
 import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import type { Recorder } from '../audit/recorder.ts';
 import { keepsResponse } from '../audit/row.ts';
+import { closeUnsent } from '../audit/stranded-keys.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
@@ -23,7 +25,8 @@ export const LIFETIME_MS = 24 * 3600 * 1000;
 /**
  * Longer than a write goes without a row, which is there before it is sent: what comes before may list the tools of an MCP server, twice in 120 s
  * (it may refuse a token). A read that takes longer is made again. A claim without a row after that is one that its process could not
- * release. Those of dead processes are released by recovery, sooner.
+ * release, or of a machine that was asleep: its call is closed first, or it would be made beside the other. Those of dead processes are
+ * released by recovery, sooner.
  */
 const ABANDONED_MS = 300_000;
 
@@ -70,7 +73,10 @@ export function readKey(
  * @param isRead whether it is a call without an effect, which may be sent before there is a row of it
  */
 export async function onceForKey<Answer extends StoredResponse>(
-  services: Uses<'clock' | 'instanceId' | 'log' | 'store' | 'vault'> & { keysToRelease: KeysToRelease },
+  services: Uses<'clock' | 'instanceId' | 'log' | 'store' | 'vault'> & {
+    keysToRelease: KeysToRelease;
+    recorder: Recorder;
+  },
   who: AgentPrincipal,
   key: string,
   { request, isRead }: { request: object; isRead: boolean },
@@ -95,7 +101,7 @@ export async function onceForKey<Answer extends StoredResponse>(
     if (earlier === 'claimed') return { kind: 'answered', answer: await performOnce(services, who, claim, perform) };
     // Whoever was first has just given it back.
     if (!earlier) continue;
-    const judged = await judge(services, earlier, claim.request_hash);
+    const judged = await judge(services, who, earlier, claim.request_hash);
     if (judged !== 'abandoned') return judged;
     await releaseIdempotencyKey(db, earlier);
   }
@@ -149,7 +155,8 @@ async function performOnce<Answer extends StoredResponse>(
 }
 
 async function judge(
-  { broker }: Uses<'clock' | 'log' | 'store' | 'vault'>,
+  { broker, recorder }: Uses<'clock' | 'instanceId' | 'log' | 'store' | 'vault'> & { recorder: Recorder },
+  { agent }: AgentPrincipal,
   earlier: IdempotencyTable,
   hash: string,
 ): Promise<Repeated | 'abandoned'> {
@@ -189,6 +196,9 @@ async function judge(
       'The first call with this key was made, may have been made or is held, but its answer was lost. Its receipt says what is known; look at the platform before you repeat it.',
     );
   }
-  if (!row && earlier.created_at <= broker.clock() - ABANDONED_MS) return 'abandoned';
+  if (!row && earlier.created_at <= broker.clock() - ABANDONED_MS) {
+    const key = { ...earlier, agent_public_id: agent.agent_id, parent_agent_id: agent.parent_agent_id || null };
+    if (earlier.is_read || (await closeUnsent(recorder, key, broker.instanceId))) return 'abandoned';
+  }
   return refused('idempotency_in_progress', 'The first call with this Idempotency-Key is still under way.');
 }
