@@ -450,6 +450,6 @@ describe('a store that fails after the advertisement (503)', () => {
     const show = await hideTables(given.world.running.broker.store.db);
     const { stderr } = await runGit(['ls-remote', remoteOf(agent, 'acme/app')]);
     await show();
-    expect(stderr).toContain('remote: agent-broker: store_unavailable - The store is unavailable. Nothing was sent.');
+    expect(stderr).toContain('remote: agent-broker: store_unavailable - The store is unavailable. Retry shortly.');
   });
 });
