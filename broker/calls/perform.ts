@@ -3,7 +3,6 @@
  * door reads its own transport's request into a CallRequest, and writes an outcome as its own answer; all else happens here.
  */
 
-import { parseStrictJson } from '../../json/strict.ts';
 import { effectOf } from '../audit/effect.ts';
 import type { GitOutcome, Outcome, StreamOutcome, WholeOutcome } from '../audit/outcome.ts';
 import type { Recorded } from '../audit/recorder.ts';
@@ -53,13 +52,6 @@ export type GitCallRequest = CallRequest & { raw?: undefined; wait?: undefined }
     | { git: GitRequest }
     | { asked: { ok: false } }
   );
-
-/** A call written as JSON text, as `POST /v1/actions` takes it; or what is wrong with it. */
-export function readAction(text: string): CallRequest['asked'] {
-  const parsed = parseStrictJson(text, { nulAllowedIn: ['data'] });
-  if (!parsed.ok) return { ok: false, body: undefined, detail: parsed.error };
-  return checkAction(parsed.value);
-}
 
 /** A call as a value of JSON; or what is wrong with it. */
 export function checkAction(value: unknown): CallRequest['asked'] {

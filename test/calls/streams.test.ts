@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { perform, readAction } from '../../broker/calls/perform.ts';
+import { checkAction, perform } from '../../broker/calls/perform.ts';
 import type { Services } from '../../broker/services.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -27,7 +27,7 @@ function openStreamDoor(services: Services): Server {
     };
     socket.once('data', async (line) => {
       const [, token = '', text = ''] = /^(\S+) (.*)/.exec(String(line)) ?? [];
-      const asked = readAction(text);
+      const asked = checkAction(JSON.parse(text));
       const who = await services.authenticateAgent(token, asked.ok ? asked.action.platform : '', '127.0.0.1');
       if (who.kind !== 'agent') return socket.destroy();
       const taken = perform(

@@ -4,12 +4,19 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { createInterface } from 'node:readline';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Outcome } from '../../broker/audit/outcome.ts';
-import { perform, readAction } from '../../broker/calls/perform.ts';
+import { type CallRequest, checkAction, perform } from '../../broker/calls/perform.ts';
 import type { Services } from '../../broker/services.ts';
+import { parseStrictJson } from '../../json/strict.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+/** A call written as JSON text, as `POST /v1/actions` takes it. */
+function readAction(text: string): CallRequest['asked'] {
+  const parsed = parseStrictJson(text, { nulAllowedIn: ['data'] });
+  return parsed.ok ? checkAction(parsed.value) : { ok: false, body: undefined, detail: parsed.error };
+}
 
 /** One line a call: `<token> <key or -> <JSON>`. One line an answer: status and JSON. */
 function openLineDoor(services: Services): Server {
@@ -140,7 +147,7 @@ describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
       if (who.kind !== 'agent') throw new Error('the agent is known');
       let left = 0;
       const wait = { ms, enter: () => () => left++ };
-      const request = { asked: readAction(JSON.stringify(WRITE)), correlationId: 'line', wait };
+      const request = { asked: checkAction(WRITE), correlationId: 'line', wait };
       const done = await perform(services, who, request, () => ({ status: 0 }));
       if (done.kind !== 'waited') throw new Error(`it is ${done.kind}`);
       expect(left).toBe(1);

@@ -2,14 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { githubLeftOut } from '../../broker/platforms/builtin/github-left-out.ts';
-import { slackLeftOut } from '../../broker/platforms/builtin/slack-administration.ts';
-import { stripeLeftOut } from '../../broker/platforms/builtin/stripe-settings.ts';
 import { parseOperation } from '../../broker/policy/operation.ts';
 import { compilePattern, relate } from '../../broker/policy/pattern.ts';
 import { ROOT } from '../world/checkout.ts';
 import { isReadOfSlack, manifestOf } from './classified.ts';
 import { coverageOf, LISTED } from './coverage/count.ts';
+import { githubLeftOut, slackLeftOut, stripeLeftOut } from './left-out.ts';
 
 type LeftOut = Readonly<Record<string, readonly string[]>>;
 

@@ -1,6 +1,6 @@
 /**
  * Scopes of the code host for settings, access and people. Sources as in github-code.ts. In no scope on purpose: what
- * github-left-out.ts names.
+ * test/platforms/left-out.ts names.
  */
 export const githubAdministration = {
   'codehost:repo.create': [

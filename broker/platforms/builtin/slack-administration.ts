@@ -72,17 +72,3 @@ export const slackAdministrationNeeds = {
   'slack:connect.manage': ['conversations.connect:manage', 'conversations.connect:write'],
   'slack:lists.share': ['lists:write'],
 };
-
-/** In no scope on purpose. Deprecated methods are in none either. */
-export const slackLeftOut = {
-  'answers with a credential, or with a way in': [
-    'oauth.v2.access',
-    'oauth.v2.exchange',
-    'openid.connect.token',
-    'tooling.tokens.rotate',
-    'apps.manifest.create',
-    'apps.connections.open',
-    'rtm.connect',
-  ],
-  'takes the secret of the app in its parameters': ['apps.uninstall'],
-};

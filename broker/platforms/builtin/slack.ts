@@ -1,7 +1,7 @@
 /**
  * Slack's Web API. Methods, their HTTP method and OAuth scopes: docs.slack.dev (slack-ruby/slack-api-ref 2026-08) and Slack's own OpenAPI
  * document (slackapi/slack-api-specs). Slack takes GET and POST for every method, so each is listed by name, a writing one by POST alone, and
- * whatever is not listed (`slackLeftOut` says what and why) is in no scope.
+ * whatever is not listed (test/platforms/left-out.ts says what and why) is in no scope.
  */
 
 import type { ManifestInput } from '../manifest.ts';

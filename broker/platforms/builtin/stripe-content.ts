@@ -35,7 +35,7 @@ const ofSchedule = ['end_behavior', 'renewal_behavior'].map((name) =>
   member(name, 'stripe:subscriptions.cancel', ['release', 'renew']),
 );
 const confirmed = [member('confirm', 'stripe:payments.charge', ['false'])];
-/** Says to which bank account money goes, as what `stripeLeftOut` names does. */
+/** Says to which bank account money goes, as what test/platforms/left-out.ts names does. */
 const ofAccount = [member('external_account', null), member('bank_account', null)];
 
 export const stripeContentScopes = {

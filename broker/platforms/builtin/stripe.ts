@@ -1,6 +1,6 @@
 /**
  * Stripe's API, version 1: paths from Stripe's own client (stripe/stripe-node 2026-08). Bodies are form-encoded. In no scope
- * on purpose: what `stripeLeftOut` names.
+ * on purpose: what test/platforms/left-out.ts names.
  */
 
 import type { ManifestInput } from '../manifest.ts';
