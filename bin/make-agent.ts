@@ -122,7 +122,7 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
 }
 
 /** The rule of governance files, which could not list the agent otherwise. Throws WrongUsage. */
-export async function refuseBadName(name: string): Promise<void> {
+async function refuseBadName(name: string): Promise<void> {
   const { isAgentName, NAME_FORM } = await import('../broker/config-file/name.ts');
   if (!isAgentName(name))
     throw new WrongUsage(
@@ -196,12 +196,7 @@ export const termsOf = ({ policy, grants }: Invited) => ({
 });
 
 /** Binds by an invite, as invited agents do. A failed invite is revoked: then no key was bound. */
-export async function inviteAndBind(
-  broker: BrokerConnection,
-  name: string,
-  invited: Invited,
-  pem: string,
-): Promise<Bound> {
+async function inviteAndBind(broker: BrokerConnection, name: string, invited: Invited, pem: string): Promise<Bound> {
   const invite = await makeInvite(broker, name, invited);
   try {
     return await bind(broker, String(invite.bind_secret), pem);

@@ -51,14 +51,14 @@ export const makeConnection = async (broker: BrokerConnection, body: object) =>
 export const testConnection = async (broker: BrokerConnection, id: string) =>
   (await broker.ask('POST', `/owner/connections/${id}/test`)) as unknown as Tested;
 
-export const isBuiltin = (word: string): word is BuiltinName => BUILTIN_NAMES.some((name) => name === word);
+const isBuiltin = (word: string): word is BuiltinName => BUILTIN_NAMES.some((name) => name === word);
 
 /** `gh (GitHub at https://api.github.com)` */
 export const described = ({ platform_id, name, base_url }: OwnedPlatform): string =>
   `${platform_id} (${name === platform_id ? '' : `${name} at `}${base_url})`;
 
 /** What there is, and how to add what is not, as the end of a message. */
-export function whatThereIs(platforms: readonly OwnedPlatform[]): string {
+function whatThereIs(platforms: readonly OwnedPlatform[]): string {
   const there =
     platforms.length === 0
       ? 'There is none yet.'

@@ -67,7 +67,7 @@ function apart(given: GivenChannel): ReturnType<typeof takeApart> {
 const newWebhookSecret = () => new Secret(`whsec_${randomBytes(32).toString('base64')}`);
 
 /** Throws ChangeRefused when it is none that the kind takes. */
-export function checkChannelSecret(kind: ChannelKindName, secret: Secret | undefined): void {
+function checkChannelSecret(kind: ChannelKindName, secret: Secret | undefined): void {
   const problem = secret && secretProblem(kind, secret.reveal());
   if (problem !== undefined) throw new ChangeRefused('invalid_request', `secret: ${problem}.`);
   const { secret: wanted, secretIs }: { secret: string; secretIs: string } = KINDS[kind];

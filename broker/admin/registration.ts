@@ -24,7 +24,7 @@ export const REGISTRATION_MS = 24 * 3_600_000;
 /** How long the private key can be collected, from the approval on. */
 export const CLAIM_MS = 3_600_000;
 /** Per owner. A list that is full takes one of a network that has fewer in it than another; see `makeRoom`. */
-export const MOST_OPEN_REGISTRATIONS = 100;
+const MOST_OPEN_REGISTRATIONS = 100;
 /** Per owner and network: an owner's id is no secret, and one stranger must not take all of the list. */
 const MOST_OPEN_PER_NETWORK = 5;
 /** Per owner and network within REGISTRATION_MS: who was rejected so often must not fill the list again at once. */

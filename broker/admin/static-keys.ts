@@ -20,7 +20,7 @@ const DAY_S = 24 * 3600;
 /** In seconds. */
 export const STATIC_KEY_LIFETIME = { least: 60, default: 30 * DAY_S, most: 90 * DAY_S } as const;
 /** Live ones of an agent. */
-export const MOST_STATIC_KEYS = 20;
+const MOST_STATIC_KEYS = 20;
 
 /** `connection`: label or id. */
 export type NewStaticKey = { agentId: string; label: string; connection: string; lifetimeSeconds: number };

@@ -11,7 +11,7 @@ import { type AskedStanding, type ReadyStanding, readStanding } from './standing
 import { type Offering, standingOffer } from './standing-offer.ts';
 
 /** In force of one agent. */
-export const MOST_STANDING = 100;
+const MOST_STANDING = 100;
 
 /** `no_standing`: `detail` says why, and nothing was decided. `needs_passkey`: the organisation wants one. */
 export type PreparedStanding =

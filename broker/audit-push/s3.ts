@@ -15,7 +15,7 @@ const digits = (index: number): string => String(index).padStart(INDEX_DIGITS, '
  * `<prefix>/YYYY/MM/DD/<first>-<last>-<part of an id>.jsonl.gz`, by the day (UTC) on which its first row became final. The id is of that row:
  * after a restore of the broker's store other rows have the same indexes.
  */
-export function keyOf(prefix: string | undefined, { first, end, lines: [line] }: Batch): string {
+function keyOf(prefix: string | undefined, { first, end, lines: [line] }: Batch): string {
   const day = new Date(line.at).toISOString().slice(0, 10).replaceAll('-', '/');
   const name = `${digits(first)}-${digits(end - 1)}-${line.id.slice(-8)}.jsonl.gz`;
   return `${prefix === undefined ? '' : `${prefix}/`}${day}/${name}`;

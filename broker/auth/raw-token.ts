@@ -6,7 +6,7 @@ import type { AuthRefusal } from './principal.ts';
 export type RawToken = { kind: 'token'; token: string; header: string; isAccessKey?: true };
 
 /** Headers that are looked at first: `X-Svc-Authorization`, so that a client's own may hold anything; then the usual one. */
-export const OWN_HEADER = 'x-svc-authorization';
+const OWN_HEADER = 'x-svc-authorization';
 const TOKEN = /^[A-Za-z0-9._~+/=-]+$/;
 const IN_OWN = /^(?:bearer )?([A-Za-z0-9._~+/=-]+)$/i;
 const IN_AUTHORIZATION = /^(bearer|token|basic) ([A-Za-z0-9._~+/=-]+)$/i;

@@ -32,7 +32,7 @@ export const roleOf = (roles: Roles, groups: readonly string[]): Role | undefine
   HIGHEST_FIRST.find((role) => roles[role]?.some((group) => groups.includes(group)));
 
 /** How long whoever has a role by groups decides without a session, after the provider was asked last. */
-export const DECIDES_FOR_MS = 30 * 24 * 3600_000;
+const DECIDES_FOR_MS = 30 * 24 * 3600_000;
 
 /**
  * Whether nobody asked the provider for so long whether the person of this owner still has the role that a decision without a session must wait

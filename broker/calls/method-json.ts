@@ -10,7 +10,7 @@ import { atOnce, inSlices } from '../runtime/pace.ts';
 
 const METHOD = /^\s{0,9}(?:get|head|post|put|patch|delete|options|trace|connect)\s{0,9}$/i;
 /** Whether the value of such a member is a method. */
-export const isMethodText = (text: string): boolean => METHOD.test(text);
+const isMethodText = (text: string): boolean => METHOD.test(text);
 
 const codeOf = (character: string): number => character.charCodeAt(0);
 const QUOTE = codeOf('"');

@@ -41,7 +41,7 @@ export type RawRequest = {
 export type HeldJoin = { key: string; separate: string; openMs: number };
 
 /** Of a raw request the scope is found by its endpoint. */
-export const NO_SCOPE = '';
+const NO_SCOPE = '';
 
 /** The request as an action, whose scope is not known yet. */
 export function rawAction(

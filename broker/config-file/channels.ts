@@ -179,7 +179,7 @@ export const ChannelInFile = channelForm({
 export type ChannelEntry = z.infer<typeof ChannelInFile>;
 
 /** Kinds that one person has, each made by a browser: they stand in no file, and their secret is all that the browser said. */
-export const PERSONAL_KINDS = {
+const PERSONAL_KINDS = {
   web_push: {
     settings: {
       device: z.string().describe('What the owner calls the device.'),

@@ -12,7 +12,7 @@ import { SentenceShown } from './sentence.ts';
 
 const opened = z.record(z.string(), z.unknown()).nullable();
 
-export const AuditRowShown = z
+const AuditRowShown = z
   .object({
     organisation_id: z.guid(),
     id: z.guid(),

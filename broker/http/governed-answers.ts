@@ -29,7 +29,7 @@ export const EnvelopeMeta = z
   })
   .meta({ id: 'EnvelopeMeta' });
 
-export const AgentHalt = z
+const AgentHalt = z
   .object({
     state: z.enum(['suspended', 'revoked', 'breaker_open']),
     since: moment.nullable(),
@@ -46,7 +46,7 @@ const ReportHint = z
   .describe('ready to be sent to POST /v1/agents/self/diagnostics')
   .meta({ id: 'ReportHint' });
 
-export const LimitTold = z
+const LimitTold = z
   .object({
     rule: z.string(),
     most: z.number(),

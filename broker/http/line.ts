@@ -5,7 +5,7 @@ import type { Reply } from './reply.ts';
 /** How the broker calls itself in such a line. */
 const SERVICE = 'agent-broker';
 
-export const LINE_TYPE = 'text/plain; charset=utf-8';
+const LINE_TYPE = 'text/plain; charset=utf-8';
 
 /** Headers of every answer of `/git`, so that nothing of it can act on the console's origin. */
 export const GIT_HEADERS: Readonly<Record<string, string>> = {
@@ -16,7 +16,7 @@ export const GIT_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /** `<service>: <code> - <what>`, in one line. */
-export const lineText = (code: string, what: string): string =>
+const lineText = (code: string, what: string): string =>
   `${SERVICE}: ${code} - ${what.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')}\n`;
 
 /** An answer of one line. */

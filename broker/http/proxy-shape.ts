@@ -14,7 +14,7 @@ import type { Reply } from './reply.ts';
  * The form of a built-in platform, by the label that its connection has unless an owner gives it another. Nothing is looked up: whoever
  * asks learns what stands in this repository, and not whether there is such a connection.
  */
-export function shapeByLabel(label: string): Shape | undefined {
+function shapeByLabel(label: string): Shape | undefined {
   const builtin = Object.hasOwn(BUILTIN_PLATFORMS, label)
     ? BUILTIN_PLATFORMS[label as keyof typeof BUILTIN_PLATFORMS]
     : undefined;

@@ -94,7 +94,7 @@ export function requestedHost(request: IncomingMessage): string | undefined {
 }
 
 /** Whether an error of this path is a line. */
-export const isGitPath = (path: string): boolean => path === '/git' || path.startsWith('/git/');
+const isGitPath = (path: string): boolean => path === '/git' || path.startsWith('/git/');
 
 /** Refuses below `/git` paths that are none, and browsers, which have no business there. */
 export function guardGit(baseUrl: string): RequestHandler {
@@ -127,7 +127,7 @@ function refuseGitPath({ method = '', url = '' }: IncomingMessage): Reply | unde
 }
 
 /** Whether what is answered there is a platform's, or a refusal of this door. */
-export const isProxyPath = (path: string): boolean => path.startsWith('/proxy/');
+const isProxyPath = (path: string): boolean => path.startsWith('/proxy/');
 
 /**
  * Refuses below `/proxy` browsers, which have no business there, and what HTTP asks beside requests. Every answer there, refusals too, is put in

@@ -9,7 +9,7 @@ import { telegram } from './telegram.ts';
 import { webPush } from './web-push.ts';
 import { webhook } from './webhook.ts';
 
-export const CHANNELS: Readonly<Record<AnyKindName, ChannelKind>> = {
+const CHANNELS: Readonly<Record<AnyKindName, ChannelKind>> = {
   webhook,
   ntfy,
   email,

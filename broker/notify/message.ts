@@ -46,7 +46,7 @@ export function readable(text: string): string {
 }
 
 /** A moment, as people everywhere read it: `2026-01-31 09:30 UTC`. */
-export const momentText = (at: Instant): string => `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+const momentText = (at: Instant): string => `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
 /** The sentence on one line of plain text. It is readable already; nothing hidden goes out, whatever the store holds. */
 export const sentenceText = ({ sentence }: Pick<Message, 'sentence'>): string => visibleLine(plainSentence(sentence));

@@ -26,7 +26,7 @@ export const AwsSigV4Auth = z
 export type AwsSigV4Auth = z.infer<typeof AwsSigV4Auth>;
 
 /** What a template may name. `signature`: in headers only. */
-export const TEMPLATE_PARTS = [
+const TEMPLATE_PARTS = [
   'method',
   'host',
   'path',

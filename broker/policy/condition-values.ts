@@ -23,7 +23,7 @@ export function newMeter(isForm = false): Meter {
 export const EVALUATION_STEPS = 50_000;
 
 /** For all conditions of a call together, so that many rules hold up nobody else for much longer than one. */
-export const CALL_STEPS = 3 * EVALUATION_STEPS;
+const CALL_STEPS = 3 * EVALUATION_STEPS;
 
 /** Spends `steps`. @throws Error when there are not as many left, which makes the condition fail. */
 export function spend(meter: Meter, steps: number): void {

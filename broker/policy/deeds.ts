@@ -10,7 +10,7 @@ import { repositoryOf } from './repos.ts';
 import { toolOf } from './tool.ts';
 
 /** Whoever writes to more in one call does so for the first time each time: each is a row that is never deleted. */
-export const MOST_RECIPIENTS = 100;
+const MOST_RECIPIENTS = 100;
 
 /** `value`: with its platform, so that it tells one deed of this kind from every other. */
 export type Deed = { kind: DeedKind; value: string };

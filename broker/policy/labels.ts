@@ -1,7 +1,7 @@
 /** Labels of agents: short words by which owners group them, and which conditions may read. */
 import { z } from 'zod';
 
-export const MOST_LABELS = 10;
+const MOST_LABELS = 10;
 
 const Label = z
   .string()

@@ -18,7 +18,7 @@ const MAX_NAMED_LENGTH = 400;
 const MAX_SHOWN = 5;
 
 /** Whether a grant limits which refs are written, or how. */
-export function limitsRefs({ refs, ref_changes: changes }: Constraints): boolean {
+function limitsRefs({ refs, ref_changes: changes }: Constraints): boolean {
   return refs !== undefined || (changes !== undefined && !REF_CHANGES.every((one) => changes.includes(one)));
 }
 

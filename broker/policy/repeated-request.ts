@@ -26,7 +26,7 @@ export function isLike(held: Written, written: Written, free: readonly Free[]): 
 }
 
 /** Whether a value may stand in place of another: of the same type, and as a number within its limit. */
-export function mayStand(held: JsonValue | undefined, value: JsonValue | undefined, { atMost }: Free): boolean {
+function mayStand(held: JsonValue | undefined, value: JsonValue | undefined, { atMost }: Free): boolean {
   if (held === undefined || value === undefined || kindOf(held) !== kindOf(value)) return false;
   if (atMost === undefined) return kindOf(held) !== 'number';
   const number = amountOf(value);

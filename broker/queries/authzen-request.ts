@@ -7,7 +7,7 @@ import { text } from '../wire/action.ts';
 const properties = z.record(z.string(), z.unknown()).optional().describe('taken, and not looked at');
 const type = text(256);
 
-export const Subject = z.object({
+const Subject = z.object({
   type: type.describe('conventionally `agent`; not looked at'),
   id: z
     .string()
@@ -15,13 +15,13 @@ export const Subject = z.object({
     .describe("the agent's uuid or its agent id"),
   properties,
 });
-export const AskedAction = z.object({ name: text(256).min(1).describe('the scope'), properties });
-export const Resource = z.object({
+const AskedAction = z.object({ name: text(256).min(1).describe('the scope'), properties });
+const Resource = z.object({
   type: type.describe('conventionally `platform`; not looked at'),
   id: text(256).min(1).describe('the platform id'),
   properties,
 });
-export const AskedContext = z.looseObject({
+const AskedContext = z.looseObject({
   connection_id: z
     .guid()
     .transform((id) => id.toLowerCase())

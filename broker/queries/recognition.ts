@@ -2,7 +2,7 @@
 import type { AgentStatus, Instant } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 
-export const RECOGNITION = [
+const RECOGNITION = [
   'recognized',
   'agent_suspended',
   'agent_revoked',

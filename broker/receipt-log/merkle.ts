@@ -25,7 +25,7 @@ export function leafHash(entry: Uint8Array): Buffer {
 }
 
 /** Hash of an inner node over two hashes. */
-export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   node.set(left, 1);
   node.set(right, 1 + HASH_BYTES);
   return sha256(node);
@@ -39,7 +39,7 @@ function splitOf(count: number): number {
 }
 
 /** Root over subtrees of one size in their order, of which the last may be smaller: those from `start` up to `end`. At least one. */
-export function rootOver(hashes: readonly Uint8Array[], start = 0, end = hashes.length): Uint8Array {
+function rootOver(hashes: readonly Uint8Array[], start = 0, end = hashes.length): Uint8Array {
   if (end - start === 1) return hashes[start] as Uint8Array;
   const split = start + splitOf(end - start);
   return nodeHash(rootOver(hashes, start, split), rootOver(hashes, split, end));

@@ -4,7 +4,7 @@ import type { Db } from './store.ts';
 import type { GovernanceApplyTable } from './tables/organisations.ts';
 
 /** So many are kept of an organisation; the audit goes on knowing of older ones. */
-export const KEPT_APPLIES = 20;
+const KEPT_APPLIES = 20;
 
 /** Keeps an apply, and forgets the oldest ones. */
 export async function putGovernanceApply(db: Db, apply: GovernanceApplyTable): Promise<void> {

@@ -19,7 +19,7 @@ export class Refused extends Error {
 }
 
 /** The broker did not answer at all. */
-export class Unreachable extends Error {
+class Unreachable extends Error {
   constructor() {
     super('The broker does not answer. Is it running, and are you online?');
   }

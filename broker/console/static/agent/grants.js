@@ -92,7 +92,7 @@ function LastUse({ agent: { id }, platform }) {
  *
  * @param {Pick<OwnedGrant, 'repos' | 'refs' | 'ref_changes' | 'recipients' | 'allow_repo_creation'>} grant
  */
-export function limitsInWords({ repos, refs, ref_changes, recipients, allow_repo_creation }) {
+function limitsInWords({ repos, refs, ref_changes, recipients, allow_repo_creation }) {
   const list = (/** @type {readonly string[]} */ some) => some.map(visibleLine).join(', ');
   return [
     repos && (repos.length > 0 ? `Only in the repositories ${list(repos)}.` : 'In no repository.'),

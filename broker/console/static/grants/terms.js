@@ -18,7 +18,7 @@ export const LASTS = [
 export const SAME = 'same';
 
 /** Lists are texts, an entry a line; empty: no limit. */
-export const LISTS = /** @type {const} */ (['repos', 'refs', 'recipients']);
+const LISTS = /** @type {const} */ (['repos', 'refs', 'recipients']);
 /** @typedef {(typeof LISTS)[number]} ListName */
 /** @typedef {{ scopes: readonly string[], lasts: string, approval: boolean } & Record<ListName, string>} Terms */
 
@@ -35,7 +35,7 @@ export const termsOf = (grant) => ({
 const linesOf = (/** @type {readonly string[] | null | undefined} */ list) => (list ?? []).join('\n');
 
 /** The entries of a list. */
-export const entriesOf = (/** @type {string} */ text) =>
+const entriesOf = (/** @type {string} */ text) =>
   text
     .split(/[\s,]+/)
     .map((one) => one.trim())

@@ -12,7 +12,7 @@ const AMOUNT = /^(-?)([0-9]{1,3}(?:,[0-9]{3})*)(?:\.([0-9]+))? ([A-Z]{3})$/;
  * @param {CallEntry} entry
  * @returns {Money | undefined}
  */
-export function amountOf({ item: { sentence } }) {
+function amountOf({ item: { sentence } }) {
   const found = sentence.parts.filter((part) => 'value' in part && part.amount);
   const [only] = found;
   if (found.length !== 1 || !only || !('value' in only)) return undefined;

@@ -10,7 +10,7 @@ import { isWaiting } from '/console/inbox/entries.js';
  */
 
 /** From so many equal calls on they are a group: fewer are read faster one by one. */
-export const GROUPED_FROM = 5;
+const GROUPED_FROM = 5;
 
 /**
  * What calls have in common that are one group: agent, platform, connection, scope and operation, which is the template of their
@@ -19,7 +19,7 @@ export const GROUPED_FROM = 5;
  *
  * @param {Entry} entry
  */
-export function groupOf({ kind, item }) {
+function groupOf({ kind, item }) {
   if (kind !== 'approval') return undefined;
   const { agent, platform, connection, scope, method, sentence } = item;
   const operation = sentence.template ?? method;

@@ -13,7 +13,7 @@ const sorted = (/** @type {unknown} */ value) =>
 export const isSame = (a, b) => sorted(a) === sorted(b);
 
 /** Those of `some` that are not in `others`; of equal ones as many as are more. @param {readonly Rule[]} some @param {readonly Rule[]} others */
-export function without(some, others) {
+function without(some, others) {
   /** @type {Map<string, number>} */
   const left = new Map();
   for (const rule of others) left.set(sorted(rule), (left.get(sorted(rule)) ?? 0) + 1);

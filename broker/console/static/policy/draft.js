@@ -13,7 +13,7 @@ let last = 0;
 export const cardsOf = (rules) => rules.map((rule) => ({ key: ++last, rule }));
 
 /** @param {Subject} subject @returns {Draft} */
-export const draftOf = ({ name, version, rules }) => ({
+const draftOf = ({ name, version, rules }) => ({
   name,
   base: version,
   baseRules: rules,

@@ -51,7 +51,7 @@ export function useTrying({ subject, rules, as, refused }) {
 /** @typedef {ReturnType<typeof useTrying>} Trying */
 
 /** What becomes of calls by rules. @type {Readonly<Record<Recorded['changes'][number]['before'], string>>} */
-export const FATES = {
+const FATES = {
   allow: 'made',
   require_approval: 'waits for a person',
   deny: 'refused',

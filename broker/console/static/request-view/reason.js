@@ -3,7 +3,7 @@ import { html, useState } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
 
 /** What the agent reads. */
-export const REASONS = {
+const REASONS = {
   approval: ['Not now', 'Wrong recipient', 'Too much access: ask for less', 'Ask me first'],
   access: ['Not now', 'Too much access: ask for less', 'Not for this agent', 'Ask me first'],
 };

@@ -30,7 +30,7 @@ export function useSecondsLeft(held) {
  *
  * @param {number} seconds
  */
-export function spelled(seconds) {
+function spelled(seconds) {
   const hours = Math.floor(seconds / 3600);
   const minutes = Math.floor(seconds / 60) % 60;
   if (hours > 0) return `${hours} h ${minutes} min`;
