@@ -34,7 +34,12 @@ const OUTCOME_PATIENCE_MS = 5_000;
 const DECISION_PATIENCE_MS = 250;
 
 /** One state of a row: its intent, or how it ended. */
-export type State = { row: AuditRow; value: unknown; companion: Companion | undefined; claim?: Claim | undefined };
+export type State = {
+  row: AuditRow;
+  value: unknown;
+  companion: Companion | undefined;
+  claim?: Claim<RolledBack<unknown>> | undefined;
+};
 
 const addFlags = (row: AuditRow, flags: Record<string, unknown>): void => {
   row.flags = JSON.stringify({ ...(row.flags === null ? {} : JSON.parse(row.flags)), ...flags });
@@ -66,22 +71,29 @@ export function makeRecorder(
     return await putAuditRow(tx, row);
   };
 
-  const write = async ({ row, value, companion, claim }: State, isNew: boolean): Promise<boolean> => {
+  const write = async (
+    { row, value, companion, claim }: State,
+    isNew: boolean,
+  ): Promise<boolean | RolledBack<unknown>> => {
     if (!companion && !claim) return await queue.put(row, isNew);
-    const written = await inTransaction(broker.store.db, async (tx) => {
+    return await inTransaction(broker.store.db, async (tx) => {
       const claims = claim && row.state === 'intent';
       // After a commit whose answer was lost the intent is there, and with it what it claimed.
-      if (claims && (isNew || !(await findAuditRow(tx, row.organisation_id, row.id)))) addFlags(row, await claim(tx));
+      if (claims && (isNew || !(await findAuditRow(tx, row.organisation_id, row.id)))) {
+        const claimed = await claim(tx);
+        if (claimed instanceof RolledBack) return claimed;
+        addFlags(row, claimed.flags);
+      }
       if (!(await putSigned(tx, row))) return false;
       await companion?.(tx, row, value);
       return true;
     });
-    return written;
   };
 
   /** Whether the row is stored as it is. A write with unknown result is retried, which is idempotent. */
-  const stands = async (state: State, isNew: boolean): Promise<boolean> => {
-    if (await write(state, isNew)) return true;
+  const stands = async (state: State, isNew: boolean): Promise<boolean | RolledBack<unknown>> => {
+    const written = await write(state, isNew);
+    if (written) return written;
     // A final row exists. It is ours if the response to an earlier attempt was lost: then it is equal.
     const { row } = state;
     const stored = await findAuditRow(broker.store.db, row.organisation_id, row.id);
@@ -93,7 +105,7 @@ export function makeRecorder(
     async (state: State) => {
       const stored = await stands(state, false);
       reads.takeBack(state.row);
-      return stored;
+      return stored !== false;
     },
     isHopeless,
   );
@@ -111,14 +123,16 @@ export function makeRecorder(
   const journal = async ({ row, companion, claim }: State): Promise<boolean> =>
     !companion && !claim && !late.isFailing() && (await reads.note(row));
 
-  const storeIntent = async (intent: State): Promise<void> => {
+  /** What its claim asked to undo it for; undefined: it is stored. */
+  const storeIntent = async (intent: State): Promise<RolledBack<unknown> | undefined> => {
     const { row } = intent;
     try {
       await late.refuseWhileFailing();
       noted.add(row.id);
-      if (!(await retryUntil((isFirst) => stands(intent, isFirst), DECISION_PATIENCE_MS, isHopeless)))
-        throw new Error('the row is final already');
+      const stored = await retryUntil((isFirst) => stands(intent, isFirst), DECISION_PATIENCE_MS, isHopeless);
+      if (!stored) throw new Error('the row is final already');
       late.worked();
+      return stored instanceof RolledBack ? stored : undefined;
     } catch (error) {
       if (!isHopeless(error)) closeUnsent(intent, error);
       throw error;
@@ -126,7 +140,7 @@ export function makeRecorder(
   };
 
   const recordFinal = async <T>({ row, value, sent = false, companion, after }: Entry<T>): Promise<Recorded<T>> => {
-    let stored: boolean;
+    let stored: Awaited<ReturnType<typeof stands>>;
     const state = { row, value, companion };
     try {
       complete(row);
@@ -189,7 +203,9 @@ export function makeRecorder(
           storeIntent(intent).catch((error) => {
             throw new AuditUnavailable(false, error);
           });
-        if (isDurable) await store();
+        const undone = isDurable ? await store() : undefined;
+        // As its claim answered it, of whose type the answer is.
+        if (undone) return undone as never;
         return await call(async () => {
           if (!isDurable) await store();
           isDurable = true;

@@ -30,10 +30,10 @@ export type Together<Reason = never> = (
 export type Companion = (tx: Db, row: Readonly<AuditRow>, value: unknown) => Promise<void>;
 
 /**
- * Takes what a call uses up, in the transaction of its intent, before it. What it answers goes into the row's flags. Once an intent is
- * stored it is not repeated. Throws NothingLeft.
+ * Takes what a call uses up, in the transaction of its intent, before it. What it answers under `flags` goes into the row's;
+ * `rollback(reason)` undoes both, and the call is not made. Once an intent is stored it is not repeated.
  */
-export type Claim = (tx: Db) => Promise<Record<string, unknown>>;
+export type Claim<Undone = never> = (tx: Db) => Promise<Undone | { flags: Record<string, unknown> }>;
 
 export type Entry<T, Reason = never> = {
   /** Ownership passes to the recorder, which completes it. */
@@ -63,13 +63,18 @@ export type Recorder = {
    * throws, the row is closed. `makeDurable` does the same for a read that turns out to be streamed.
    *
    * @param options.isRead a read, whatever its method
-   * @param options.claim what it uses up: then the intent of a read is durable, too
+   * @param options.claim what it uses up: then the intent of a read is durable, too. Where it asks for a rollback, that is the answer
    */
-  intend<T>(
+  intend<T, Undone extends RolledBack<unknown> = never>(
     intent: AuditRow,
     call: (makeDurable: () => Promise<void>) => Promise<Recorded<T>>,
-    options?: { companion?: Companion | undefined; claim?: Claim | undefined; isStreamed?: boolean; isRead?: boolean },
-  ): Promise<Recorded<T>>;
+    options?: {
+      companion?: Companion | undefined;
+      claim?: Claim<Undone> | undefined;
+      isStreamed?: boolean;
+      isRead?: boolean;
+    },
+  ): Promise<Recorded<T> | Undone>;
   /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
   readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;
   /** Whether audit rows cannot be stored: then nothing is sent. */

@@ -13,9 +13,5 @@ export class ClosedElsewhere extends Error {
   }
 }
 
-/** Thrown by the claim of an intent: what the call would use up is used up. Nothing was stored or sent. */
-export class NothingLeft extends Error {}
-
 /** Whether the same write can never succeed. */
-export const isHopeless = (error: unknown): boolean =>
-  isRowFault(error) || error instanceof Superseded || error instanceof NothingLeft;
+export const isHopeless = (error: unknown): boolean => isRowFault(error) || error instanceof Superseded;

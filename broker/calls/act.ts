@@ -240,7 +240,8 @@ async function attemptCall(
   if (trials === undefined) return 'facts_changed';
   const making = makeCall(services, call, { connected, verdict, ask, facts: loaded.facts, now, trials, replay });
   const sent = await (trials.length > 0 ? making.finally(() => releaseTrials(broker, trials)) : making);
-  if (sent !== 'nothing_left' && sent !== 'limit_reached') return sent;
-  if (sent === 'nothing_left' && verdict.kind === 'allow' && verdict.standing) given.spent.add(verdict.standing.id);
+  if (!(sent instanceof RolledBack)) return sent;
+  if (sent.reason === 'nothing_left' && verdict.kind === 'allow' && verdict.standing)
+    given.spent.add(verdict.standing.id);
   return 'facts_changed';
 }

@@ -1,5 +1,4 @@
 /** Limits of rules: what was used of them before a call, and what the call uses, which is taken with its intent. */
-import { NothingLeft } from '../audit/superseded.ts';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { countedBy } from '../policy/counted.ts';
@@ -16,9 +15,7 @@ import {
 import { familyIn } from '../policy/look-back.ts';
 import { addToLimit, findLimitCounts, type LimitPlace } from '../store/limit-counts.ts';
 import type { Db } from '../store/store.ts';
-
-/** Thrown by the claim of an intent: other calls have used up meanwhile what was left. Nothing was stored or sent. */
-export class LimitReached extends NothingLeft {}
+import { type RolledBack, rollback } from '../store/transaction.ts';
 
 /** The ask with what it takes of which limits of the rules of these facts. */
 export async function withCharges<A extends Ask>(
@@ -80,17 +77,21 @@ const byRule = (a: Charge, b: Charge): number => (a.rule < b.rule ? -1 : 1);
 
 /**
  * Takes what the call uses, in the transaction of its intent. What a person approved is made though it is over a limit, and counts.
- *
- * @throws LimitReached
+ * `limit_reached`: other calls have used up meanwhile what was left.
  */
-export async function takeCharges(tx: Db, facts: Facts, ask: Ask, now: Instant): Promise<ToldLimit[]> {
+export async function takeCharges(
+  tx: Db,
+  facts: Facts,
+  ask: Ask,
+  now: Instant,
+): Promise<ToldLimit[] | RolledBack<'limit_reached'>> {
   const told: ToldLimit[] = [];
   for (const charge of (ask.call?.charges ?? []).toSorted(byRule)) {
-    const { amount, limit, rule } = charge;
+    const { amount, limit } = charge;
     if (amount === undefined) continue;
     const most = isOver(charge) ? undefined : limit.most;
     const used = amount === 0 ? charge.used : await addToLimit(tx, placeOf(facts, charge, now), amount, most);
-    if (used === undefined) throw new LimitReached(`other calls have used up the limit of the rule ${rule}`);
+    if (used === undefined) return rollback('limit_reached');
     told.push(toldLimit({ ...charge, used }, now));
   }
   return told;

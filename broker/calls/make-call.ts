@@ -1,18 +1,16 @@
 /** A call that may be made: its intent is stored, it is sent, and how it ended is recorded. */
 import type { Replay } from '../approvals/replay.ts';
-import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import { mayBeSent } from '../audit/effect.ts';
 import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import type { Claim, Companion, Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
-import { NothingLeft } from '../audit/superseded.ts';
 import { BODY_CUT, ENDED_HERE } from '../egress/unreachable.ts';
 import type { LentCredential } from '../policy/access-ended.ts';
 import { deedsOf } from '../policy/deeds.ts';
-import type { Ask, Facts, Instant, StandingApproval, Verdict } from '../policy/facts.ts';
+import type { Ask, Facts, Instant, Verdict } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { useStandingApproval } from '../store/standing-approvals.ts';
-import type { Db } from '../store/store.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import { type Call, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall, isFailureOf } from './conclude.ts';
@@ -20,7 +18,7 @@ import type { Connected } from './connect.ts';
 import { consentHelps } from './consent-helps.ts';
 import { asStopped } from './forwarded.ts';
 import { isReadStep } from './git-request.ts';
-import { LimitReached, takeCharges } from './limits.ts';
+import { takeCharges } from './limits.ts';
 import { refuse } from './refusal.ts';
 import { sendCall } from './send.ts';
 import { refuseTool } from './tool-on-file.ts';
@@ -44,15 +42,18 @@ const lentCredentials = ({ who }: Call, { connection }: Cleared['connected']): L
   ...(connection.personTokens !== undefined ? [{ kind: 'person_tokens', id: connection.personTokens } as const] : []),
 ];
 
+/** `nothing_left`: the standing approval is used up, or has ended; `limit_reached`: other calls have used up the rest of a limit. */
+export type NotClaimed = 'nothing_left' | 'limit_reached';
+
 /**
  * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval and of the limits of rules, and that rules can look back at it.
- * `nothing_left`: the approval is used up, or has ended; `limit_reached`: other calls have used up the rest of a limit. Nothing was stored or sent.
+ * Rolled back: nothing was stored or sent.
  */
 export async function makeCall(
   services: CallServices,
   call: Call,
   { connected, verdict, ask, facts, now, trials, replay }: Cleared,
-): Promise<Recorded<Outcome> | 'nothing_left' | 'limit_reached'> {
+): Promise<Recorded<Outcome> | RolledBack<NotClaimed>> {
   const { recorder, broker, earlierCalls } = services;
   const { watch } = call;
   const standing = verdict.kind === 'allow' ? verdict.standing : undefined;
@@ -62,19 +63,22 @@ export async function makeCall(
   let used: CallRecord['standing'];
   let given: Call['standing'];
   let limits: CallRecord['limits'];
-  const useStanding = async (tx: Db, { id }: StandingApproval): Promise<void> => {
-    const use = await useStandingApproval(tx, { organisation_id: call.record.organisationId, id }, broker.clock());
-    if (use === undefined) throw new NothingLeft(`nothing is left of the standing approval ${id}`);
-    used = { id, left: use.uses_left };
-    given = { id, decided_at: new Date(use.created_at).toISOString(), how: use.decided_how };
-  };
-  const claim: Claim | undefined =
+  const claim: Claim<RolledBack<NotClaimed>> | undefined =
     standing || charged || noted
       ? async (tx) => {
-          if (charged) limits = await takeCharges(tx, facts, ask, now);
+          const taken = charged ? await takeCharges(tx, facts, ask, now) : undefined;
+          if (taken instanceof RolledBack) return taken;
+          limits = taken;
           if (noted) await earlierCalls.note(tx, facts, ask, made);
-          if (standing) await useStanding(tx, standing);
-          return { ...(used && { standing_approval: used }), ...(limits && { limits }) };
+          if (standing) {
+            const { id } = standing;
+            const place = { organisation_id: call.record.organisationId, id };
+            const use = await useStandingApproval(tx, place, broker.clock());
+            if (use === undefined) return rollback('nothing_left');
+            used = { id, left: use.uses_left };
+            given = { id, decided_at: new Date(use.created_at).toISOString(), how: use.decided_how };
+          }
+          return { flags: { ...(used && { standing_approval: used }), ...(limits && { limits }) } };
         }
       : undefined;
   const beforeEnd = ask.call?.earlier && (() => earlierCalls.meanwhile(facts, ask));
@@ -146,22 +150,16 @@ export async function makeCall(
   const isRead = call.git ? isReadStep(call.git.step) : call.raw && call.action.method === 'GET';
   const isStreamed = call.taker !== undefined && !isRead;
   const intent = intentRow(call.record, call.taker !== undefined);
-  try {
-    return await watch.intend((stored) =>
-      recorder.intend(
-        intent,
-        (makeDurable) => {
-          stored();
-          return send(makeDurable);
-        },
-        { companion: replay?.companion, claim, isStreamed, ...(isRead && { isRead }) },
-      ),
-    );
-  } catch (error) {
-    if (error instanceof AuditUnavailable && error.cause instanceof LimitReached) return 'limit_reached';
-    if (error instanceof AuditUnavailable && error.cause instanceof NothingLeft) return 'nothing_left';
-    throw error;
-  }
+  return await watch.intend((stored) =>
+    recorder.intend(
+      intent,
+      (makeDurable) => {
+        stored();
+        return send(makeDurable);
+      },
+      { companion: replay?.companion, claim, isStreamed, ...(isRead && { isRead }) },
+    ),
+  );
 }
 
 /** What kept the broker, or its client, from having an answer says nothing about the platform. */

@@ -10,6 +10,7 @@ import { isHopeless } from '../../broker/audit/superseded.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
+import { rollback } from '../../broker/store/transaction.ts';
 import { givenWorld } from '../world/given.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
@@ -145,6 +146,20 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     for (let left = refusals - tried; left > 0; left--) expect(await recorder.retryLate()).toBe(1);
     expect(await recorder.retryLate()).toBe(0);
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'audit_unavailable' });
+  });
+
+  test('a claim that finds nothing left undoes the intent: its reason is the answer, no call is made, and the next one is', async () => {
+    const { recorder } = recorderWith();
+    const row = ownRow();
+    const claim = async () => rollback('nothing_left' as const);
+    const undone = await recorder.intend(row, () => Promise.reject(new Error('it is made')), { claim });
+    expect(undone).toEqual(rollback('nothing_left'));
+    expect([await stored(row), recorder.isFailing()]).toEqual([undefined, false]);
+    const next = ownRow();
+    const claimed = { claim: async () => ({ flags: { left: 1 } }) };
+    const made = await recorder.intend(next, () => finish(recorder, next, true), claimed);
+    expect(made).toHaveProperty('value', 'the answer');
+    expect(await stored(next)).toMatchObject({ state: 'final', flags: expect.stringContaining('"left":1') });
   });
 
   test('an outcome is tried again until it is stored', async () => {
