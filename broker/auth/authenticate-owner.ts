@@ -1,6 +1,7 @@
 /** Authenticates owners by bearer or cookie: a session of this broker, or a token of the identity provider. */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import type { Instant } from '../policy/facts.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { claimedWorkload } from './authenticate-workload.ts';
 import { claimsOf, partOf } from './claimed.ts';
@@ -10,7 +11,7 @@ import { authenticateSession, SESSION_SECONDS, SESSION_TYPE } from './owner-sess
 import type { AuthRefusal, OwnerPrincipal, ProviderUnavailable } from './principal.ts';
 import { identityOf } from './provider-identity.ts';
 import { providerSessionOf } from './provider-session.ts';
-import { groupsIn, HIGHEST_FIRST, roleOf } from './roles-by-groups.ts';
+import { groupsIn, HIGHEST_FIRST, mustSignInAgain, roleOf } from './roles-by-groups.ts';
 
 export type AuthenticateOwner = (token: string) => Promise<OwnerPrincipal | AuthRefusal | ProviderUnavailable>;
 
@@ -46,12 +47,13 @@ const signatureLength = (token: string): number => token.length - token.lastInde
 /** The unverified `iss`. */
 const claimedIssuer = (token: string): unknown => claimsOf(token).iss;
 
+const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
+
 async function authenticateWithProvider(
   broker: Pick<Broker, 'clock' | 'store'>,
   provider: IdentityProvider,
   token: string,
 ): Promise<OwnerPrincipal | AuthRefusal | ProviderUnavailable> {
-  const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
   const verified = await provider.verifyBearer(token);
   if (verified.kind === 'refused') return verified;
   if (verified.kind === 'unavailable')
@@ -80,9 +82,8 @@ async function authenticateWithProvider(
     );
   if (found.ended) return refused('token_expired', 'This token was signed out here: sign in again.');
   const { owner } = found;
-  const role = roleByToken(provider, owner, claims);
-  if (role === undefined)
-    return refused('invalid_token', 'The token names no group that gives its person a role here.');
+  const role = roleByToken(provider, owner, claims, broker.clock());
+  if (typeof role === 'object') return role;
   const expiresAt = Math.min(exp, iat + SESSION_SECONDS);
   return {
     kind: 'owner',
@@ -93,14 +94,26 @@ async function authenticateWithProvider(
   };
 }
 
-/** The role of an owner who has it by groups: no higher than the groups of the token give, where it has any. Undefined: they give none. */
+/**
+ * The role of an owner who has it by groups is no higher than the groups of the token give. Where it names none, the stored one counts for as long as for
+ * decisions without a session: nothing says later whether the person still has it.
+ */
 function roleByToken(
   { groups: by }: IdentityProvider,
   owner: OwnerTable,
   claims: Record<string, unknown>,
-): OwnerTable['role'] | undefined {
+  now: Instant,
+): OwnerTable['role'] | AuthRefusal {
   const groups = by && owner.role_by_groups === 1 ? groupsIn(claims, by) : undefined;
-  if (!by || !groups) return owner.role;
-  const now = roleOf(by.roles, groups);
-  return now && HIGHEST_FIRST[Math.max(HIGHEST_FIRST.indexOf(now), HIGHEST_FIRST.indexOf(owner.role))];
+  if (!by || !groups)
+    return mustSignInAgain(owner, now)
+      ? refused(
+          'token_expired',
+          'The role comes from groups of the identity provider, which was not asked for 30 days, and the token names none. Sign in to the console once, or have the provider put the groups into the token.',
+        )
+      : owner.role;
+  const role = roleOf(by.roles, groups);
+  if (role === undefined)
+    return refused('invalid_token', 'The token names no group that gives its person a role here.');
+  return HIGHEST_FIRST.indexOf(role) > HIGHEST_FIRST.indexOf(owner.role) ? role : owner.role;
 }

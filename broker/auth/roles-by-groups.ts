@@ -31,12 +31,12 @@ export function groupsIn(
 export const roleOf = (roles: Roles, groups: readonly string[]): Role | undefined =>
   HIGHEST_FIRST.find((role) => roles[role]?.some((group) => groups.includes(group)));
 
-/** How long whoever has a role by groups decides without a session, after the provider was asked last. */
-const DECIDES_FOR_MS = 30 * 24 * 3600_000;
+/** How long whoever has a role by groups decides without a session, or has it by a bearer that names no groups, after the provider was asked last. */
+export const DECIDES_FOR_MS = 30 * 24 * 3600_000;
 
 /**
- * Whether nobody asked the provider for so long whether the person of this owner still has the role that a decision without a session must wait
- * for the next sign-in: whoever left signs in no more, and keeps the passkey.
+ * Whether nobody asked the provider for so long whether the person of this owner still has the role that a decision without a session, or a bearer that names
+ * no groups, must wait for the next sign-in: whoever left signs in no more, and keeps the passkey.
  */
 export const mustSignInAgain = (
   { role_by_groups, last_sign_in_at }: Pick<OwnerTable, 'role_by_groups' | 'last_sign_in_at'>,

@@ -143,6 +143,14 @@ describe.each(STORES)(`roles by groups on %s${postgresNote}`, (store) => {
     expect((await bearer({ groups: ['staff'] })).body.role).toBe('viewer');
     expect((await bearer({})).body.role).toBe('admin');
     expectEnvelope(await bearer({ groups: ['elsewhere'] }), 401, 'invalid_token');
+    // What names no groups counts as long as a passkey does without a session.
+    world.clock.skewMs += 31 * DAY_MS;
+    const late = await bearer({});
+    expectEnvelope(late, 401, 'token_expired');
+    expect(late.body.detail).toContain('Sign in to the console once');
+    expect((await bearer({ groups: ['broker admins'] })).body.role).toBe('admin');
+    expect(await roleNow(await signIn(['broker admins']))).toBe('admin');
+    expect((await bearer({})).body.role).toBe('admin');
   });
 
   test('a passkey decides without a session for 30 days after the last sign-in, and again after the next', async () => {
