@@ -87,7 +87,8 @@ async function authenticateWithProvider(
   const expiresAt = Math.min(exp, iat + SESSION_SECONDS);
   return {
     kind: 'owner',
-    owner,
+    // Whoever reads the role from here reads that of the token.
+    owner: { ...owner, role },
     organisationId: owner.organisation_id,
     role,
     session: { id: sessionId, expiresAt: Math.ceil(expiresAt), signIn: 'oidc' },

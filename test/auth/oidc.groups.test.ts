@@ -153,6 +153,27 @@ describe.each(STORES)(`roles by groups on %s${postgresNote}`, (store) => {
     expect((await bearer({})).body.role).toBe('admin');
   });
 
+  test('a bearer whose groups give a lower role reads and decides by that one', async () => {
+    await signIn(['broker admins']);
+    const ask = async (groups: string[], path: string, body?: object) => {
+      const token = await provider.sign(provider.honest({ sub, groups }));
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      const init = body ? { method: 'POST', body: JSON.stringify(body), headers } : { headers };
+      return await send(world.running.baseUrl + path, init);
+    };
+    const { owners } = (await ask(['staff'], '/owner/owners')).body;
+    expect(owners.every(({ passkeys }: Answer['body']) => passkeys === null)).toBe(true);
+    const asked = {
+      owner_id: organisation.owner.id,
+      agent_name: sub.slice(0, 20),
+      requested_scopes: [{ platformId: 'demo', scopes: ['demo:read'] }],
+    };
+    const init = { method: 'POST', body: JSON.stringify(asked), headers: { 'content-type': 'application/json' } };
+    const { registration_token: token } = (await send(`${world.running.baseUrl}/v1/register`, init)).body;
+    expectEnvelope(await ask(['on call'], `/v1/register/approve/${token}`, {}), 403, 'forbidden');
+    expect((await ask(['broker admins'], `/v1/register/approve/${token}`, {})).status).toBe(200);
+  });
+
   test('a passkey decides without a session for 30 days after the last sign-in, and again after the next', async () => {
     const came = await signIn(['on call']);
     expect(await roleNow(came)).toBe('approver');

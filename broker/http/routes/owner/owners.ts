@@ -55,8 +55,7 @@ export const ownerOwners = route({
   errors: [],
   handle: async ({ services: { broker }, who }) => {
     const owners = await listOwners(broker.store.db, who.organisationId);
-    const passkeys =
-      who.owner.role === 'admin' ? await passkeysByOwner(broker.store.db, who.organisationId) : undefined;
+    const passkeys = who.role === 'admin' ? await passkeysByOwner(broker.store.db, who.organisationId) : undefined;
     return json(200, {
       owners: owners.map(({ id, email, role, origin, created_at, oidc_subject, role_by_groups, last_sign_in_at }) => ({
         id,
