@@ -36,7 +36,7 @@ export function addAgentCommands(program: Command): void {
       .command('bootstrap <agent>')
       .description('make a token with which an agent brings its key; by its name or id'),
   )
-    .option('--rotate', 'for an agent that has a key, which binding replaces')
+    .option('--rotate', 'for an agent that has a key, which binding replaces; its children end then')
     .option('--json', 'print JSON')
     .action(async (given: string, options: Options & { rotate?: true }) => {
       const { agentIdOf } = await import('../find-agent.ts');
@@ -49,7 +49,7 @@ export function addAgentCommands(program: Command): void {
         );
       });
       const made = (await asked) as Record<'bootstrap_token' | 'expires_at' | 'bind_url', string>;
-      const what = `Shown once, good until ${made.expires_at}${options.rotate ? '; the key that the agent has goes on until another is bound' : ''}.`;
+      const what = `Shown once, good until ${made.expires_at}${options.rotate ? '; the key that the agent has goes on until another is bound, which ends its children' : ''}.`;
       print(options, made, () => `${made.bootstrap_token}\n${what}\nExchanged at POST ${made.bind_url}.`);
     });
 

@@ -10,6 +10,7 @@ import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import { findOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
+import { type EndedChildren, type EndedRequest, revokeChildren } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import { ChangeRefused } from './refused.ts';
@@ -30,7 +31,7 @@ const gone = () =>
 
 /**
  * Binds an agent's key with a bootstrap token, and records it: the token is used up, and the agent's other ones end. One of
- * concurrent callers wins. A former key stops working with the commit. Returns the updated agent.
+ * concurrent callers wins. A former key stops working with the commit, and children that were made before end. Returns the updated agent.
  *
  * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
  */
@@ -45,9 +46,13 @@ export async function bindAgent(
   const { agent } = bootstrap;
   const owner = { id: agent.agent_id, organisation_id: agent.organisation_id };
   const by = { owner, how: 'token', correlationId } as const;
-  return await recordInTurn(services, by, { reason: 'agent_bound', agent }, (tx, note) =>
-    bindByBootstrap(tx, bootstrap, key, clock(), note),
-  );
+  const bound = await recordInTurn(services, by, { reason: 'agent_bound', agent }, async (tx, note) => {
+    const made = await bindByBootstrap(tx, bootstrap, key, clock(), note);
+    for (const request of made.requests) await services.changes.announce(tx, request);
+    return made;
+  });
+  for (const request of bound.requests) services.changes.tell(request);
+  return bound.agent;
 }
 
 type Bootstrap = { tokenHash: string; agent: AgentTable; rotates: boolean };
@@ -69,31 +74,40 @@ async function bindByBootstrap(
   key: AgentPublicKey,
   now: Instant,
   note: (facts: JsonObject) => void,
-): Promise<AgentTable> {
+): Promise<{ agent: AgentTable; requests: EndedRequest[] }> {
   if (!(await useOneTimeToken(db, 'bootstrap', tokenHash, now))) throw gone();
   const before = await findAgent(db, organisationId, id);
   if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw gone();
   await refuseSharedKey(db, { organisationId, id }, key);
   // The agent may be revoked concurrently.
-  if (!(await giveKey(db, { organisationId, id }, key, now))) throw gone();
-  note({ fingerprint: key.fingerprint, before: before.key_fingerprint, ...(rotates && { rotate: true }) });
-  return present(await findAgent(db, organisationId, id), 'agent');
+  const ended = await giveKey(db, before, key, now);
+  if (!ended) throw gone();
+  note({
+    fingerprint: key.fingerprint,
+    before: before.key_fingerprint,
+    ...(rotates && { rotate: true }),
+    ...(ended.count > 0 && { children_ended: ended.count }),
+  });
+  return { agent: present(await findAgent(db, organisationId, id), 'agent'), requests: ended.requests };
 }
 
 /**
- * In a transaction: binds a key to an agent, deletes its unclaimed key, and invalidates its bootstrap tokens. Returns false when
- * the agent takes no key any more; then the transaction has to be rolled back.
+ * In a transaction: binds a key to an agent, deletes its unclaimed key, and invalidates its bootstrap tokens. When it replaces a key (`agent`: as it was
+ * before), its children end: whoever had that key may have made them. Returns those; undefined when the agent takes no key any more, and then the
+ * transaction has to be rolled back.
  */
 export async function giveKey(
   db: Db,
-  agent: { organisationId: string; id: string },
+  agent: AgentTable,
   key: Pick<AgentPublicKey, 'pem' | 'fingerprint'>,
   now: Instant,
-): Promise<boolean> {
-  if (!(await bindKey(db, agent, key, now))) return false;
-  await destroyUncollectedKey(db, agent);
-  await endOneTimeTokens(db, { organisationId: agent.organisationId, kind: 'bootstrap', subject: agent.id }, now);
-  return true;
+): Promise<EndedChildren | undefined> {
+  const { organisation_id: organisationId, id } = agent;
+  if (!(await bindKey(db, { organisationId, id }, key, now))) return undefined;
+  await destroyUncollectedKey(db, { organisationId, id });
+  await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
+  const isReplaced = hasKey(agent) && agent.key_fingerprint !== key.fingerprint;
+  return isReplaced ? await revokeChildren(db, { organisationId, id }, now) : { count: 0, requests: [] };
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { findAgent, updateAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
+import { revokeChildren } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import { deleteWorkload, findWorkloadOf, putWorkload } from '../store/workloads.ts';
@@ -112,15 +113,20 @@ export async function giveWorkload(db: Db, agent: AgentTable, workload: Workload
   await endOneTimeTokens(db, { organisationId: agent.organisation_id, kind: 'bootstrap', subject: agent.id }, now);
 }
 
-/** The agent is authenticated by its key alone. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** The agent is authenticated by its key alone, and its children, which whoever had its tokens may have made, end. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
 export async function removeWorkload(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   const { db } = services.broker.store;
   const agent = await loadAgent(db, by.owner.organisation_id, id);
   const ref = { organisation_id: agent.organisation_id, agent_id: agent.id };
-  await recordInTurn(services, by, { reason: 'workload_removed', agent }, async (tx, note) => {
+  const requests = await recordInTurn(services, by, { reason: 'workload_removed', agent }, async (tx, note) => {
     const found = await findWorkloadOf(tx, ref);
     if (!found) throw new ChangeRefused('not_found', 'This agent has no workload.');
     await deleteWorkload(tx, ref);
-    note({ workload: found.id });
+    const place = { organisationId: agent.organisation_id, id: agent.id };
+    const ended = await revokeChildren(tx, place, services.broker.clock());
+    note({ workload: found.id, ...(ended.count > 0 && { children_ended: ended.count }) });
+    for (const request of ended.requests) await services.changes.announce(tx, request);
+    return ended.requests;
   });
+  for (const request of requests) services.changes.tell(request);
 }

@@ -79,12 +79,13 @@ function whyNotThis({ present }: Planning, fingerprint: string): string | undefi
 }
 
 export function planKey(planning: Planning, known: AgentTable, key: AgentKey): void {
-  const { organisationId, now } = planning;
+  const { now } = planning;
   const details = difference('fingerprint', known.key_fingerprint, key.fingerprint);
   const action = known.key_fingerprint === null ? 'create' : 'update';
-  addStep(planning, { action, kind: 'key', name: known.name, details }, async (db) => {
-    if (!(await giveKey(db, { organisationId, id: known.id }, key, now)))
-      throw new Error(`The agent ${known.name} changed its status meanwhile; apply again.`);
+  addStep(planning, { action, kind: 'key', name: known.name, details }, async (db, made) => {
+    const ended = await giveKey(db, known, key, now);
+    if (!ended) throw new Error(`The agent ${known.name} changed its status meanwhile; apply again.`);
+    made.ended.push(...ended.requests);
   });
 }
 

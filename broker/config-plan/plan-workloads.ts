@@ -3,6 +3,7 @@
 import { giveWorkload, newWorkload } from '../admin/workloads.ts';
 import { difference } from '../config-file/differences.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
+import { revokeChildren } from '../store/revoke-agent.ts';
 import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import { deleteWorkload } from '../store/workloads.ts';
 import { addConflict, addNew, addStep, type Planning } from './planning.ts';
@@ -62,9 +63,11 @@ export function planWorkload(
 
 function planRemoval(planning: Planning, agent: AgentTable, before: WorkloadTable, entry: AgentEntry): void {
   const details = FIELDS.flatMap((field) => difference(field, before[field], undefined));
-  addStep(planning, { action: 'delete', kind: 'workload', name: agent.name, details }, (db) =>
-    deleteWorkload(db, { organisation_id: agent.organisation_id, agent_id: agent.id }),
-  );
+  addStep(planning, { action: 'delete', kind: 'workload', name: agent.name, details }, async (db, made) => {
+    const { organisation_id: organisationId, id } = agent;
+    await deleteWorkload(db, { organisation_id: organisationId, agent_id: id });
+    made.ended.push(...(await revokeChildren(db, { organisationId, id }, planning.now)).requests);
+  });
   if (agent.public_key_pem === null && entry.public_key === undefined)
     planning.warnings.push({
       path: ['agents', agent.name],

@@ -49,6 +49,28 @@ export async function freeChildPlace(db: Db, parent: Ref): Promise<void> {
     .execute();
 }
 
+/** Releases all child slots. To be called first in the transaction that ends all children. */
+export async function freeChildPlaces(db: Db, parent: Ref): Promise<void> {
+  await db
+    .updateTable('agents')
+    .set({ live_children: 0 })
+    .where('organisation_id', '=', parent.organisationId)
+    .where('id', '=', parent.id)
+    .execute();
+}
+
+/** The uuids of an agent's live children, those included whose time is over and whose rows do not say so yet. */
+export async function listLivingChildren(db: Db, parent: Ref): Promise<string[]> {
+  const found = await db
+    .selectFrom('agents')
+    .select('id')
+    .where('organisation_id', '=', parent.organisationId)
+    .where('parent_id', '=', parent.id)
+    .where('status', 'in', ['active', 'suspended'])
+    .execute();
+  return found.map(({ id }) => id);
+}
+
 /** Expired children whose rows do not say so yet, earliest expiry first. */
 export async function listOverdueChildren(
   db: Db,

@@ -1,7 +1,8 @@
 /** Revoking and expiring agents: the only code that writes it, with all side effects. */
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
+import { present } from '../runtime/present.ts';
 import { type AgentRef, moveAgent, moveAgents } from './agents.ts';
-import { expireChild, freeChildPlace } from './children.ts';
+import { expireChild, freeChildPlace, freeChildPlaces, listLivingChildren } from './children.ts';
 import { endOneTimeTokens } from './governance.ts';
 import { endMcpAuthorisationsOf } from './mcp-authorisations.ts';
 import { destroyUncollectedKey } from './registrations.ts';
@@ -43,8 +44,26 @@ export async function revokeAgent(
   return await endWhatTheyHave(db, place, now, ending === 'expired' ? (expiresAt ?? now) : now);
 }
 
+/** What became of the children of an agent whose key was replaced: how many ended, and their requests, to be announced. */
+export type EndedChildren = { count: number; requests: EndedRequest[] };
+
+/** Revokes the live children of an agent in the transaction of `db`: whoever had a credential that is taken from it may have made them. */
+export async function revokeChildren(
+  db: Db,
+  { organisationId, id }: { organisationId: string; id: string },
+  now: number,
+): Promise<EndedChildren> {
+  // The parent's row first: nobody makes or ends a child until the transaction ends.
+  await freeChildPlaces(db, { organisationId, id });
+  const ids = await listLivingChildren(db, { organisationId, id });
+  const detail = 'Its parent was given another key, or its workload was removed.';
+  const ending = { from: ['active', 'suspended'], cause: 'owner_manual', detail } as const;
+  const requests = ids.length === 0 ? [] : await revokeAgents(db, { organisationId, ids }, ending, now);
+  return { count: ids.length, requests: present(requests, 'children under the lock of their parent') };
+}
+
 /**
- * The same of several agents of an organisation, none of them a child, at most some thousands, with one statement of each kind.
+ * The same of several agents of an organisation, whose child slots, if they are children, are free already, at most some thousands, with one statement of each kind.
  * Undefined: one of them is in none of the statuses, and the transaction has to be rolled back.
  */
 export async function revokeAgents(

@@ -36,7 +36,7 @@ export function KeyDialog({ agent, onClose, onDone }) {
       <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
     <//>`;
   return html`<${Dialog} title=${`A new key for ${name}?`} onClose=${onClose} onSubmit=${make}>
-    <p>You get a token, good once and for a day, with which the agent brings another key. ${has ? 'Its key of now works until then, and no longer.' : 'It has no key yet.'} Tokens that were made earlier end.</p>
+    <p>You get a token, good once and for a day, with which the agent brings another key. ${has ? 'Its key of now works until then, and no longer; the children that it made end with it.' : 'It has no key yet.'} Tokens that were made earlier end.</p>
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>

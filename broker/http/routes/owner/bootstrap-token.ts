@@ -21,7 +21,9 @@ export const bootstrapToken = route({
     rotate: z
       .boolean()
       .optional()
-      .describe('`true`: for an agent that has a key, which binding replaces. Without it such an agent gets no token'),
+      .describe(
+        '`true`: for an agent that has a key, which binding replaces, and its children end then. Without it such an agent gets no token',
+      ),
   }),
   bodyOptional: true,
   answers: {

@@ -72,7 +72,10 @@ export const removeOwnerWorkload = route({
   summary: 'Takes tokens of a workload for an agent no more: what it signs alone.',
   params: { id: AgentId },
   answers: {
-    200: { description: 'The next request with one is refused.', schema: z.object({ removed: z.literal(true) }) },
+    200: {
+      description: 'The next request with one is refused, and children of the agent have ended.',
+      schema: z.object({ removed: z.literal(true) }),
+    },
   },
   errors: ['not_found', 'audit_unavailable'],
   handle: async (context) => {
