@@ -5,6 +5,7 @@
 import type { Broker } from '../broker.ts';
 import { AGENT_ID_PATTERN } from '../crypto/ids.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';
+import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findWorkload } from '../store/workloads.ts';
 import { audienceBelow, type VerifyIssued } from './issued-token.ts';
@@ -40,19 +41,24 @@ export function workloadAuthenticator(
   facts: FactsReader,
   uses: NotedUses,
 ): AuthenticateWorkload {
-  return async (token, platform, source) => {
+  const authenticate: AuthenticateWorkload = async (token, platform, source) => {
     const agentId = claimedWorkload(broker.baseUrl, token) ?? '';
     const workload = agentId === '' ? undefined : await findWorkload(broker.store.db, agentId);
     const verified = await verify(token, workload, 'agent');
     if (verified.kind === 'unavailable')
       return refused('The keys of the issuer cannot be fetched just now. Try again shortly.');
     if (verified.kind === 'refused') return verified;
-    const rows = await facts(agentId, typeof platform === 'string' ? platform : await platform(), source);
+    const began = performance.now();
+    const platformId = typeof platform === 'string' ? platform : await platform();
+    // A body may be long on its way, and what the agent trusted before it is not what decides.
+    if (performance.now() - began > LONG_WAIT_MS) return await authenticate(token, platformId, source);
+    const rows = await facts(agentId, platformId, source);
     const [agent] = rows;
     if (!workload || !agent || agent.status === 'deleted') return refused('There is no such agent any more.');
     uses.note(workload.id);
     return { kind: 'agent', rows, agent, source, sessionId: null, workload: { id: workload.id } };
   };
+  return authenticate;
 }
 
 const refused = (detail: string): AuthRefusal => ({ kind: 'refused', code: 'invalid_token', detail });

@@ -11,11 +11,11 @@ import { SESSION_ID } from '../auth/agent-token.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { type Honoured, honouredCaller, type Identification, type Unidentified } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import { type Action, CallerIdentity } from '../wire/action.ts';
 import { firstProblem } from '../wire/validation.ts';
 import type { Call } from './call.ts';
 import type { CallServices } from './call-services.ts';
-import { LONG_WAIT_MS } from './reload.ts';
 
 export type Caller = z.infer<typeof CallerIdentity>;
 

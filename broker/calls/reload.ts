@@ -2,9 +2,6 @@
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 
-/** After a longer wait, in milliseconds, a call is decided on what is so now. */
-export const LONG_WAIT_MS = 100;
-
 export async function reloadPrincipal(
   { facts }: { facts: FactsReader },
   who: AgentPrincipal,

@@ -4,6 +4,7 @@
  */
 import type { Ask, StandingApproval, Verdict } from '../policy/facts.ts';
 import { toolOf } from '../policy/tool.ts';
+import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import { isExpired, isJustIssued } from '../token-source/access-token.ts';
 import type { Call } from './call.ts';
 import type { CallServices } from './call-services.ts';
@@ -14,7 +15,6 @@ import { forward } from './forward.ts';
 import { forwardGit } from './forward-git.ts';
 import { forwardMcp } from './forward-mcp.ts';
 import type { Forwarded } from './forwarded.ts';
-import { LONG_WAIT_MS } from './reload.ts';
 import { isDue, isRequest, REAUTH, type Renew, renewerOf, type TokenServices } from './token-renewal.ts';
 
 /** `ask`, `verdict`: how it was decided. `isApproved`: a person approved it, which stands in for a hold. `standing`: was used for it. */

@@ -5,7 +5,6 @@ import { readBasic } from '../auth/basic.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { type GitCallRequest, perform } from '../calls/perform.ts';
-import { reloadPrincipal } from '../calls/reload.ts';
 import type { StreamTaker } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import {
@@ -19,6 +18,7 @@ import {
   scopeOf,
 } from '../git/git-call.ts';
 import { type BodyRefusal, commandsOf, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
+import { currentPrincipal } from './current-principal.ts';
 import { gitOutcomeReply } from './git-outcome.ts';
 import { told } from './git-told.ts';
 import { cutShort, leftEarly, linger } from './leaving.ts';
@@ -48,8 +48,7 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
   try {
     if (typeof target === 'string') throw new Error('a path of /git that was not checked');
     body = target.isAdvertisement ? undefined : await takeBody(context, target, response, lease);
-    // A body may be long on its way, and what was known of the agent before it is not what decides.
-    const who = body?.ok ? await reloadPrincipal(services, context.who, GIT_PLATFORM) : context.who;
+    const who = body?.ok ? await currentPrincipal(context, GIT_PLATFORM) : context.who;
     const asked = body?.ok === false ? refusedCall(target, body) : askedCall({ request, who }, target, body);
     const isShort = target.isAdvertisement || (body?.ok === true && body.step === 'probe');
     const writer = new AnswerWriter({

@@ -16,11 +16,10 @@ import {
 } from '../../mcp/client/read-answers.ts';
 import type { BrokerReply } from '../../mcp/client/send.ts';
 import type { ToolClient } from '../../mcp/tools/tool-client.ts';
-import { trustsWorkload } from '../auth/authenticate-workload.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { checkAction } from '../calls/perform.ts';
 import { consentStatusReply, settledConsent } from './consent-wait.ts';
-import { Refusal } from './errors.ts';
+import { currentPrincipal } from './current-principal.ts';
 import { performCall } from './perform-call.ts';
 import type { Reply } from './reply.ts';
 import { MAX_BODY_BYTES, platformOf } from './request-body.ts';
@@ -56,16 +55,13 @@ const TOO_LARGE = { ok: false, code: 'payload_too_large', error: 'The body is to
  * again each time, so that what an owner changes while a tool waits is in force at its next look.
  */
 export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
-  let first = true;
   let permitted: KnownPermissions | undefined;
 
   /** Takes the steps of a route, and then `answer`. Throws the reason of a signal. */
   const use = async (route: Route, how: Use, answer: (context: Inner) => Promise<Reply>): Promise<BrokerReply> => {
     const signal = how.signal ? AbortSignal.any([how.signal, gone]) : gone;
     signal.throwIfAborted();
-    const known = first;
-    first = false;
-    const reply = answerWithin(outer, route, how, { left: signal, gone, known }, answer);
+    const reply = answerWithin(outer, route, how, { left: signal, gone }, answer);
     return how.hasEffect ? await reply : await unlessAborted(reply, signal);
   };
   const handle = (route: Route, how: Use): Promise<BrokerReply> =>
@@ -127,24 +123,20 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
 /** As `?wait=` is read: milliseconds, 50 s at most. */
 const waiting = (seconds: number) => ({ wait: Math.min(Math.ceil(Math.max(0, seconds)), 50) * 1000 });
 
-/** `known`: that the client may ask is known from authenticating the request. */
-type Within = { left: AbortSignal; gone: AbortSignal; known: boolean };
-
-const ended = () => new Refusal('invalid_token', 'An owner took this access back. Tell the person you work for.');
+type Within = { left: AbortSignal; gone: AbortSignal };
 
 async function answerWithin(
   outer: Outer,
   route: Route,
   { platform = '', params = {}, query, headers = {} }: Use,
-  { left, gone, known }: Within,
+  { left, gone }: Within,
   answer: (context: Inner) => Promise<Reply>,
 ): Promise<BrokerReply> {
   const { limits } = outer;
   let who: AgentPrincipal | undefined;
   let reply: Reply;
   try {
-    if (!known && !(await stillMay(outer))) throw ended();
-    who = await withFacts(outer, route.facts ?? platform);
+    who = await currentPrincipal(outer, route.facts ?? platform);
     if (route.limit) await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
     const asked = { params: nameable(params), query: (query ?? new URLSearchParams()) as URLSearchParams, headers };
     reply = await answer({ ...outer, ...asked, who, left });
@@ -167,19 +159,6 @@ export function brokerReply(reply: Reply): BrokerReply {
     headers: { get: (name) => own.get(name.toLowerCase()) ?? null },
     text: String(reply.body ?? ''),
   };
-}
-
-/** Whether what the client came with may still be used. An agent's own token may expire while its tool waits, as it may during a call elsewhere. */
-async function stillMay({ services, who, stillMay: authenticates }: Outer): Promise<boolean> {
-  return who.access ? await authenticates() : await trustsWorkload(services.broker, who);
-}
-
-/** The agent as it is now, with the facts about this platform. Throws Refusal when it is deleted. */
-async function withFacts({ services, who }: Outer, platformId: string): Promise<AgentPrincipal> {
-  const rows = await services.facts(who.agent.agent_id, platformId, who.source);
-  const [agent] = rows;
-  if (!agent || agent.status === 'deleted') throw ended();
-  return { ...who, rows, agent };
 }
 
 async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -6,12 +6,12 @@ import { familyOf } from '../calls/call.ts';
 import { joinOf } from '../calls/held-raw.ts';
 import { perform, type StreamCallRequest } from '../calls/perform.ts';
 import { type RawRequest, rawAction } from '../calls/raw-request.ts';
-import { reloadPrincipal } from '../calls/reload.ts';
 import { HeldUnread, orHeldUnread, type Waited } from '../calls/wait-for-decision.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
+import { currentPrincipal } from './current-principal.ts';
 import { asRefusal, Refusal } from './errors.ts';
 import { cutShort, leftEarly, linger } from './leaving.ts';
 import { writeAnswered } from './proxy-answered.ts';
@@ -23,7 +23,6 @@ import { askedByLabel } from './proxy-shape.ts';
 import { send } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
-import { refuseEndedKey } from './static-key-use.ts';
 import { AnswerWriter } from './stream-answer.ts';
 import { traceparentOf } from './trace-context.ts';
 
@@ -101,9 +100,7 @@ async function answer(
     ...{ request, response, lease, target, token, signing, parsing },
     rules: loaded.platform?.rules,
   });
-  // A body may be long on its way, and what was known of the agent before it is not what decides.
-  if (read.isLate) await refuseEndedKey(context);
-  const who = read.isLate ? await reloadPrincipal(services, context.who, asked.platform) : context.who;
+  const who = read.isLate ? await currentPrincipal(context, asked.platform) : context.who;
   const idempotencyKey = request.headers['idempotency-key'];
   const join = read.ok
     ? joinOf(read.raw, {
@@ -210,7 +207,7 @@ async function answerHeld(
   asked: Asked,
   { end, ...held }: Waited,
 ): Promise<RawRefusal | undefined> {
-  await refuseEndedKey(context);
+  await currentPrincipal(context, asked.platform);
   if (end.kind !== 'made') return await heldRefusal(context, { ...held, end });
   const rewrite = rewriteOf(asked, context.request.method);
   if (await writeMade(context, response, { ...held, end }, { place: asked.place, rewrite })) return undefined;

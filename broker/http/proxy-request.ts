@@ -25,6 +25,7 @@ import type { RawTarget } from '../proxy/raw-target.ts';
 import { withEndHeldBack } from '../runtime/held-back-end.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import { inSlices } from '../runtime/pace.ts';
+import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import { BodyNotTaken, takeRawBody } from './proxy-body.ts';
 
 /** `isLate`: the body took its time. `sent`: the client's headers, of which the platform's manifest says which are sent. */
@@ -46,8 +47,6 @@ type Asked = {
   rules: PlatformRules | undefined;
 };
 
-const LATE_MS = 1_000;
-
 /** Reads what is judged of a request. Takes a place among the calls before a body, or slow senders could have any number of connections. */
 export async function readRequest({
   request,
@@ -68,7 +67,7 @@ export async function readRequest({
   ): ReadRequest => ({
     ...of,
     sent,
-    isLate: performance.now() - begun > LATE_MS,
+    isLate: performance.now() - begun > LONG_WAIT_MS,
   });
   const refuse = (detail: string, code: NonNullable<Malformed['code']> = 'invalid_request') =>
     ended({ ok: false, code, detail });

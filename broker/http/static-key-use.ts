@@ -1,7 +1,5 @@
 /** What a static key is good for on the raw door: its own connection, as long as it is live. */
 import type { StaticKeyUse } from '../auth/principal.ts';
-import { Refusal } from './errors.ts';
-import type { Context } from './route.ts';
 
 /**
  * Why a request is not for the connection of its key; undefined: it is. Of other connections nothing is told.
@@ -14,10 +12,4 @@ export function notForKey(key: StaticKeyUse, named: string, foundId: string | nu
   return named === own || named === key.connectionId
     ? 'The agent of this static key has no grant on its connection. An owner can grant it one.'
     : `This static key is good for one connection only: use /proxy/${encodeURIComponent(own)}/.`;
-}
-
-/** Throws Refusal where the key ended since the request came: its body was long on its way, or it waited for a person. */
-export async function refuseEndedKey({ who, stillMay }: Pick<Context<'raw'>, 'who' | 'stillMay'>): Promise<void> {
-  if (who.staticKey && !(await stillMay()))
-    throw new Refusal('invalid_token', 'This static key ended while the request was under way.');
 }

@@ -1,5 +1,8 @@
 /** Waiting that has an end: pauses, timeouts, and retries until a timeout. */
 
+/** After a longer wait, in milliseconds, what was known before it is read again. */
+export const LONG_WAIT_MS = 100;
+
 /** A first try that failed sooner met a connection that broke. A store that does not answer takes 5 s and more to say so. */
 const BROKE_WITHIN_MS = 4_000;
 const RETRY_PAUSE_MS = 200;

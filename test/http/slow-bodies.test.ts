@@ -4,26 +4,40 @@ import { request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { LONG_WAIT_MS, pause } from '../../broker/runtime/waits.ts';
 import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO } from '../world/child.ts';
+import { PROBE } from '../world/git-bytes.ts';
 import { fresh, shared } from '../world/given.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
+import { browserOf } from '../world/mcp-person.ts';
+import { OAuthClient } from '../world/oauth-client.ts';
+import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
 describe.each(STORES)(`bodies that are long on their way on %s${postgresNote}`, (store) => {
   const issuer = shared(() => startLyingProvider());
-  const world = shared(() => startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: new URL(issuer.issuer).host }));
+  const world = shared(() =>
+    startWorld(store, {}, { before: async () => ({ allowPrivate: [new URL(issuer.issuer).host] }) }),
+  );
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent({ rules: ALLOW_ALL }));
 
   /** Sends the head of a request and the first byte of its body, does `meanwhile`, and sends the rest. */
-  async function slowly(path: string, token: string, body: object, meanwhile: () => Promise<unknown>) {
-    const text = JSON.stringify(body);
+  async function slowly(
+    path: string,
+    token: string,
+    body: object | string,
+    meanwhile: () => Promise<unknown>,
+    more: Record<string, string> = {},
+  ) {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
     const headers = {
       authorization: `Bearer ${token}`,
       'content-type': 'application/json',
       'content-length': text.length,
+      ...more,
     };
     const asked = request(world.running.baseUrl + path, { method: 'POST', headers });
     const answered = once(asked, 'response');
@@ -33,7 +47,7 @@ describe.each(STORES)(`bodies that are long on their way on %s${postgresNote}`, 
     await meanwhile();
     asked.end(text.slice(1));
     const [response] = await answered;
-    return { status: response.statusCode, body: JSON.parse(await textOf(response)) };
+    return { status: response.statusCode, text: await textOf(response) };
   }
   const owners = async (): Promise<string[]> =>
     (await organisation.ask('GET', '/owner/owners')).body.owners.map(({ email }: { email: string }) => email);
@@ -74,7 +88,7 @@ describe.each(STORES)(`bodies that are long on their way on %s${postgresNote}`, 
     const answer = await slowly('/owner/owners', token, { email, role: 'admin' }, async () => {
       expect((await meanwhile(admin, token)).status).toBe(200);
     });
-    expect(answer.status, JSON.stringify(answer.body)).toBe(status);
+    expect(answer.status, answer.text).toBe(status);
     expect((await owners()).includes(email)).toBe(status === 200);
   });
 
@@ -89,7 +103,7 @@ describe.each(STORES)(`bodies that are long on their way on %s${postgresNote}`, 
     };
     expect(await apply('first@evil.example', async () => {})).toMatchObject({ status: 200 });
     const removed = await apply('second@evil.example', () => organisation.ask('DELETE', `/owner/pipelines/${made.id}`));
-    expect(removed).toMatchObject({ status: 401, body: { error: 'invalid_token' } });
+    expect(removed).toMatchObject({ status: 401, text: expect.stringContaining('invalid_token') });
     expect(await owners()).toContain('first@evil.example');
     expect(await owners()).not.toContain('second@evil.example');
   });
@@ -98,6 +112,87 @@ describe.each(STORES)(`bodies that are long on their way on %s${postgresNote}`, 
     const issue = (meanwhile: () => Promise<unknown>) =>
       slowly('/v1/agents/children', agent.token(), { grants: ALL_DEMO }, meanwhile);
     expect(await issue(async () => {})).toMatchObject({ status: 201 });
-    expect(await issue(() => replaceKey(agent))).toMatchObject({ status: 401, body: { error: 'invalid_signature' } });
+    expect(await issue(() => replaceKey(agent))).toMatchObject({
+      status: 401,
+      text: expect.stringContaining('invalid_signature'),
+    });
+  });
+
+  /** A body that is there sooner is as good as there with the head. */
+  const late = (meanwhile: () => Promise<unknown>) => async () => {
+    await meanwhile();
+    await pause(2 * LONG_WAIT_MS);
+  };
+  type Door = [string, (token: string, meanwhile: () => Promise<unknown>) => ReturnType<typeof slowly>];
+  const MCP: Door = [
+    '/mcp',
+    (token, meanwhile) => {
+      const params = { name: 'read_platform', arguments: { ...READ, method: undefined } };
+      const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' };
+      return slowly('/mcp', token, message, meanwhile, headers);
+    },
+  ];
+  const DOORS: Door[] = [
+    ['/v1/actions', (token, meanwhile) => slowly('/v1/actions', token, WRITE, meanwhile)],
+    ['/proxy', (token, meanwhile) => slowly('/proxy/demo-main/items', token, WRITE.data, meanwhile)],
+    MCP,
+  ];
+  const workload = async () => {
+    const asked = { issuer: issuer.issuer, subject: 'job' };
+    const { body } = await organisation.ask('POST', `/owner/agents/${agent.agentId}/workload`, asked);
+    return await issuer.sign(issuer.honest({ aud: body.audience, sub: 'job' }));
+  };
+  const endWorkload = () => organisation.ask('DELETE', `/owner/agents/${agent.agentId}/workload`);
+
+  test.each(DOORS)('%s: an agent whose key, or workload, was taken away makes no call', async (_path, ask) => {
+    const { seen } = world.upstream;
+    const [before, issued] = [seen.length, await workload()];
+    for (const token of [agent.token(), issued]) await ask(token, async () => {});
+    expect(seen.length).toBe(before + 2);
+    const refused = [
+      await ask(
+        agent.token(),
+        late(() => replaceKey(agent)),
+      ),
+      await ask(issued, late(endWorkload)),
+    ];
+    for (const { text } of refused) expect(text).toMatch(/invalid_(?:token|signature)/);
+    expect(seen.length).toBe(before + 2);
+  });
+
+  test('/git: an agent whose key, or workload, was taken away makes no call', async () => {
+    const ask: Door[1] = (token, meanwhile) =>
+      slowly('/git/acme/app/git-receive-pack', '', PROBE, meanwhile, {
+        authorization: `Basic ${btoa(`agent:${token}`)}`,
+        'content-type': 'application/x-git-receive-pack-request',
+      });
+    const issued = await workload();
+    // No grant of it leads to a code host.
+    for (const token of [agent.token(), issued])
+      expect(await ask(token, async () => {})).toMatchObject({ status: 403 });
+    expect(
+      await ask(
+        agent.token(),
+        late(() => replaceKey(agent)),
+      ),
+    ).toMatchObject({ status: 401 });
+    expect(await ask(issued, late(endWorkload))).toMatchObject({ status: 401 });
+  });
+
+  test('/mcp: a client whose access an owner ended makes no call', async () => {
+    const policy = (await organisation.ask('POST', '/owner/policies', { name: 'open', rules: ALLOW_ALL })).body.id;
+    const granted = { policy, grants: [{ platformId: 'demo', scopes: [READ.scope] }] };
+    const browser = browserOf(world, organisation.owner);
+    const { access_token: token } = await new OAuthClient(world).tokens(browser, {}, granted);
+    const [, ask] = MCP;
+    const { seen } = world.upstream;
+    const before = seen.length;
+    await ask(token, async () => {});
+    expect(seen.length).toBe(before + 1);
+    const [{ id }] = (await organisation.ask('GET', '/owner/mcp-authorisations')).body.authorisations;
+    const refused = await ask(token, () => organisation.ask('DELETE', `/owner/mcp-authorisations/${id}`));
+    expect(refused.text).toContain('invalid_token');
+    expect(seen.length).toBe(before + 1);
   });
 });
