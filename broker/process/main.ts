@@ -10,27 +10,27 @@ import { revokeUnkept } from '../admin/revoke-unkept.ts';
 import { expireRequests } from '../approvals/access-requests.ts';
 import { expireHeld } from '../approvals/expiry.ts';
 import { keepAuditPartitions } from '../audit/keep-partitions.ts';
-import { type Recovery, startRecovery } from '../audit/recovery.ts';
-import { type Pusher, startPusher } from '../audit-push/pusher.ts';
+import { startRecovery } from '../audit/recovery.ts';
+import { startPusher } from '../audit-push/pusher.ts';
 import { type Broker, proxyUrlOf } from '../broker.ts';
 import { startAccessWatch } from '../calls/access-watch.ts';
 import type { Config } from '../environment/config.ts';
 import { makeApp } from '../http/app.ts';
-import { type Log, makeLog } from '../log/log.ts';
-import { type Sender, startSender } from '../notify/sender.ts';
+import { makeLog } from '../log/log.ts';
+import { startSender } from '../notify/sender.ts';
 import { announceLogKey } from '../receipt-log/announce-key.ts';
 import { purgeAudit } from '../receipt-log/purge.ts';
-import { type Sequencer, startSequencer } from '../receipt-log/sequencer.ts';
+import { startSequencer } from '../receipt-log/sequencer.ts';
 import { makeWitnesses } from '../receipt-log/witnesses.ts';
 import { pause } from '../runtime/waits.ts';
 import { makeServices, type Services } from '../services.ts';
 import { makeAuditPartitions } from '../store/audit-partitions.ts';
-import type { Store } from '../store/store.ts';
 import { givenClock, startStoreClock } from '../store-clock.ts';
+import { close, type Open } from './close.ts';
 import { addGauges } from './gauges.ts';
-import { generationChore, nextGeneration } from './generation.ts';
+import { generationChore } from './generation.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { type Listener, openListener, ownAddresses } from './listener.ts';
+import { openListener, ownAddresses } from './listener.ts';
 import { runFile } from './run-file.ts';
 import { servedRoutes } from './served-routes.ts';
 import { openStore, startBroker } from './start.ts';
@@ -70,24 +70,6 @@ export type ServeOptions = {
 };
 
 const GRACE_MS = 10_000;
-/** For calls that were cut off to be recorded as what they are. */
-const SETTLE_MS = 5_000;
-
-/** What is open, in the order in which it was opened. */
-type Open = {
-  store: Store;
-  listener?: Listener;
-  broker?: Broker;
-  services?: Services;
-  unwatch?: () => void;
-  recovery?: Recovery;
-  housekeeping?: { stop(): Promise<void> };
-  accessWatch?: { stop(): Promise<void> };
-  sender?: Sender;
-  sequencer?: Sequencer;
-  pusher?: Pusher;
-  local?: { remove(): void };
-};
 
 /** Starts the broker. Throws, with everything closed again, when it cannot. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
@@ -180,54 +162,6 @@ async function drain({ services, listener }: Open, drainMs: number): Promise<voi
   services?.readiness.drain();
   listener?.drain();
   if (drainMs > 0) await pause(drainMs);
-}
-
-/** First what takes new work, then what works, then what stores it. A step that fails does not keep the next from its turn. */
-async function close(open: Open, graceMs: number, log: Log): Promise<void> {
-  const step = async (what: string, work: () => Promise<void> | void | undefined) => {
-    try {
-      await work();
-    } catch (error) {
-      log.error({ err: error }, `${what} did not stop as it should`);
-    }
-  };
-  const { store, listener, broker, services, unwatch, recovery, housekeeping, accessWatch, sender, sequencer } = open;
-  const { pusher, local } = open;
-  await step('the run file', () => local?.remove());
-  const cutOff = async () => {
-    // With the way out closed, an approved call would come to its end without having been sent.
-    services?.replays.stop();
-    await Promise.all([broker?.outbound, broker?.publicOutbound, broker?.providerOutbound].map((way) => way?.close()));
-  };
-  await step('waiting agents', () => services?.changes.release());
-  await step('the lab', () => services?.lab.close());
-  await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
-  await step('replays', () => services?.replays.settled(graceMs));
-  await step('replays', () => services?.replays.stop());
-  await step('notices', () => sender?.stop());
-  await step('pushing the audit', () => pusher?.stop());
-  await step('the way out', () => broker?.outbound.close());
-  await step('the way to the internet', () => broker?.publicOutbound.close());
-  await step('the way to the identity provider', () => broker?.providerOutbound?.close());
-  await step('replays', () => services?.replays.settled(SETTLE_MS));
-  await step('the recorder', () => services?.recorder.settled(SETTLE_MS));
-  await step('housekeeping', () => housekeeping?.stop());
-  await step('looking at calls under way', () => accessWatch?.stop());
-  await step('recovery', () => recovery?.stop());
-  await step('the receipt log', () => sequencer?.stop());
-  await step('the recorder', () => services?.recorder.close());
-  await step('news of held calls', () => services?.changes.close());
-  await step('what was used last', () => services?.tokenUses.write());
-  await step('which keys were used last', () => services?.staticKeyUses.write());
-  await step('which workloads were used last', () => services?.workloadUses.write());
-  await step('what agents did', () => services?.deeds.write());
-  await step('how far the store is', async () => {
-    if (broker && !broker.storeOutage.isLasting()) await nextGeneration(store, broker.config, log);
-  });
-  await step('counts of rate limits', () => broker?.rateCounts.stop());
-  await step('traces', () => broker?.tracing.stop());
-  await step('watching the process', () => unwatch?.());
-  await step('the store', () => store.close());
 }
 
 /**

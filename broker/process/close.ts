@@ -1,0 +1,107 @@
+/** Closes what a process has open, in order. */
+import type { Recovery } from '../audit/recovery.ts';
+import type { Pusher } from '../audit-push/pusher.ts';
+import type { Broker } from '../broker.ts';
+import type { Log } from '../log/log.ts';
+import type { Sender } from '../notify/sender.ts';
+import type { Sequencer } from '../receipt-log/sequencer.ts';
+import { withTimeout } from '../runtime/waits.ts';
+import type { Services } from '../services.ts';
+import type { Store } from '../store/store.ts';
+import { nextGeneration } from './generation.ts';
+import type { Listener } from './listener.ts';
+
+/** For calls that were cut off to be recorded as what they are. */
+const SETTLE_MS = 5_000;
+const ANSWER_MS = 1_000;
+/** For all steps together that may wait for a store that is away, each for the 15 s of a statement: with the grace it is less than 20 s. */
+const AWAY_MS = 8_000;
+
+/** What is open, in the order in which it was opened. */
+export type Open = {
+  store: Store;
+  listener?: Listener;
+  broker?: Pick<
+    Broker,
+    'config' | 'outbound' | 'providerOutbound' | 'publicOutbound' | 'rateCounts' | 'storeOutage' | 'tracing'
+  >;
+  services?: Services;
+  unwatch?: () => void;
+  recovery?: Recovery;
+  housekeeping?: { stop(): Promise<void> };
+  accessWatch?: { stop(): Promise<void> };
+  sender?: Sender;
+  sequencer?: Sequencer;
+  pusher?: Pusher;
+  local?: { remove(): void };
+};
+
+/**
+ * First what takes new work, then what works, then what stores it. A step that fails does not keep the next from its turn. Nothing of the store
+ * is waited for after `AWAY_MS` where it does not answer.
+ *
+ * @param graceMs how long what is in flight may take
+ */
+export async function close(open: Open, graceMs: number, log: Log): Promise<void> {
+  let until: number | undefined;
+  const step = async (what: string, work: () => Promise<void> | void | undefined) => {
+    try {
+      const working = work();
+      await (until === undefined ? working : withTimeout(Promise.resolve(working), until - performance.now()));
+    } catch (error) {
+      log.error({ err: error }, `${what} did not stop as it should`);
+    }
+  };
+  const { store, listener, broker, services, unwatch, recovery, housekeeping, accessWatch, sender, sequencer } = open;
+  const { pusher, local } = open;
+  await step('the run file', () => local?.remove());
+  const cutOff = async () => {
+    // With the way out closed, an approved call would come to its end without having been sent.
+    services?.replays.stop();
+    await Promise.all([broker?.outbound, broker?.publicOutbound, broker?.providerOutbound].map((way) => way?.close()));
+  };
+  await step('waiting agents', () => services?.changes.release());
+  await step('the lab', () => services?.lab.close());
+  await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
+  if (services && !(await answers(services))) {
+    log.error('the store does not answer: the broker stops without it');
+    until = performance.now() + AWAY_MS;
+  }
+  await step('replays', () => services?.replays.settled(graceMs));
+  await step('replays', () => services?.replays.stop());
+  await step('notices', () => sender?.stop());
+  await step('pushing the audit', () => pusher?.stop());
+  await step('the way out', () => broker?.outbound.close());
+  await step('the way to the internet', () => broker?.publicOutbound.close());
+  await step('the way to the identity provider', () => broker?.providerOutbound?.close());
+  await step('replays', () => services?.replays.settled(SETTLE_MS));
+  await step('the recorder', () => services?.recorder.settled(SETTLE_MS));
+  await step('housekeeping', () => housekeeping?.stop());
+  await step('looking at calls under way', () => accessWatch?.stop());
+  await step('recovery', () => recovery?.stop());
+  await step('the receipt log', () => sequencer?.stop());
+  await step('the recorder', () => services?.recorder.close());
+  await step('news of held calls', () => services?.changes.close());
+  await step('what was used last', () => services?.tokenUses.write());
+  await step('which keys were used last', () => services?.staticKeyUses.write());
+  await step('which workloads were used last', () => services?.workloadUses.write());
+  await step('what agents did', () => services?.deeds.write());
+  await step('how far the store is', async () => {
+    if (broker && !broker.storeOutage.isLasting()) await nextGeneration(store, broker.config, log);
+  });
+  await step('counts of rate limits', () => broker?.rateCounts.stop());
+  await step('traces', () => broker?.tracing.stop());
+  await step('watching the process', () => unwatch?.());
+  await step('the store', () => store.close());
+}
+
+/** Whether the store takes a heartbeat, the last one. */
+const answers = async ({ readiness }: Services): Promise<boolean> =>
+  (await withTimeout(
+    readiness.beat().then(
+      () => true,
+      () => false,
+    ),
+    ANSWER_MS,
+    false,
+  )) === true;
