@@ -6,7 +6,7 @@ import { startLoadGenerator } from './generator.ts';
 import type { Latency } from './histogram.ts';
 import { median } from './measure.ts';
 import { forkChild } from './process.ts';
-import { BENCH_PLATFORM_ID, governedRead } from './requests.ts';
+import { BENCH_PLATFORM_ID, governedRead, READ } from './requests.ts';
 import type { StartBroker } from './stage.ts';
 import { createTokenBatch } from './tokens.ts';
 
@@ -57,6 +57,14 @@ const raw = (name: string, type: string, body: () => string): Kind => {
   return { name, method: 'PUT', path: `/proxy/${BENCH_PLATFORM_ID}/files/1`, type, body };
 };
 
+/** A read by a tool of `/mcp`, of an item that is long. */
+const tool = (name: string, endpoint: string): Kind => {
+  const asked = { platform: BENCH_PLATFORM_ID, scope: READ.scope, endpoint };
+  const message = { method: 'tools/call', params: { name: 'read_platform', arguments: asked } };
+  const body = () => JSON.stringify({ jsonrpc: '2.0', id: 1, ...message });
+  return { name, method: 'POST', path: '/mcp', type: JSON_TYPE, body };
+};
+
 /** As in test/http/long-bodies.test.ts, but for those of doors that the bench's agents do not have. */
 export const KINDS: readonly Kind[] = [
   { name: 'nothing', none: true },
@@ -69,6 +77,8 @@ export const KINDS: readonly Kind[] = [
   raw('/proxy, a form of 8 MiB', FORM, () => filled('&method', 8 * MIB)),
   raw('/proxy, boundaries', 'multipart/form-data; boundary=b', () => filled('--b')),
   raw('/proxy, 90,000 names', JSON_TYPE, () => JSON.stringify(names(90_000))),
+  tool('/mcp, an answer of 9 MiB', '/items/numbers-9'),
+  tool('/mcp, the same with a long integer', '/items/digits-9'),
 ];
 
 /** Runs it and prints what came of it. Answers the exit code: 1 when a read of the neighbour had another answer than 200. */
@@ -144,6 +154,8 @@ function requestOf({ method, path, type, body }: Exclude<Kind, { none: true }>, 
     'host: 127.0.0.1',
     `authorization: Bearer ${token}`,
     `content-type: ${type}`,
+    'accept: application/json, text/event-stream',
+    'mcp-protocol-version: 2025-11-25',
     `content-length: ${bytes.length}`,
   ];
   return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), bytes]);

@@ -1,6 +1,7 @@
 /**
  * The platform of the bench, a process of its own: node:http, one fixed JSON answer of about 300 bytes to any GET. `/files/N`: N MiB of
- * bytes. `/events/N`: N seconds of server-sent events, each with the nanoseconds (CLOCK_MONOTONIC) at which it was sent.
+ * bytes. `/items/numbers-N`: N MiB of JSON, a list of small numbers; `/items/digits-N`: the same after an integer that a double does not
+ * hold. `/events/N`: N seconds of server-sent events, each with the nanoseconds (CLOCK_MONOTONIC) at which it was sent.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -25,16 +26,20 @@ const MIB = Buffer.alloc(1024 * 1024, 'x');
 const EVENTS_EVERY_MS = 250;
 
 const server = createServer((request, response) => {
-  const [, what, count] = /^\/(files|events)\/(\d+)/.exec(request.url ?? '') ?? [];
+  const [, what, count] = /^\/(files\/|events\/|items\/numbers-|items\/digits-)(\d+)/.exec(request.url ?? '') ?? [];
   if (request.method === 'PUT') void take(request, response);
-  else if (what === 'files') {
+  else if (what === 'files/') {
     response.writeHead(200, {
       'content-type': 'application/octet-stream',
       'content-length': Number(count) * MIB.length,
     });
     pipeline(Readable.from(Array(Number(count)).fill(MIB), { highWaterMark: 1 }), response, () => {});
-  } else if (what === 'events') tick(response, Number(count) * 1_000);
-  else response.writeHead(200, HEADERS).end(CONTENT);
+  } else if (what === 'events/') tick(response, Number(count) * 1_000);
+  else if (what !== undefined) {
+    const first = what === 'items/digits-' ? '1234567890123456789' : '1';
+    const list = Buffer.from(`[${first}${',1'.repeat((Number(count) * MIB.length) / 2)}]`);
+    response.writeHead(200, { ...HEADERS, 'content-length': list.length }).end(list);
+  } else response.writeHead(200, HEADERS).end(CONTENT);
 });
 
 async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -16,10 +16,12 @@ import {
 } from '../../mcp/client/read-answers.ts';
 import type { BrokerReply } from '../../mcp/client/send.ts';
 import type { ToolClient } from '../../mcp/tools/tool-client.ts';
+import type { WholeOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { checkAction } from '../calls/perform.ts';
 import { consentStatusReply, settledConsent } from './consent-wait.ts';
 import { currentPrincipal } from './current-principal.ts';
+import { outcomeReply } from './outcome-reply.ts';
 import { performCall } from './perform-call.ts';
 import type { Reply } from './reply.ts';
 import { MAX_BODY_BYTES, platformOf } from './request-body.ts';
@@ -30,6 +32,7 @@ import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { approval } from './routes/approvals.ts';
 import { callerConsentStart, callerConsentStatus } from './routes/caller-consent.ts';
+import { toolOutcome } from './tool-outcome.ts';
 import { traceparentOf } from './trace-context.ts';
 
 type Outer = Context<'mcp_client', undefined>;
@@ -58,39 +61,50 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
   let permitted: KnownPermissions | undefined;
 
   /** Takes the steps of a route, and then `answer`. Throws the reason of a signal. */
-  const use = async (route: Route, how: Use, answer: (context: Inner) => Promise<Reply>): Promise<BrokerReply> => {
+  const use = async <Answer extends Reply>(
+    route: Route,
+    how: Use,
+    answer: (context: Inner) => Promise<Answer>,
+  ): Promise<Answer | Reply> => {
     const signal = how.signal ? AbortSignal.any([how.signal, gone]) : gone;
     signal.throwIfAborted();
     const reply = answerWithin(outer, route, how, { left: signal, gone }, answer);
     return how.hasEffect ? await reply : await unlessAborted(reply, signal);
   };
-  const handle = (route: Route, how: Use): Promise<BrokerReply> =>
-    use(route, how, (context) => route.handle(context as never));
+  const handle = async (route: Route, how: Use): Promise<BrokerReply> =>
+    brokerReply(await use(route, how, (context) => route.handle(context as never)));
 
-  const post = (route: Route, asked: object, signal: AbortSignal | undefined): Promise<BrokerReply> => {
+  const post = async (route: Route, asked: object, signal: AbortSignal | undefined): Promise<BrokerReply> => {
     const platform = platformOf(asked, route);
     const parsed = isTooLarge(asked) ? TOO_LARGE : { ok: true as const, value: asked, platform };
-    return use(route, { platform, signal, hasEffect: true }, async (context) => {
+    const reply = await use(route, { platform, signal, hasEffect: true }, async (context) => {
       const refused = await validate(route, parsed, context as Context);
       return refused ?? (await route.handle(context as never));
     });
+    return brokerReply(reply);
   };
 
   return {
     call: async (action, { idempotencyKey, signal, traceparent } = {}) => {
       const how = { platform: platformOf(action, actions), signal, hasEffect: true };
-      const reply = await use(actions, how, (context) =>
-        performCall(context, {
-          asked: isTooLarge(action)
-            ? { ok: false, body: undefined, code: TOO_LARGE.code, detail: TOO_LARGE.error }
-            : checkAction(action),
-          correlationId: context.correlationId,
-          idempotencyKey,
-          traceparent: traceparent ?? traceparentOf(outer.headers),
-          sessionMarker: outer.headers['x-svc-session'],
-        }),
+      const reply: Reply & { outcome?: WholeOutcome } = await use(actions, how, (context) =>
+        performCall(
+          context,
+          {
+            asked: isTooLarge(action)
+              ? { ok: false, body: undefined, code: TOO_LARGE.code, detail: TOO_LARGE.error }
+              : checkAction(action),
+            correlationId: context.correlationId,
+            idempotencyKey,
+            traceparent: traceparent ?? traceparentOf(outer.headers),
+            sessionMarker: outer.headers['x-svc-session'],
+          },
+          // The reply is what is kept for the Idempotency-Key.
+          (told, outcome) => ({ ...outcomeReply(told, outcome), outcome }),
+        ),
       );
-      return outcomeOf(action, reply);
+      const { outcome } = reply;
+      return outcome?.kind === 'answered' ? toolOutcome(outcome) : outcomeOf(action, brokerReply(reply));
     },
     approval: async (id, { waitSeconds = 0, signal } = {}) =>
       readAnswer(await handle(approval, { params: { id }, query: waiting(waitSeconds), signal }), readApproval),
@@ -98,7 +112,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
       const reply = await use(callerConsentStatus, { signal }, async (context) =>
         consentStatusReply(context, await settledConsent(context, token, waiting(waitSeconds).wait)),
       );
-      return readAnswer(reply, readConsentStatus);
+      return readAnswer(brokerReply(reply), readConsentStatus);
     },
     permissions: async (signal) => {
       const before = permitted;
@@ -125,16 +139,16 @@ const waiting = (seconds: number) => ({ wait: Math.min(Math.ceil(Math.max(0, sec
 
 type Within = { left: AbortSignal; gone: AbortSignal };
 
-async function answerWithin(
+async function answerWithin<Answer extends Reply>(
   outer: Outer,
   route: Route,
   { platform = '', params = {}, query, headers = {} }: Use,
   { left, gone }: Within,
-  answer: (context: Inner) => Promise<Reply>,
-): Promise<BrokerReply> {
+  answer: (context: Inner) => Promise<Answer>,
+): Promise<Answer | Reply> {
   const { limits } = outer;
   let who: AgentPrincipal | undefined;
-  let reply: Reply;
+  let reply: Answer | Reply;
   try {
     who = await currentPrincipal(outer, route.facts ?? platform);
     if (route.limit) await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
@@ -148,7 +162,7 @@ async function answerWithin(
   const { lease } = reply;
   if (gone.aborted) lease?.release();
   else if (lease) gone.addEventListener('abort', () => lease.release(), { once: true });
-  return brokerReply(reply);
+  return reply;
 }
 
 /** As it would come over the network. */

@@ -15,7 +15,7 @@ import { sentence, unreadyReply } from './unready.ts';
 
 export const CAPABILITY = 'actions.execute';
 
-type Told = Pick<Context, 'services' | 'correlationId'>;
+export type Told = Pick<Context, 'services' | 'correlationId'>;
 
 /** The answer of `POST /v1/actions` to a call that ended so (specification, Governed call). */
 export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
@@ -30,14 +30,12 @@ export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
       endpoint: '/v1/actions',
     });
   switch (outcome.kind) {
-    case 'answered': {
-      const notes = { audit_id, upstream_status: outcome.upstreamStatus, ...answerNotes(outcome) };
+    case 'answered':
       return envelope(
         200,
         outcome.dataJson,
-        meta(services, organisationId, CAPABILITY, notes, [receiptLink(audit_id)]),
+        meta(services, organisationId, CAPABILITY, answeredNotes(outcome), [receiptLink(audit_id)]),
       );
-    }
     case 'held':
       return json(202, {
         status: 'pending_approval',
@@ -98,6 +96,13 @@ export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
       return assertNever(outcome);
   }
 }
+
+/** What `_meta` says of a platform's answer. */
+export const answeredNotes = (outcome: OutcomeOf<'answered'>): Record<string, unknown> => ({
+  audit_id: outcome.call.auditId,
+  upstream_status: outcome.upstreamStatus,
+  ...answerNotes(outcome),
+});
 
 /** Of the rule that holds it, where it has one. */
 function limitOfHold({ call }: OutcomeOf<'held'>): { limit?: ToldLimit } {

@@ -1,19 +1,25 @@
-/** A governed call over HTTP, or from a tool of `/mcp`: its outcome as the reply of `POST /v1/actions`. */
+/** A governed call over HTTP, or from a tool of `/mcp`. */
+import type { WholeOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { perform, type WholeCallRequest } from '../calls/perform.ts';
 import { Refusal } from './errors.ts';
-import { outcomeReply } from './outcome-reply.ts';
+import type { Told } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
-import type { Context } from './route.ts';
 
-type Asked = Pick<Context, 'services' | 'correlationId'> & { who: AgentPrincipal };
+type Asked = Told & { who: AgentPrincipal };
+/** An outcome as the entry point answers it, and as it is kept for the same Idempotency-Key. */
+type Write<Answer extends Reply> = (context: Told, outcome: WholeOutcome) => Answer;
 
 /** Throws Refusal for an Idempotency-Key that was used before. */
-export async function performCall({ services, who, correlationId }: Asked, request: WholeCallRequest): Promise<Reply> {
+export async function performCall<Answer extends Reply>(
+  { services, who, correlationId }: Asked,
+  request: WholeCallRequest,
+  write: Write<Answer>,
+): Promise<Answer | Reply> {
   const lease = services.budget.lease(familyOf(who));
   try {
-    const reply = await performOnce({ services, who, correlationId }, { ...request, lease });
+    const reply = await performOnce({ services, who, correlationId }, { ...request, lease }, write);
     return { ...reply, lease };
   } catch (error) {
     lease.release();
@@ -21,8 +27,12 @@ export async function performCall({ services, who, correlationId }: Asked, reque
   }
 }
 
-async function performOnce({ services, who, correlationId }: Asked, request: WholeCallRequest): Promise<Reply> {
-  const done = await perform(services, who, request, (outcome) => outcomeReply({ services, correlationId }, outcome));
+async function performOnce<Answer extends Reply>(
+  { services, who, correlationId }: Asked,
+  request: WholeCallRequest,
+  write: Write<Answer>,
+): Promise<Answer | Reply> {
+  const done = await perform(services, who, request, (outcome) => write({ services, correlationId }, outcome));
   switch (done.kind) {
     case 'answered':
       return done.answer;

@@ -4,7 +4,8 @@ import { errorOf } from './broker-error.ts';
 import type { BrokerReply } from './send.ts';
 
 type Body = Record<string, unknown>;
-type Meta = {
+/** `_meta` of a platform's answer, as far as it is read. */
+type AnswerMeta = {
   audit_id?: string;
   upstream_status?: number;
   encoding?: string;
@@ -35,23 +36,10 @@ function wordsOf({ message, detail }: Body): string | undefined {
 
 /** `body`: the parsed response. */
 export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
-  const meta = (body._meta ?? {}) as Meta;
+  const meta = (body._meta ?? {}) as AnswerMeta;
   const auditId = text(body.audit_id) ?? text(meta.audit_id);
   const repeated = reply.headers.get('idempotency-replayed') === 'true';
-  if (reply.status === 200 && 'data' in body)
-    return {
-      kind: 'answered',
-      upstreamStatus: Number(meta.upstream_status ?? 200),
-      data: body.data,
-      auditId,
-      encoding: meta.encoding,
-      contentType: meta.upstream_content_type,
-      location: meta.upstream_location,
-      followed: meta.upstream_followed,
-      headers: meta.upstream_headers ?? {},
-      droppedHeaders: meta.dropped_headers ?? [],
-      repeated,
-    };
+  if (reply.status === 200 && 'data' in body) return { ...answeredOutcome(body.data, meta), repeated };
   const approvalId = text(body.approval_id);
   if (reply.status === 202 && approvalId !== undefined)
     return {
@@ -82,9 +70,26 @@ export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
   return { kind: 'failed', error: errorOf(reply, body) };
 }
 
+/** A platform's answer, of which `data` is the body. */
+export function answeredOutcome(data: unknown, meta: AnswerMeta): Extract<CallOutcome, { kind: 'answered' }> {
+  return {
+    kind: 'answered',
+    upstreamStatus: Number(meta.upstream_status ?? 200),
+    data,
+    auditId: text(meta.audit_id),
+    encoding: meta.encoding,
+    contentType: meta.upstream_content_type,
+    location: meta.upstream_location,
+    followed: meta.upstream_followed,
+    headers: meta.upstream_headers ?? {},
+    droppedHeaders: meta.dropped_headers ?? [],
+    repeated: false,
+  };
+}
+
 function readRefusal(
   body: Body & { reason: DenyReason },
-  meta: Meta,
+  meta: AnswerMeta,
   auditId: string | undefined,
   reply: BrokerReply,
 ): CallOutcome {

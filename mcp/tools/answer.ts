@@ -118,12 +118,10 @@ function bounded(facts: Structured): Structured {
   const text = typeof facts.data === 'string' ? facts.data : JSON.stringify(facts.data);
   const bytes = Buffer.byteLength(text);
   if (bytes <= MOST_DATA_BYTES) return facts;
-  // Truncated in bytes; a decoder that awaits more leaves out a partial character at the end.
+  // Truncated in bytes, of which a code unit takes one or more; a decoder that awaits more leaves out a partial character at the end.
   const beginning = new TextDecoder('utf-8', { ignoreBOM: true }).decode(
-    Buffer.from(text).subarray(0, MOST_DATA_BYTES),
-    {
-      stream: true,
-    },
+    Buffer.from(text.slice(0, MOST_DATA_BYTES)).subarray(0, MOST_DATA_BYTES),
+    { stream: true },
   );
   return { ...facts, data: beginning, truncated: true, bytes };
 }

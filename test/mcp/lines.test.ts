@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { parseStrictJson } from '../../json/strict.ts';
 import type { Action, Caller } from '../../mcp/client/action.ts';
-import { parseExactJson } from '../../mcp/client/exact-json.ts';
 import { type Line, lineReader } from '../../mcp/stdio/lines.ts';
 import { misreadIn } from '../../mcp/stdio/misread.ts';
 import { toolAnswer } from '../../mcp/tools/answer.ts';
@@ -120,23 +119,6 @@ describe('the hash of a call', () => {
     expect(await repeats.find('h')).toBeUndefined();
     expect((await repeats.begin('h', 'one')).key).not.toBe(first.key);
   });
-});
-
-test('numbers keep their digits: what a double cannot hold comes as text, everything else as it is', () => {
-  fc.assert(
-    fc.property(
-      fc.bigInt({ min: -(10n ** 25n), max: 10n ** 25n }),
-      fc.double({ noNaN: true, noDefaultInfinity: true, noInteger: true }),
-      (big, part) => {
-        const text = `{"big":${big},"part":${JSON.stringify(part)},"list":[${big}],"text":"${big}"}`;
-        const value = Number.isSafeInteger(Number(big)) && BigInt(Number(big)) === big ? Number(big) : String(big);
-        const parsed = parseExactJson(text) as { part: number };
-        expect(parsed).toMatchObject({ big: value, list: [value], text: String(big) });
-        expect(JSON.stringify(parsed.part)).toBe(JSON.stringify(part));
-      },
-    ),
-    { numRuns: 200 },
-  );
 });
 
 describe('what would leave as something else', () => {

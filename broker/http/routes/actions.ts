@@ -1,6 +1,6 @@
 import { Action } from '../../wire/action.ts';
 import { ACTION_DOCUMENTED } from '../documented-action.ts';
-import { CAPABILITY } from '../outcome-reply.ts';
+import { CAPABILITY, outcomeReply } from '../outcome-reply.ts';
 import { performCall } from '../perform-call.ts';
 import { type Context, route } from '../route.ts';
 import { traceparentOf } from '../trace-context.ts';
@@ -35,8 +35,10 @@ export const actions = route({
   ],
   recordTooLarge: true,
   isUnreadWhenStopped: true,
-  onMalformed: (context, problem) => performCall(context, { ...sent(context), asked: { ok: false, ...problem } }),
-  handle: (context) => performCall(context, { ...sent(context), asked: { ok: true, action: context.body } }),
+  onMalformed: (context, problem) =>
+    performCall(context, { ...sent(context), asked: { ok: false, ...problem } }, outcomeReply),
+  handle: (context) =>
+    performCall(context, { ...sent(context), asked: { ok: true, action: context.body } }, outcomeReply),
 });
 
 /** What a call takes of its request's headers. */

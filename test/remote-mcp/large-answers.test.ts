@@ -1,0 +1,91 @@
+/** Answers of platforms that are larger than a tool's result, by `/mcp`: told as they always were, and never parsed as a whole. */
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { callMcp } from '../world/oauth-client.ts';
+import { patience } from '../world/patience.ts';
+import { READ, WRITE } from '../world/requests.ts';
+import { ALLOW_ALL } from '../world/world.ts';
+
+const MIB = 1024 * 1024;
+const TOLD = 256 * 1024;
+const LONG = '1234567890123456789';
+
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = fresh(() => organisation.agent({ rules: ALLOW_ALL }));
+
+const answers = (answer: string, before: Promise<void> = Promise.resolve()) => {
+  world.upstream.answer = async (_, response) => {
+    await before;
+    response.writeHead(200, { 'content-type': 'application/json' }).end(answer);
+  };
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+async function call(name: string, { method: _, ...args }: typeof READ): Promise<any> {
+  const message = { method: 'tools/call', params: { name, arguments: args } };
+  const { text } = await callMcp(world.running.baseUrl, agent.token(), message);
+  const line = text.split('\n').find((one) => one.includes('"result"')) ?? text;
+  return JSON.parse(line.replace(/^data: /, '')).result;
+}
+
+/** The longest text that JSON.parse gets on the thread that answers. */
+function longestParsed(): () => number {
+  const { parse } = JSON;
+  let longest = 0;
+  const watching = vi.spyOn(JSON, 'parse').mockImplementation((text, reviver) => {
+    longest = Math.max(longest, String(text).length);
+    return parse(text, reviver);
+  });
+  onTestFinished(() => watching.mockRestore());
+  return () => longest;
+}
+
+describe('an answer of 3 MiB by /mcp', () => {
+  test.each([
+    ['small numbers', `[${'1,'.repeat(1.5 * MIB)}1]`],
+    ['small numbers and one that a double does not hold', `[${LONG},${'1,'.repeat(1.5 * MIB)}1]`],
+    ['objects', `[${`{"id":${LONG},"a":""},`.repeat(90_000)}{}]`],
+  ])('of %s is not parsed, and its beginning is told', async (_, answer) => {
+    const longest = longestParsed();
+    answers(answer);
+    const { structuredContent, content } = await call('read_platform', READ);
+    expect(longest()).toBeLessThan(2 * MIB);
+    const { data, truncated, bytes } = structuredContent;
+    expect([truncated, bytes]).toEqual([true, answer.length]);
+    expect(data === answer.slice(0, TOLD)).toBe(true);
+    expect(JSON.parse(content.at(-1).text)).toEqual(structuredContent);
+  });
+
+  test('that is a text is told as text', async () => {
+    answers(JSON.stringify('a\n'.repeat(MIB)));
+    const { data, truncated, bytes } = (await call('read_platform', READ)).structuredContent;
+    expect([truncated, bytes]).toEqual([true, 2 * MIB]);
+    expect(data === 'a\n'.repeat(TOLD / 2)).toBe(true);
+  });
+});
+
+test('an answer that is short enough without its whitespace is told whole, with all digits', async () => {
+  const value = [LONG, ...Array(30_000).fill(12)];
+  const answer = JSON.stringify(value, undefined, 8).replace(`"${LONG}"`, LONG);
+  expect(answer.length).toBeGreaterThan(TOLD);
+  answers(answer);
+  expect((await call('read_platform', READ)).structuredContent).toMatchObject({ data: value });
+});
+
+test('whoever repeats a write while it is made is told the same', async () => {
+  const made = Promise.withResolvers<void>();
+  answers(`{"id":${LONG},"list":[1.0,"\\u00e9"]}`, made.promise);
+  const first = call('write_platform', WRITE);
+  await expect.poll(() => world.upstream.seen.length, { timeout: patience(10_000) }).toBe(1);
+  const { db } = world.running.broker.store;
+  const begunAt = async () => (await db.selectFrom('mcp_repeats').selectAll().executeTakeFirst())?.expires_at;
+  const before = await begunAt();
+  const second = call('write_platform', WRITE);
+  await expect.poll(begunAt, { timeout: patience(10_000) }).not.toBe(before);
+  made.resolve();
+  const [one, other] = [(await first).structuredContent, (await second).structuredContent];
+  expect(one.data).toEqual({ id: LONG, list: [1, 'é'] });
+  expect(other).toEqual({ ...one, detail: expect.stringContaining('Nothing was sent again') });
+  expect(world.upstream.seen).toHaveLength(1);
+});
