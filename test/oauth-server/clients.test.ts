@@ -183,8 +183,13 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
     test('are forgotten by a round of housekeeping', async () => {
       const unused = new OAuthClient(world);
       await unused.register();
+      const used = new OAuthClient(world);
+      const tokens = await used.tokens(browserOf(world, organisation.owner));
+      await used.post('/oauth/revoke', { client_id: used.id, token: tokens.refresh_token });
       const keeping = startHousekeeping(world.running.broker, {}, 5);
       onTestFinished(() => keeping.stop());
+      await expect.poll(() => known(used.id), { timeout: 10_000 }).toBe(false);
+      expect(await known(unused.id)).toBe(true);
       world.clock.skewMs = 25 * HOUR_MS;
       await expect.poll(() => known(unused.id), { timeout: 10_000 }).toBe(false);
     });
