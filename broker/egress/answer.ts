@@ -123,12 +123,10 @@ function isUnclear(
   { type, header }: { type: string | undefined; header: string },
   masking: Masking,
 ): boolean {
-  // A mask that is not strict is of JSON alone, which may be said to be bytes.
+  // A mask that is not strict is of JSON alone, also within a script, which may be said to be bytes.
   if (!masking.isStrict)
     return (
-      !isText(type, body) &&
-      isUtf8(body) &&
-      (maskText(body.toString(), { type, isJson: false }, masking)?.count ?? 0) > 0
+      !isText(type, body) && isUtf8(body) && maskText(body.toString(), { type, isJson: false }, masking)?.count !== 0
     );
   // A part of a whole may begin in the middle of what is masked.
   if (status === 206 || !isText(type, body)) return true;

@@ -14,7 +14,8 @@ export function maskingOf({ members, values, isStrict }: Omit<Mask, 'rules'>, is
  *
  * @param type `type/subtype`, in lower case
  * @param isJson it is JSON, of a type that says so
- * @returns undefined where it cannot be told what the text holds: members are masked, and it is no JSON
+ * @returns undefined where it cannot be told what the text holds: members are masked, and it is no JSON; by a mask that is not strict, and it has
+ *   such a member
  */
 export function maskText(
   text: string,
@@ -31,14 +32,17 @@ export function maskText(
   return begun === undefined ? undefined : { text: begun + masker.end(), count: masker.count };
 }
 
-/** Text in which lines may be JSON, as of a log. */
-function maskPlain(text: string, masking: Masking): MaskedText {
+/** Text in which lines may be JSON, as of a log. Undefined: the others have a member that is masked, as a script with JSON in it (JSONP). */
+function maskPlain(text: string, masking: Masking): MaskedText | undefined {
   let count = 0;
+  const others: string[] = [];
   const lines = text.split('\n').map((line) => {
     const json = looksLikeJson(line) ? maskJson(line, masking) : undefined;
+    if (json === undefined) others.push(line);
     count += json?.count ?? 0;
     return json?.text ?? line;
   });
+  if (masking.members?.isIn(others.join('\n'))) return undefined;
   const rest = maskValues(lines.join('\n'), masking.values);
   return { text: rest.text, count: count + rest.count };
 }

@@ -111,14 +111,15 @@ export class PieceMasker {
   /** Which members a text is made of cannot be told. */
   #plain(text: string): MaskedText {
     const { members, values, isStrict } = this.#masking;
-    return members && isStrict ? { text: MASKED, count: 1 } : maskValues(text, values);
+    return members && (isStrict || members.isIn(text)) ? { text: MASKED, count: 1 } : maskValues(text, values);
   }
 
   /** A line without data. What is no field of an event, as of a document that is said to be events, becomes an empty comment; so does a comment. */
   #field(line: string): string {
     const { members, isStrict } = this.#masking;
     const [, name] = FIELD.exec(line) ?? [];
-    if (!members || !isStrict || (name !== undefined && !members.isNamed(name))) return this.#values(line);
+    const isMasked = isStrict ? name === undefined || members?.isNamed(name) : members?.isIn(line);
+    if (!members || !isMasked) return this.#values(line);
     const [ending = ''] = /[\r\n]*$/.exec(line) ?? [];
     const isEmpty = line.length === ending.length;
     if (!isEmpty && !line.startsWith(':')) this.count++;

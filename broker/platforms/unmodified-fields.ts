@@ -36,7 +36,7 @@ export const UNMODIFIED_FIELDS = {
     .max(100)
     .optional()
     .describe(
-      'Parameters that say for whom, or for which account, a call is made: a call that names one in its query, in a field of a form or among the members of its JSON is refused, in any spelling; "x-amz-*" names all that begin so. { name, in: query } leaves bodies alone.',
+      'Parameters that say for whom, or for which account, a call is made, or that it is answered as a script (JSONP): a call that names one in its query, in a field of a form or among the members of its JSON is refused, in any spelling; "x-amz-*" names all that begin so. { name, in: query } leaves bodies alone.',
     ),
   error_body: z
     .union([z.record(z.string(), z.json()), z.string().startsWith('<').max(2_000)])

@@ -160,7 +160,7 @@ export const namesMethod = (name: string): boolean => parameterNames(name).some(
 
 /** What an agent is told of a parameter that the platform's manifest refuses. It is not left out: the call would do something else without it. */
 export const refusedParameter = (place: 'query' | 'body', name: string): string =>
-  `the ${place} names ${JSON.stringify(name.slice(0, 100).toWellFormed())}, which may say for whom or for which account the call is made, and this platform takes it from no agent: leave it out, or ask an owner to allow it in the platform's entry (refused_parameters)`;
+  `the ${place} names ${JSON.stringify(name.slice(0, 100).toWellFormed())}, which may say for whom or for which account the call is made, or how it is answered, and this platform takes it from no agent: leave it out, or ask an owner to allow it in the platform's entry (refused_parameters)`;
 
 /** `auth[token]` names a credential as much as `token` does. */
 function namesCredential(name: string): boolean {

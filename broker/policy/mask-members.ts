@@ -16,11 +16,18 @@ export type MemberMask = {
   step(from: Led, key: string | number): { led: Led; isMasked: boolean };
   /** Whether a name is named, at any depth. */
   isNamed(name: string): boolean;
+  /** Whether text that is no JSON has a member in it that may be masked: a name in quotes before a colon that is named, or that a path ends with. */
+  isIn(text: string): boolean;
 };
 
 /** What stands behind the last step of a path. */
 const END = undefined;
 const MOST_KNOWN = 1_000;
+/** A name as JSON has it, also within texts of JSON. Bounded, so that a long text takes no longer than it has quotes. */
+const QUOTED = /"([^"]{1,200}?)\\{0,7}"\s*:/g;
+const ESCAPE = /\\{1,8}u([\da-f]{4})/gi;
+/** Steps of which a text does not say that it has them: `*`, `**` and indexes. */
+const OF_NO_NAME = /^(?:\*+|\d+)$/;
 
 const nameOf = (written: string): Name => written.split('*').map(foldPiece);
 
@@ -68,9 +75,18 @@ export function memberMask(members: readonly string[]): MemberMask | undefined {
     }
     return is;
   };
+  const ends = members
+    .filter((member) => member.startsWith('/'))
+    .map((path) => nameOf(path.split('/').findLast((step) => step !== '' && !OF_NO_NAME.test(step)) ?? '*'));
+  const mayBeMasked = (name: string) => isNamed(name) || ends.some((pieces) => matches(pieces, foldName(name)));
   return {
     start: [...start],
     isNamed,
+    isIn: (text) => {
+      for (const [, name = ''] of text.matchAll(QUOTED))
+        if (mayBeMasked(name.replace(ESCAPE, (_, code) => String.fromCharCode(Number.parseInt(code, 16))))) return true;
+      return false;
+    },
     step: (from, key) => {
       let isMasked = typeof key === 'string' && isNamed(key);
       if (from.length === 0) return { led: from, isMasked };

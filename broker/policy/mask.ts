@@ -13,7 +13,7 @@ export type MaskSource = {
 
 /**
  * What is masked in the answer of a call, and the names of the rules that say so. Plain data, which a thread can be given. `isStrict`: an answer in
- * which it cannot be told is withheld; otherwise it is known to be JSON where it holds anything.
+ * which it cannot be told is withheld; otherwise only one that is no JSON and has such a member in it, as the platform answers in JSON.
  */
 export type Mask = {
   members: readonly string[];

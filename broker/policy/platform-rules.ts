@@ -156,7 +156,7 @@ export type PlatformRules = {
   decodeSlash: boolean;
   /** Bodies are sent as forms. */
   isForm: boolean;
-  /** Names of parameters that say for whom or for which account a call is made: no agent sends them. */
+  /** Names of parameters that say for whom or for which account a call is made, or how it is answered: no agent sends them. */
   refused: { query: NameList | undefined; body: NameList | undefined };
   /** Built from `scopes` by `compilePlatformRules`, and only there. */
   index: OperationIndex;

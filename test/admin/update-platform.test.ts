@@ -157,6 +157,6 @@ test('a stored manifest of before there were refused parameters is behind this r
   expect(parsePlatformEntry(newestEntry(stored)!).data?.refused_parameters).toEqual(['token']);
   const { refused_parameters: inQuery, ...before } = parsePlatformEntry({ use: 'github' }).data!;
   expect(manifestDifference(before as Manifest, { ...before, refused_parameters: inQuery } as Manifest)).toEqual([
-    'refused_parameters: none → {"name":"client_id","in":"query"}',
+    'refused_parameters: none → {"name":"client_id","in":"query"}, {"name":"callback","in":"query"}',
   ]);
 });

@@ -304,6 +304,30 @@ describe.each(STORES)(`masks on %s${postgresNote}`, (store) => {
     }
   });
 
+  test('keys of a platform are not handed out as a script (JSONP)', async () => {
+    const masks = { 'GET /keys/*': ['token'] };
+    const manifest = { base_url: `${world.upstream.url}/v1`, scopes: { 'own:read': ['GET /keys/*'] }, masks };
+    await organisation.platform({ id: 'own', manifest });
+    const { data } = parsePlatformEntry({ use: 'github', base_url: world.upstream.url });
+    await organisation.platform({ id: 'codehost', manifest: data as Record<string, unknown> });
+    const grants = { own: { scopeList: ['own:read'] }, codehost: { scopeList: ['codehost:metadata.read'] } };
+    const asking = await organisation.agent({ rules: ALLOW_ALL, grants });
+    const viaProxy = rawClient(() => asking);
+    answering('/**/x({"meta":{"status":200},"data":{"token":"KEY7X"}})', { 'content-type': 'application/javascript' });
+    const endpoint = '/keys/7?callback=x';
+    for (const { status, body, text } of [
+      await asking.act({ platform: 'own', scope: 'own:read', method: 'GET', endpoint }),
+      await viaProxy('GET', `/proxy/own-main${endpoint}`),
+    ]) {
+      expect([status, body.error]).toEqual([502, 'upstream_response_blocked']);
+      expect(text).not.toContain('KEY7X');
+    }
+    const before = world.upstream.seen.length;
+    const refused = await viaProxy('GET', '/proxy/codehost-main/repos/acme/app?callback=x');
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('callback')]);
+    expect(world.upstream.seen.length).toBe(before);
+  });
+
   test('an owner who tries a call is told what would be masked', async () => {
     await organisation.guardrails([NO_MAIL]);
     const tried = await organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...READ });

@@ -351,6 +351,39 @@ describe('whole answers', () => {
     expect(read('{"email":"a"}', 'application/json', mask, { status: 206 })).toMatchObject({ masked: 1 });
   });
 
+  test.each<[string, string, string[]]>([
+    ['a script (JSONP)', '/**/x({"meta":{},"data":{\n"email": "a"}})', ['email']],
+    ['a name that is escaped', 'x({"\\u0065mail":"a"})', ['email']],
+    ['JSON in a text of it', String.raw`x({"t":"{\"email\":\"a\"}"})`, ['email']],
+    ['behind JSON of another line', '{"a":1}\nx({"eMail" :"a"})', ['email']],
+    ['what a path ends with', 'x({"data":{"email":"a"}})', ['/data/email']],
+    ['what a path has before its last name', 'x({"keys":["a"]})', ['/keys/*']],
+    ['JSON that ends too early', '{"email":"a"', ['email']],
+    ['JSON that is nested too deep', `${'['.repeat(300)}{"email":"a"}${']'.repeat(300)}`, ['email']],
+  ])('a platform’s own mask withholds what is no JSON where a member of it is in there: %s', (_, body, members) => {
+    const mask = { members, values: [], isStrict: false };
+    for (const type of ['application/javascript', 'text/plain', 'application/octet-stream'])
+      expect(read(body, type, mask)).toMatchObject({ cause: 'not_masked' });
+    expect(read(body, 'application/javascript', { ...mask, members: ['mail', '/data/mail'] })).toMatchObject({
+      isText: true,
+      masked: 0,
+    });
+    expect(read('the "email" of {"email":\'s', 'text/plain', { ...mask, members: ['phone'] }).kind).toBe('data');
+  });
+
+  test('a platform’s own mask masks events and lines that are no JSON where a member of it is in there', () => {
+    const mask = { ...MEMBERS, isStrict: false };
+    expect(read('data: x({"email":"a"})\n\n', 'text/event-stream', mask)).toMatchObject({
+      data: '"data: [masked]\\n\\n"',
+      masked: 1,
+    });
+    expect(read('x({"email":"a"})\n\ndata: a\n\n', 'text/event-stream', mask)).toMatchObject({
+      data: '":\\n\\ndata: a\\n\\n"',
+      masked: 1,
+    });
+    expect(read('{"email":"a"}\n x({"email":"a"})\n', 'application/x-ndjson', mask)).toMatchObject({ masked: 2 });
+  });
+
   test('values are masked in any text, and in headers; what is empty is empty', () => {
     expect(read('<a>ann@x.example</a>', 'text/html', VALUES)).toMatchObject({
       data: '"<a>[masked]</a>"',

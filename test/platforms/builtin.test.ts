@@ -170,9 +170,18 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
 
 describe('parameters that say for whom or for which account a call is made', () => {
   const query = (...names: string[]) => names.map((name) => ({ name, in: 'query' }));
-  const GOOGLE = query('key', '$key', 'quotaUser', '$quotaUser', 'userProject', '$userProject');
+  const GOOGLE = query(
+    'key',
+    '$key',
+    'quotaUser',
+    '$quotaUser',
+    'userProject',
+    '$userProject',
+    'callback',
+    '$callback',
+  );
   test.each<[BuiltinName, unknown[] | undefined]>([
-    ['github', query('client_id')],
+    ['github', query('client_id', 'callback')],
     ['slack', ['token']],
     ['gmail', GOOGLE],
     ['google-calendar', GOOGLE],

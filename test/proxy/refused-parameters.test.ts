@@ -41,7 +41,9 @@ async function expectRefused(asking: () => Promise<Answer>, code: string) {
   const before = world.upstream.seen.length;
   const answer = await asking();
   expect([answer.status, answer.body.error], answer.text).toEqual([400, code]);
-  expect(answer.body.detail).toContain('which may say for whom or for which account the call is made');
+  expect(answer.body.detail).toContain(
+    'which may say for whom or for which account the call is made, or how it is answered',
+  );
   expect(answer.body.detail).toContain('refused_parameters');
   expect(world.upstream.seen.length).toBe(before);
   const [row] = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 1 });

@@ -24,9 +24,10 @@ export const github = {
   default_headers: { accept: 'application/vnd.github+json' },
   error_body: { message: '{detail}', documentation_url: 'https://docs.github.com/rest' },
   auth: { type: 'bearer' },
-  // With its secret, which no query names, a GitHub Enterprise Server of before 2021 takes it for another caller ("Deprecating API
-  // authentication through query parameters", 2020-02-10).
-  refused_parameters: [{ name: 'client_id', in: 'query' }],
+  // `client_id`: with its secret, which no query names, a GitHub Enterprise Server of before 2021 takes it for another caller ("Deprecating API
+  // authentication through query parameters", 2020-02-10). `callback`: answers with a script, in which nothing can be masked (REST API,
+  // "Using CORS and JSONP to make cross-origin requests").
+  refused_parameters: ['client_id', 'callback'].map((name) => ({ name, in: 'query' as const })),
   oauth: {
     authorization_endpoint: 'https://github.com/login/oauth/authorize',
     token_endpoint: 'https://github.com/login/oauth/access_token',

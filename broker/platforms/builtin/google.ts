@@ -14,11 +14,12 @@ export const googleForbiddenHeaders = [
 
 /**
  * The same as query parameters (docs.cloud.google.com/apis/docs/system-parameters, with and without `$`); no body has them. `userProject` is
- * Cloud Storage's name of the project that pays. `access_token` and `oauth_token` no query names on any platform.
+ * Cloud Storage's name of the project that pays. `callback` is answered with a script, in which no member can be masked. `access_token` and
+ * `oauth_token` no query names on any platform.
  */
-export const googleRefusedParameters = ['key', '$key', 'quotaUser', '$quotaUser', 'userProject', '$userProject'].map(
-  (name) => ({ name, in: 'query' as const }),
-);
+export const googleRefusedParameters = ['key', 'quotaUser', 'userProject', 'callback']
+  .flatMap((name) => [name, `$${name}`])
+  .map((name) => ({ name, in: 'query' as const }));
 
 /** Google's form of an error (google.rpc.Status as JSON; cloud.google.com/apis/design/errors). */
 export const googleErrorBody = { error: { code: '{status}', message: '{detail}', status: 'PERMISSION_DENIED' } };
