@@ -2,6 +2,12 @@
 import { ChangeRefused } from '../admin/refused.ts';
 import { StoreUnreviewed } from '../calls/refuse-unreviewed.ts';
 
+/**
+ * Of /proxy, where a call was or may have been made and its answer is not given: no client that is known sends a request again after this
+ * status. They do after a 5xx, a 409 (Octokit, Stripe, OpenAI) and a 410 (uploads to Google), and after a 401 or 403 with another token.
+ */
+export const UNREPEATED = 422;
+
 export const ERRORS = {
   invalid_request: 400,
   invalid_endpoint: 400,

@@ -2,13 +2,15 @@
 import { STATUS_CODES } from 'node:http';
 import { errorBody } from '../../json/error-body.ts';
 import type { JsonValue } from '../../json/json-value.ts';
+import { effectOf } from '../audit/effect.ts';
 import { BLOCKED_DETAILS, type StreamOutcome } from '../audit/outcome.ts';
+import type { BlockedCause } from '../egress/answer.ts';
 import { hasSign } from '../platforms/error-sign.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Method } from '../policy/facts.ts';
 import { entryFor } from '../policy/operation-index.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
-import { ERRORS, type ErrorCode, type Refusal } from './errors.ts';
+import { ERRORS, type ErrorCode, type Refusal, UNREPEATED } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import { PROBLEM_TYPE } from './problem.ts';
 import type { Reply } from './reply.ts';
@@ -106,12 +108,19 @@ export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
     headers: { 'X-Svc-Audit-Id': auditId },
     extra: { audit_id: auditId },
   });
+  const withheld = (cause: BlockedCause): RawRefusal => {
+    const told = refuse('upstream_response_blocked', sentence(BLOCKED_DETAILS[cause]));
+    if (effectOf(outcome) === 'none') return told;
+    return { ...told, status: UNREPEATED, detail: `${told.detail} The call was made; do not repeat it.` };
+  };
   switch (outcome.kind) {
     case 'cannot_hold':
       return refuse('approval_required_unsupported', TOO_LARGE_TO_HOLD);
+    case 'response_blocked':
+      return withheld(outcome.cause);
     case 'streamed':
       return outcome.ended === 'credential_found' || outcome.ended === 'not_masked'
-        ? refuse('upstream_response_blocked', sentence(BLOCKED_DETAILS[outcome.ended]))
+        ? withheld(outcome.ended)
         : refuse('upstream_unreachable', 'The answer of the platform broke off before any of it could be passed on.');
     default:
       return fromReply(outcomeReply(told, outcome), auditId);

@@ -13,7 +13,7 @@ import { startMcpServer } from '../world/mcp-server.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { ALLOW_ALL, startWorld } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, startWorld } from '../world/world.ts';
 
 const CONTACT = { email: 'ann@x.example', phones: ['+49 30 1234567'], name: 'Ann', note: 'mail ann@x.example' };
 const NO_MAIL = { name: 'no-mail', effect: 'mask', mask: { members: ['email'], values: ['email'] } };
@@ -114,6 +114,22 @@ describe.each(STORES)(`masks on %s${postgresNote}`, (store) => {
     answering(Buffer.alloc(11 * 1024 * 1024, ' '));
     const refused = await raw('GET', '/proxy/demo-main/items');
     expect([refused.status, refused.body.error]).toEqual([502, 'upstream_response_blocked']);
+  });
+
+  test.each([
+    ['a rule cannot mask it', true],
+    ['it holds the credential in bytes', false],
+  ])('/proxy: a write that was made, of which %s, has a status that no client repeats', async (_, isMasked) => {
+    if (isMasked) await organisation.guardrails([BY_NAME]);
+    const hidden = Buffer.concat([Buffer.from([0x89, 0x50, 0, 1, 255]), Buffer.from(CANARY)]);
+    answering(isMasked ? 'created' : hidden, { 'content-type': isMasked ? 'text/plain' : 'image/png' }, 201);
+    const made = await raw('POST', '/proxy/demo-main/items', { body: '{}' });
+    expect(made, made.text).toMatchObject({ status: 422, body: { error: 'upstream_response_blocked' } });
+    expect(made.body.detail).toMatch(/ The call was made; do not repeat it\.$/);
+    expect(made.headers.get('x-should-retry')).toBe('false');
+    expect((await raw('GET', '/proxy/demo-main/items')).status).toBe(502);
+    expect((await raw('HEAD', '/proxy/demo-main/items')).status).not.toBe(422);
+    expect((await agent.act(WRITE)).status).toBe(502);
   });
 
   test('/proxy: events are masked as they come', async () => {

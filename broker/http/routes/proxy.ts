@@ -75,6 +75,11 @@ export const proxyRoutes = METHODS.map((method) =>
         type: 'application/problem+json',
         schema: Refused,
       },
+      422: {
+        description: 'It was made, or may have been, and its answer is not given. Do not send it again.',
+        type: 'application/problem+json',
+        schema: Refused,
+      },
     },
     errors: [
       'invalid_request',
