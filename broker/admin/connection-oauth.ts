@@ -3,7 +3,7 @@ import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { OwnerPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
-import { readFacts } from '../oauth-client/facts.ts';
+import { isOtherAccount, readFacts } from '../oauth-client/facts.ts';
 import type { Connected, OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
 import { forgetRegistration } from '../oauth-client/registration.ts';
@@ -120,8 +120,7 @@ export async function finishOAuth(
     note({ label, revision: connected.revision, scopes: [...done.scopes] });
   });
   // Nobody can end the consent of an account that was replaced from here any more.
-  const before = readFacts(connection.oauth)?.account ?? null;
-  if (before !== null && done.account !== null && before !== done.account)
+  if (isOtherAccount(readFacts(connection.oauth)?.account ?? null, done.account))
     await endTokens(services, { connection, manifest, removed: false });
   try {
     await settleConsent(services, by, platform);

@@ -32,3 +32,10 @@ export const writeFacts = (facts: OAuthConnectionFacts): string => JSON.stringif
 /** Null: the credential is not from an OAuth server. Throws Error when the column was altered. */
 export const readFacts = (text: string | null): OAuthConnectionFacts | null =>
   text === null ? null : readStored(OAuthConnectionFacts, text, 'facts of OAuth tokens');
+
+/**
+ * Whether tokens of one account took the place of another's, each as the server names it. One that is not named (null) is taken for the
+ * same: revoking a token of an account ends its other tokens, too, at some servers.
+ */
+export const isOtherAccount = (before: string | null, now: string | null): boolean =>
+  before !== null && now !== null && before !== now;

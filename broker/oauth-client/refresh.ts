@@ -21,7 +21,7 @@ import {
 } from '../store/oauth-tokens.ts';
 import { type AccessToken, lifeOf, writeCredential } from '../token-source/access-token.ts';
 import { leased } from '../token-source/leased.ts';
-import { type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
+import { isOtherAccount, type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 import type { Refreshing, Steps, Tokens } from './steps.ts';
@@ -188,8 +188,10 @@ async function withClaim(
     broker.log.warn({ connection: place.id }, 'OAuth consent revoked: somebody has to connect again');
   if (stored) return { kind: 'replaced', credential };
   const connection = await findTokens(broker.store.db, place);
-  // Unless our own commit succeeded without its answer, an owner disconnected or reconnected meanwhile: these tokens are orphaned.
-  if (connection?.token_id !== next.id && !isProblem(answer))
+  const factsNow = readFacts(connection?.oauth ?? null);
+  // A person ended the consent, or gave that of another account: these tokens are orphaned. If it is the same, our own commit succeeded
+  // without its answer, or a process that took this one for dead refreshed it: revoking one of its tokens may end all of them.
+  if (!isProblem(answer) && (factsNow === null || isOtherAccount(facts.account, factsNow.account)))
     await steps.revoke(registered, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
   return connection?.credential ? { kind: 'replaced', credential: connection.credential } : { kind: 'gone' };
 }

@@ -1,6 +1,7 @@
 /** Refreshing on several replicas, and across kill -9 (C9); and that no token shows anywhere, whatever goes wrong. */
 import { describe, expect, test, vi } from 'vitest';
-import { TestAgent } from '../world/agent.ts';
+import { endRefreshClaims } from '../../broker/store/oauth-tokens.ts';
+import { type Answer, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { leaksOf } from '../world/canary.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
@@ -71,6 +72,41 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
     expect(after).toEqual({ refresh_claim: null, status: 'active' });
   }, 120_000);
 });
+
+describe.runIf(STORES.includes('postgres')).each(HOLDERS)(
+  `a refresh of $table on postgres${postgresNote}`,
+  ({ perPerson, call, give, outlive: getOver }) => {
+    test('that another replica made meanwhile, because it took this one for dead: the tokens that come late are not revoked', async () => {
+      const made = await place('postgres', {}, perPerson);
+      const { server, world, agent } = made;
+      const { store, instanceId } = world.running.broker;
+      await give(made);
+      const second = await startReplica(world);
+      try {
+        const there = second.asks(agent);
+        expect((await there.act(call)).status).toBe(200);
+        await getOver(made);
+        // As at Google, the refresh token stays, and a revoked access token would end the consent.
+        server.token = { refresh_token: undefined };
+        let meanwhile: Answer | undefined;
+        server.answers.set('/token', async (_request, response) => {
+          const tokens = JSON.stringify(server.rotate());
+          if (refreshes(server).length === 1) {
+            // What the other one does after 20 s.
+            await endRefreshClaims(store.db, instanceId);
+            meanwhile = await there.act(call);
+          }
+          response.writeHead(200, { 'content-type': 'application/json' }).end(tokens);
+        });
+        const late = await agent.act(call);
+        expect([meanwhile?.status, late.status, refreshes(server).length], late.text).toEqual([200, 200, 2]);
+        expect(server.seen).not.toContain('POST /revoke');
+      } finally {
+        second.process.signal('SIGKILL');
+      }
+    }, 120_000);
+  },
+);
 
 describe.each(ONE_STORE)(`a claim on %s${postgresNote}`, (store) => {
   test('is made once the server is found, so that nobody else may take it over while it is asked', async () => {

@@ -453,31 +453,51 @@ describe('connecting where somebody lies', () => {
       expect(await state()).toBe('reauth_needed');
     });
 
-    test('disconnected while it is under way: the new tokens are revoked and used by nobody', async () => {
-      let go = () => {};
-      const arrived = new Promise<void>((resolve) => {
-        server.answers.set('/token', (_q, response) => {
-          resolve();
-          go = () => {
-            const tokens = {
-              access_token: 'CANARY-late-0123456789-abcdef',
-              refresh_token: 'CANARY-late-refresh-0123',
-              token_type: 'bearer',
-            };
-            response.writeHead(200, JSON_TYPE).end(JSON.stringify(tokens));
-          };
-        });
+    /** A call whose refresh is not answered before `go`. */
+    async function refreshUnderWay() {
+      const { promise: arrived, resolve } = Promise.withResolvers<() => void>();
+      server.answers.set('/token', (_q, response) => {
+        server.answers.delete('/token');
+        const tokens = {
+          access_token: 'CANARY-late-0123456789-abcdef',
+          refresh_token: 'CANARY-late-refresh-0123',
+          token_type: 'bearer',
+        };
+        resolve(() => response.writeHead(200, JSON_TYPE).end(JSON.stringify(tokens)));
       });
       const call = agent.act(READ);
-      await arrived;
+      return { call, go: await arrived };
+    }
+    const revocations = () => server.seen.filter((one) => one === 'POST /revoke').length;
+
+    test('disconnected while it is under way: the new tokens are revoked and used by nobody', async () => {
+      const { call, go } = await refreshUnderWay();
       const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
       expect([ended.status, ended.body.revoked], ended.text).toEqual([200, true]);
-      const before = server.seen.filter((one) => one === 'POST /revoke').length;
+      const before = revocations();
       go();
       expect((await call).status).toBe(409);
       // The refresh token, and the access token.
-      expect(server.seen.filter((one) => one === 'POST /revoke')).toHaveLength(before + 2);
+      expect(revocations()).toBe(before + 2);
       expect((await agent.act(READ)).status).toBe(412);
+    });
+
+    test.each([
+      ['the same account: revoking one of the new tokens might end the consent, so none is', 'ann', 0],
+      ['another account: the new tokens are revoked', 'bob', 2],
+    ])('connected again while it is under way as %s', async (_name, again, count) => {
+      await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
+      let login = 'ann';
+      server.answers.set('/me', (_q, response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })));
+      await connect();
+      await outlive(world, connection);
+      const { call, go } = await refreshUnderWay();
+      login = again;
+      await connect();
+      const before = revocations();
+      go();
+      expect((await call).status).toBe(200);
+      expect(revocations()).toBe(before + count);
     });
   });
 
