@@ -57,7 +57,7 @@ export function gitOutcomeReply(outcome: GitOutcome, repository: string): Reply 
 }
 
 function denied(
-  { verdict }: OutcomeOf<'denied'>,
+  { verdict, call }: OutcomeOf<'denied'>,
   repository: string,
   answer: (status: number, code: string, what: string, headers?: Record<string, string>) => Reply,
 ): Reply {
@@ -67,6 +67,13 @@ function denied(
   // In the words of the specification; the same reason is that of refs, which are named in full, and of push options.
   if (reason === 'repo_not_allowed' && !verdict.violating?.some((name) => /^(?:refs\/|-o )/.test(name)))
     return answer(403, reason, `${repository} is not in the agent's allowed repositories`);
+  // Whoever types git has named no scope.
+  if (reason === 'scope_not_granted')
+    return answer(
+      403,
+      reason,
+      `${repository}: this needs the scope ${call.asked.scope}, which the grant does not include. Ask an owner to grant it.`,
+    );
   const next = halt ? ` ${sentence(halt.instructions)}` : '';
   return answer(403, halt ? 'agent_halted' : reason, `${repository}: ${sentence(detail)}${next}`, headers);
 }

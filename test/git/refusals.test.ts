@@ -88,7 +88,12 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     const agent = await given.agent({ scopes: ['codehost:contents.read'] });
     const folder = await clone(agent, 'acme/app');
     const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/x'], { folder });
-    await expectLine(run, agent, 'scope_not_granted', /acme\/app: the grant does not include this scope\./);
+    await expectLine(
+      run,
+      agent,
+      'scope_not_granted',
+      /acme\/app: this needs the scope codehost:contents\.write, which the grant does not include\. Ask an owner/,
+    );
   });
 
   test('a policy that denies it, and a guardrail', async () => {
