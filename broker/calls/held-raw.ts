@@ -5,14 +5,14 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { Instant } from '../policy/facts.ts';
-import { endHeldJoin, type FoundJoin, findHeldJoins } from '../store/held-joins.ts';
+import { endHeldJoin, type FoundJoin, findHeldJoins, tellHeldJoin } from '../store/held-joins.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { boundaryOf } from './parse-multipart.ts';
 import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
 /**
- * A denial answers the same request for so long, without asking a person again; so does an outcome that is not known, since whoever
- * sends it again may have missed that answer, and would make the call a second time.
+ * A denial answers the same request for so long, without asking a person again. So does what a client was told of a call that was made and has no
+ * answer, or of which it is not known whether it was made: whoever sends it again may have missed that, and would make the call a second time.
  */
 const REMEMBERED_FOR_MS = 10 * 60_000;
 
@@ -106,12 +106,22 @@ export async function findJoined(
 function isOver(found: FoundJoin, now: Instant): boolean {
   const status = statusAt(found, now);
   if (status === 'expired') return true;
-  // Of one that took long the outcome may be known to be unknown only long after the decision.
-  const since = status === 'denied' ? found.decided_at : found.exec_state === 'unknown' ? found.replayed_at : null;
+  // Whoever comes long after the call was made was told nothing yet.
+  const since = status === 'denied' ? found.decided_at : found.told_at;
   return since !== null && since + REMEMBERED_FOR_MS <= now;
 }
 
-/** The next equal request is another call: this one's client has its answer, or there is none. */
+/** The same request is answered so for ten minutes from when its client was first told that there is no answer, which is now. */
+export async function tellJoin(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  { agent }: AgentPrincipal,
+  approvalId: string,
+): Promise<void> {
+  const { organisation_id, id: agent_id } = agent;
+  await tellHeldJoin(store.db, { organisation_id, agent_id, approval_id: approvalId }, clock());
+}
+
+/** The next equal request is another call: this one's client has its answer, or it was not made. */
 export async function endJoin(
   { store }: Pick<Broker, 'store'>,
   { agent }: AgentPrincipal,

@@ -3,8 +3,8 @@ import { ChangeRefused } from '../admin/refused.ts';
 import { StoreUnreviewed } from '../calls/refuse-unreviewed.ts';
 
 /**
- * Of /proxy, where a call was or may have been made and its answer is not given: no client that is known sends a request again after this
- * status. They do after a 5xx, a 409 (Octokit, Stripe, OpenAI) and a 410 (uploads to Google), and after a 401 or 403 with another token.
+ * Of /proxy, where a call has no answer to give, and the same request again could be another one: no client that is known repeats it after
+ * this status. They do after a 5xx, a 409 (Octokit, Stripe, OpenAI) and a 410 (uploads to Google), and after a 401 or 403 with another token.
  */
 export const UNREPEATED = 422;
 
@@ -42,9 +42,9 @@ export const ERRORS = {
   registration_pending: 409,
   already_decided: 409,
   approval_in_progress: 409,
-  approval_failed: 409,
-  executed_result_not_kept: 409,
-  executed_outcome_unknown: 409,
+  approval_failed: UNREPEATED,
+  executed_result_not_kept: UNREPEATED,
+  executed_outcome_unknown: UNREPEATED,
   passkey_exists: 409,
   no_organisation: 409,
   too_many_children: 409,

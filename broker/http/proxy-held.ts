@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { noteAnswerAgain } from '../calls/answer-again.ts';
-import { endJoin, type HeldEnd } from '../calls/held-raw.ts';
+import { endJoin, type HeldEnd, tellJoin } from '../calls/held-raw.ts';
 import type { HeldUnread, Wait, Waited } from '../calls/wait-for-decision.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import type { Place } from '../proxy/links.ts';
@@ -108,15 +108,18 @@ export function unreadRefusal(
 /** A held call that gave its client no answer. `not_kept`: it was made. */
 type NoAnswer = Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId: string | null };
 
-/** After these the next equal request is another call. */
-const TOLD_ONCE: readonly string[] = ['failed', 'no_answer', 'not_kept'];
+/** It was made, or may have been: the same request is told so for a while. */
+const HAS_NO_ANSWER: readonly string[] = ['unknown', 'no_answer', 'not_kept'];
+
+const FOR_TEN_MINUTES = 'The same request is answered so for ten minutes; after that it is another call.';
 
 /** What a client is told of it. Statuses that clients repeat by themselves are not used: they would ask a person again, and hide why. */
 export async function heldRefusal(
   { services, who }: Answering,
   { end, found, approvalId }: Pick<Waited, 'found' | 'approvalId'> & { end: NoAnswer },
 ): Promise<RawRefusal> {
-  if (TOLD_ONCE.includes(end.kind)) await endJoin(services.broker, who, approvalId);
+  if (end.kind === 'failed') await endJoin(services.broker, who, approvalId);
+  else if (HAS_NO_ANSWER.includes(end.kind)) await tellJoin(services.broker, who, approvalId);
   const url = approveUrl(services.broker, approvalId);
   const isRead = found.method === 'GET';
   const readAgain = readLater(services, approvalId);
@@ -156,7 +159,7 @@ export async function heldRefusal(
     case 'unknown':
       return told(
         'executed_outcome_unknown',
-        `The call was approved, and whether it was made is not known: ${end.error} Audit id: ${auditId}. The same request is answered so for ten minutes; after that it asks a person again.`,
+        `The call was approved, and whether it was made is not known: ${end.error} Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
       );
     case 'failed':
       return told(
@@ -166,12 +169,12 @@ export async function heldRefusal(
     case 'no_answer':
       return told(
         'executed_result_not_kept',
-        `The call was made, and its answer is not passed on: ${end.error} Do not repeat it. Audit id: ${auditId}.`,
+        `The call was made, and its answer is not passed on: ${end.error} Do not repeat it. Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
       );
     case 'not_kept':
       return told(
         'executed_result_not_kept',
-        `The call was made, and its answer was too large to be kept. Do not repeat it. Audit id: ${auditId}.`,
+        `The call was made, and its answer was too large to be kept. Do not repeat it. Audit id: ${auditId}. ${FOR_TEN_MINUTES}`,
       );
   }
 }

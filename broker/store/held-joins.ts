@@ -7,11 +7,7 @@ type Place = Pick<HeldJoinTable, 'organisation_id' | 'agent_id'>;
 type Key = Place & Pick<HeldJoinTable, 'key' | 'separate'>;
 
 /** What is held by such a request, the oldest first. */
-export type FoundJoin = HeldJoinTable &
-  Pick<ApprovalTable, 'status' | 'decided_at' | 'expires_at' | 'exec_state'> & {
-    /** When it was known what became of the call that was approved, or that it is not known. */
-    replayed_at: number | null;
-  };
+export type FoundJoin = HeldJoinTable & Pick<ApprovalTable, 'status' | 'decided_at' | 'expires_at' | 'exec_state'>;
 
 /** Stores that the approval `id` is of this request, which stays open for `openMs`; false when another one is of it. */
 export async function putHeldJoin(
@@ -21,7 +17,10 @@ export async function putHeldJoin(
   const { organisation_id, agent_id, key, separate } = of;
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto('held_joins')
-    .values({ organisation_id, agent_id, key, separate, approval_id: id, open_until: now + openMs, created_at: now })
+    .values({
+      ...{ organisation_id, agent_id, key, separate, approval_id: id },
+      ...{ open_until: now + openMs, told_at: null, created_at: now },
+    })
     .onConflict((c) => c.doNothing())
     .executeTakeFirst();
   return numInsertedOrUpdatedRows === 1n;
@@ -37,11 +36,8 @@ export async function findHeldJoins(
     .innerJoin('approvals as a', (join) =>
       join.onRef('a.organisation_id', '=', 'j.organisation_id').onRef('a.id', '=', 'j.approval_id'),
     )
-    .leftJoin('audit_rows as r', (join) =>
-      join.onRef('r.organisation_id', '=', 'a.organisation_id').onRef('r.id', '=', 'a.replay_audit_id'),
-    )
     .selectAll('j')
-    .select(['a.status', 'a.decided_at', 'a.expires_at', 'a.exec_state', 'r.finished_at as replayed_at'])
+    .select(['a.status', 'a.decided_at', 'a.expires_at', 'a.exec_state'])
     .where('j.organisation_id', '=', organisation_id)
     .where('j.agent_id', '=', agent_id)
     .where('j.key', '=', key)
@@ -68,6 +64,17 @@ export async function closeHeldJoin(db: Db, of: Place & { approval_id: string },
     .set({ open_until: 0 })
     .where((eb) => eb.and({ organisation_id, agent_id, approval_id }))
     .where('open_until', '<=', openUntil)
+    .execute();
+}
+
+/** That its client was told at that moment that there is no answer; one of before counts. */
+export async function tellHeldJoin(db: Db, of: Place & { approval_id: string }, at: number): Promise<void> {
+  const { organisation_id, agent_id, approval_id } = of;
+  await db
+    .updateTable('held_joins')
+    .set({ told_at: at })
+    .where((eb) => eb.and({ organisation_id, agent_id, approval_id }))
+    .where('told_at', 'is', null)
     .execute();
 }
 

@@ -59,6 +59,7 @@ import { corrections } from './migrations/0064-corrections.ts';
 import { correctionRows } from './migrations/0065-correction-rows.ts';
 import { obtainingBrowsers } from './migrations/0066-obtaining-browsers.ts';
 import { tokenMakers } from './migrations/0067-token-makers.ts';
+import { toldJoins } from './migrations/0068-told-joins.ts';
 import { refuseTransactionPooler } from './pooler.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
@@ -134,6 +135,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0065-correction-rows': { readableBy: '0.1.0', up: correctionRows },
   '0066-obtaining-browsers': { readableBy: '0.1.0', up: obtainingBrowsers },
   '0067-token-makers': { readableBy: '0.1.0', up: tokenMakers },
+  '0068-told-joins': { readableBy: '0.1.0', up: toldJoins },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

@@ -122,7 +122,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     for (let attempt = 0; attempt < 3; attempt++) {
       const unknown = await write({}, body);
       expect(unknown, unknown.text).toMatchObject({
-        status: 409,
+        status: 422,
         body: { error: 'executed_outcome_unknown', approval_id: id, audit_id: unknown.headers.get('x-svc-audit-id') },
       });
       expect(unknown.headers.get('x-svc-audit-id')).toMatch(/^[0-9a-f-]{36}$/);
@@ -144,7 +144,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     await organisation.ask('POST', `/owner/agents/${by.agentId}/policy`, { policy });
     await approve(id);
     const failed = await send();
-    expect(failed, failed.text).toMatchObject({ status: 409, body: { error: 'approval_failed', approval_id: id } });
+    expect(failed, failed.text).toMatchObject({ status: 422, body: { error: 'approval_failed', approval_id: id } });
     expect(failed.body.detail).toMatch(/not made: denied_by_policy: .* Send it again to ask a person again\.$/);
     expect(made(body)).toBe(0);
     expect(await send()).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
@@ -178,19 +178,41 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(made(body)).toBe(1);
   });
 
-  test('an answer that was too long to be kept is told so once', async () => {
+  test.each([
+    ['too long to be kept', 'x'.repeat(300 * 1024), 'text/plain', 'too large to be kept'],
+    [
+      'withheld',
+      Buffer.concat([Buffer.from([0x89, 0, 255]), Buffer.from(CANARY)]),
+      'image/png',
+      'upstream_response_blocked',
+    ],
+  ])('that an answer was %s is told for ten minutes from when that was told first', async (_, answer, type, why) => {
     const body = fresh();
     const id = idOf(await write({}, body));
-    world.upstream.answer = (_, response) => response.end('x'.repeat(300 * 1024));
-    await approve(id);
-    const lost = await write({}, body);
-    world.upstream.answer = undefined;
-    expect(lost, lost.text).toMatchObject({
-      status: 409,
-      body: { error: 'executed_result_not_kept', approval_id: id, audit_id: lost.headers.get('x-svc-audit-id') },
+    world.upstream.answer = (_request, response) => response.writeHead(201, { 'content-type': type }).end(answer);
+    // A standing approval would let the next one pass without a person.
+    const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {
+      standing: { count: 3, for_seconds: 30 * 24 * 3600, free: [] },
     });
+    expect(approved.status, approved.text).toBe(200);
+    const { skewMs } = world.clock;
+    for (let attempt = 0; attempt < 3; attempt++) {
+      // An agent may look long after it was approved.
+      world.clock.skewMs += attempt === 0 ? 60 * 60_000 : 4 * 60_000;
+      const lost = await write({}, body);
+      expect(lost, lost.text).toMatchObject({
+        status: 422,
+        body: { error: 'executed_result_not_kept', approval_id: id, audit_id: lost.headers.get('x-svc-audit-id') },
+      });
+      expect(lost.body.detail).toContain(why);
+      expect(lost.headers.get('x-should-retry')).toBe('false');
+    }
     expect(made(body)).toBe(1);
-    expect(idOf(await write({}, body))).not.toBe(id);
+    world.clock.skewMs += 3 * 60_000;
+    world.upstream.answer = undefined;
+    expect((await write({}, body)).status).toBe(200);
+    expect(made(body)).toBe(2);
+    world.clock.skewMs = skewMs;
   });
 
   test('a denial is told, and answers the same request for ten minutes', async () => {
@@ -318,7 +340,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(made(body)).toBe(1);
   });
 
-  test('that it is not known is told for ten minutes from when that was known, however long the call took', async () => {
+  test('that it is not known is told for ten minutes from when that was told first, however long the call took', async () => {
     const body = fresh();
     const id = idOf(await write({ 'x-svc-wait': '0' }, body));
     const { skewMs } = world.clock;
@@ -329,7 +351,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     await approve(id);
     world.upstream.answer = undefined;
     const again = await write({ 'x-svc-wait': '0' }, body);
-    expect([again.status, again.body.error, again.body.approval_id]).toEqual([409, 'executed_outcome_unknown', id]);
+    expect([again.status, again.body.error, again.body.approval_id]).toEqual([422, 'executed_outcome_unknown', id]);
     world.clock.skewMs += 11 * 60_000;
     expect(idOf(await write({ 'x-svc-wait': '0' }, body))).not.toBe(id);
     world.clock.skewMs = skewMs;

@@ -92,8 +92,8 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
   });
 
   test.each([
-    ['the connection says 1 second', 'demo-main', { idle_seconds: 1 }, 409],
-    ['the platform says 1 second', 'hasty-main', { idle_seconds: null }, 409],
+    ['the connection says 1 second', 'demo-main', { idle_seconds: 1 }, 422],
+    ['the platform says 1 second', 'hasty-main', { idle_seconds: null }, 422],
     ['the connection says more than the platform', 'hasty-main', { idle_seconds: 30 }, 200],
   ])('an approved call waits as long for its answer: %s', async (_, label, settings, status) => {
     await setOf(label, settings);

@@ -98,6 +98,7 @@ const MIGRATIONS = [
   '0065-correction-rows',
   '0066-obtaining-browsers',
   '0067-token-makers',
+  '0068-told-joins',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

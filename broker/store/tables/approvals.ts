@@ -168,6 +168,8 @@ export type HeldJoinTable = {
   approval_id: string;
   /** Until when a request waits for the decision. */
   open_until: number;
+  /** When its client was first told that there is no answer of a call that was or may have been made; null: not yet. */
+  told_at: number | null;
   created_at: number;
 };
 
