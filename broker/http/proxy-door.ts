@@ -1,5 +1,6 @@
 /** The raw door: a request of any client of a platform as a governed call, and the platform's own answer (decisions, Raw door). */
 import type { ServerResponse } from 'node:http';
+import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { StreamOutcome, WholeOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
@@ -12,7 +13,7 @@ import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
 import { currentPrincipal } from './current-principal.ts';
-import { asRefusal, Refusal } from './errors.ts';
+import { asRefusal, Refusal, UNREPEATED } from './errors.ts';
 import { cutShort, leftEarly, linger } from './leaving.ts';
 import { writeAnswered } from './proxy-answered.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
@@ -22,7 +23,7 @@ import { headerProblem, type ReadRequest, readRequest, reasonOf } from './proxy-
 import { askedByLabel } from './proxy-shape.ts';
 import { send } from './reply.ts';
 import type { Context } from './route.ts';
-import { refusalReply } from './route-steps.ts';
+import { refusalOf, refusalReply } from './route-steps.ts';
 import { AnswerWriter } from './stream-answer.ts';
 import { traceparentOf } from './trace-context.ts';
 
@@ -225,12 +226,21 @@ const rewriteOf = ({ loaded, target, place }: Asked, method = ''): ((whole: Buff
 
 /** What cannot be answered any more is cut, so that nobody takes it for whole. */
 function fail(context: RawContext, response: ServerResponse, error: unknown, asked: Asked | undefined): void {
-  const { services, correlationId, who } = context;
+  const { correlationId, who } = context;
   if (response.headersSent || response.destroyed) return void cutShort(response);
-  const thrown = asRefusal(error);
-  const refused = error instanceof HeldUnread ? unreadRefusal(context, error) : thrown && thrownRefusal(thrown);
+  const refused = error instanceof HeldUnread ? unreadRefusal(context, error) : rawRefusal(context, error);
   const reply = refused
     ? refusedReply(refused, context, askedFor(context, asked))
-    : refusalReply(error, { path: '/proxy', dialect: 'problem' }, { services, correlationId }, who);
+    : refusalReply(error, { path: '/proxy', dialect: 'problem' }, context, who);
   send(response, reply, correlationId);
+}
+
+/** Undefined: nobody foresaw it. */
+function rawRefusal(context: RawContext, error: unknown): RawRefusal | undefined {
+  const isRead = ['GET', 'HEAD'].includes(context.request.method ?? '');
+  // A write that may have been made. What may be held is another matter: the same request again joins it.
+  if (!isRead && error instanceof AuditUnavailable && error.sent && !(error instanceof MaybeRecorded))
+    return { ...thrownRefusal(refusalOf(error, { path: '/proxy' }, context)), status: UNREPEATED, retry: false };
+  const refused = asRefusal(error);
+  return refused && thrownRefusal(refused);
 }

@@ -101,6 +101,24 @@ export function refusalReply(
   base: Pick<Context, 'services' | 'correlationId'>,
   who: Principal | undefined,
 ): Reply {
+  const refusal = refusalOf(error, route, base);
+  const hint =
+    who?.kind === 'agent'
+      ? {
+          code: refusal.code,
+          severity: refusal.status >= 500 ? ('error' as const) : ('warning' as const),
+          endpoint: route.path,
+        }
+      : undefined;
+  return refusalIn(route.dialect, refusal, base, hint);
+}
+
+/** What is told of whatever was thrown, which is logged and counted where that is due. */
+export function refusalOf(
+  error: unknown,
+  route: Pick<Route, 'path'> & Partial<Pick<Route, 'method'>>,
+  base: Pick<Context, 'services' | 'correlationId'>,
+): Refusal {
   const { log } = base.services.broker;
   const refused = asRefusal(error);
   let refusal: Refusal;
@@ -116,7 +134,8 @@ export function refusalReply(
         : error.sent
           ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not retry: check the platform first.'
           : 'The decision could not be recorded, so nothing was sent. Retry shortly.',
-      { headers: { 'Retry-After': '5' } },
+      // Clients that repeat a call by themselves take it for the moment to do so.
+      error.sent ? {} : { headers: { 'Retry-After': '5' } },
     );
   } else {
     if (isStoreOutage(error)) base.services.broker.storeOutage.failed(error);
@@ -126,15 +145,7 @@ export function refusalReply(
   }
   const { status } = refusal;
   if (status === 503 || status === 429) base.services.broker.metrics.refused(status, refusal.code);
-  const hint =
-    who?.kind === 'agent'
-      ? {
-          code: refusal.code,
-          severity: refusal.status >= 500 ? ('error' as const) : ('warning' as const),
-          endpoint: route.path,
-        }
-      : undefined;
-  return refusalIn(route.dialect, refusal, base, hint);
+  return refusal;
 }
 
 function unforeseen(error: unknown, method: Route['method'] | undefined): Refusal {

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
 import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -375,6 +376,28 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     const answer = await ask('GET', '/proxy/demo-main/items', { headers: { [name]: value } });
     expect(answer.status).toBe(403);
     expect(answer.headers.get('www-authenticate')).toBeNull();
+    expect(world.upstream.seen.length).toBe(before);
+  });
+
+  test('a write whose outcome cannot be recorded has a status that no client repeats, and one that was not sent may be repeated', async () => {
+    let end = () => Promise.resolve();
+    world.upstream.answer = async (_, response) => {
+      end = await refuseAuditRows(world, 'final');
+      response.end('{}');
+    };
+    const made = await ask('POST', '/proxy/demo-main/items', { body: '{"n":1}' });
+    world.upstream.answer = undefined;
+    await end();
+    expect(made, made.text).toMatchObject({ status: 422, body: { error: 'audit_unavailable' } });
+    expect(made.body.detail).toContain('may have been made');
+    expect(made.headers.get('retry-after')).toBeNull();
+    expect(made.headers.get('x-should-retry')).toBe('false');
+    const before = world.upstream.seen.length;
+    end = await refuseAuditRows(world);
+    const unsent = await ask('POST', '/proxy/demo-main/items', { body: '{"n":2}' });
+    await end();
+    expect(unsent, unsent.text).toMatchObject({ status: 503, body: { error: 'audit_unavailable' } });
+    expect([unsent.headers.get('retry-after'), unsent.headers.has('x-should-retry')]).toEqual(['5', false]);
     expect(world.upstream.seen.length).toBe(before);
   });
 
