@@ -72,6 +72,8 @@ function readPart(part: string): { name: string; value: JsonValue } | UnreadBody
   if (!NO_CODING.test(coding)) return unreadParts('a coding of a part');
   if (length !== undefined && length !== String(content.length)) return unreadParts('a part of another length');
   if (filename !== undefined) {
+    // What aiohttp and the CGI modules of Ruby and Python read as a text. Browsers send an empty one where no file was chosen.
+    if (filename === '' && content !== '') return unreadParts('a file without a name');
     if (type !== undefined && !MEDIA_TYPE.test(type)) return unreadParts('a media type that is none');
     return { name, value: knownFile(filename, type ?? 'application/octet-stream', Buffer.from(content, 'latin1')) };
   }

@@ -45,6 +45,18 @@ describe('what is read', () => {
         },
       },
     ],
+    [
+      'a file that was not chosen in a browser',
+      `${part(`${FIELD}; filename=""\r\nContent-Type: application/octet-stream`, '')}${END}`,
+      {
+        a: {
+          filename: '',
+          content_type: 'application/octet-stream',
+          bytes: 0,
+          sha256: createHash('sha256').digest('hex'),
+        },
+      },
+    ],
   ])('%s', (_, body, is) => {
     expect(read(body)).toEqual(is);
   });
@@ -66,6 +78,7 @@ describe('what is not read', () => {
     ['a part without a head', `--b\r\nx\r\n${END}`],
     ['a folded head', `${part('Content-Disposition: form-data;\r\n name="a"')}${END}`],
     ['a name without quotes', `${part('Content-Disposition: form-data; name=a')}${END}`],
+    ['a file without a name', `${part(`${FIELD}; filename=""`)}${END}`],
     ['an escaped name', `${part('Content-Disposition: form-data; name="\\a"')}${END}`],
     ['a name in percent', `${part('Content-Disposition: form-data; name="%61"')}${END}`],
     ['an extended name', `${part('Content-Disposition: form-data; name="a"; name*=utf-8\'\'b')}${END}`],
