@@ -1,8 +1,8 @@
 /** A form (`application/x-www-form-urlencoded`) as an object, nested as Stripe and others write it: the way back of `encodeForm`. */
 import { namesCharset } from '../egress/form.ts';
+import { MOST_PARAMETERS } from '../policy/endpoint.ts';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
 
-const MAX_FIELDS = 2_000;
 const MAX_DEPTH = 16;
 const MALFORMED = /%(?![0-9A-Fa-f]{2})/;
 /** PHP ends a name at a NUL. */
@@ -20,7 +20,7 @@ export class FormTree {
 
   /** Why two readers may take the form for different things with this field; undefined: they do not. */
   add(name: string, value: JsonValue): string | undefined {
-    if (++this.#fields > MAX_FIELDS) return `more than ${MAX_FIELDS} fields`;
+    if (++this.#fields > MOST_PARAMETERS) return `more than ${MOST_PARAMETERS} fields`;
     const [, first, rest = ''] = NAME.exec(name) ?? [];
     if (first === undefined) return 'a name that has stray brackets';
     const path = [first, ...Array.from(rest.matchAll(/\[([^[\]]*)\]/g), ([, inner = '']) => inner)];

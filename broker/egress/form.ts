@@ -1,6 +1,6 @@
 /** JSON as `application/x-www-form-urlencoded`, nested as Stripe and others do. */
 
-import { namesMethod } from '../policy/endpoint.ts';
+import { MOST_PARAMETERS, namesMethod } from '../policy/endpoint.ts';
 import type { JsonObject, JsonValue } from '../policy/facts.ts';
 import { foldName } from '../policy/names.ts';
 
@@ -10,11 +10,15 @@ export type FormBody = { ok: true; body: string } | { ok: false; error: string }
  * Encodes an object as a form: `{"a":{"b":1},"c":["x"]}` is `a[b]=1&c[0]=x`. Lists have indices; null is the empty
  * string, which is how these APIs unset a value; booleans and numbers are written as in JSON. What is ambiguous in a form is
  * refused with a sentence that names the place: empty objects and lists, and member names that are empty, or contain
- * control characters or brackets (`{"a[b]":1}` would be parsed as something else than was judged).
+ * control characters or brackets (`{"a[b]":1}` would be parsed as something else than was judged); so are more fields than servers read.
  */
 export function encodeForm(object: JsonObject): FormBody {
   const pairs: string[] = [];
-  const error = write(object, '', pairs);
+  const error =
+    write(object, '', pairs) ??
+    (pairs.length > MOST_PARAMETERS
+      ? `a form has at most ${MOST_PARAMETERS} fields, as many servers leave out those after them; send fewer`
+      : undefined);
   return error === undefined ? { ok: true, body: pairs.join('&') } : { ok: false, error };
 }
 

@@ -15,6 +15,8 @@ export type Endpoint = {
 };
 
 const MAX_ENDPOINT_BYTES = 8192;
+/** PHP (`max_input_vars`) and Node's `qs` (`parameterLimit`) leave out what comes after so many, in a query and in a form. */
+export const MOST_PARAMETERS = 1_000;
 const MAX_SEGMENTS = 200;
 
 /** RFC 3986 §3.3: pchar and `/`. */
@@ -141,7 +143,10 @@ function queryError(query: string, refused: NameList | undefined): string | unde
   if (!QUERY_CHARACTERS.test(query)) return characterError(query, 'query', QUERY_CHARACTERS);
   if (!isUtf8(query)) return 'an escape in the query is not UTF-8';
   if (CONTROL.test(unescapeOnce(query))) return 'the query holds an escaped control character';
-  for (const pair of query.split(/[&;]/)) {
+  const pairs = query.split(/[&;]/);
+  if (pairs.length > MOST_PARAMETERS)
+    return `the query has more than ${MOST_PARAMETERS} parameters, of which many servers leave out the last; send fewer`;
+  for (const pair of pairs) {
     const [raw = ''] = pair.split('=', 1);
     const name = decodeURIComponent(raw.replaceAll('+', ' '));
     if (namesMethod(name)) {

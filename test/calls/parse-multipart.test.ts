@@ -119,6 +119,12 @@ test.each(['a[b]=x&a[]=y', 'a[5]=x&a[]=y', 'a[]=x&a[b]=y'])(
   (text) => expect(parseForm(text)).toBeInstanceOf(UnreadBody),
 );
 
+test('a form of more fields than PHP reads is not read', () => {
+  const fields = (count: number) => Array.from({ length: count }, (_, i) => `f${i}=`).join('&');
+  expect(parseForm(fields(1000))).toMatchObject({ f999: '' });
+  expect(parseForm(fields(1001))).toBeInstanceOf(UnreadBody);
+});
+
 test('an object that goes out in parts is judged as its bytes are', async () => {
   const texts = ['x', 'a\nb', 'é', '', '1', 'a"b', 'a%b', 'a\\b'];
   const { pick, whole } = chooser();

@@ -207,6 +207,9 @@ describe('forms', () => {
       error: expect.stringContaining('a[b]: a form cannot express an empty list'),
     });
     for (const name of ['a[b]', 'a]', '[', '']) expect(encodeForm({ [name]: 1 })).toMatchObject({ ok: false });
+    const many = (count: number) => ({ a: Array.from({ length: count }, () => 1) });
+    expect(encodeForm(many(1000))).toMatchObject({ ok: true });
+    expect(encodeForm(many(1001))).toMatchObject({ ok: false, error: expect.stringContaining('at most 1000 fields') });
   });
   it('different objects never give the same form, null and the empty text apart (property)', async () => {
     const leaf = fc.oneof(

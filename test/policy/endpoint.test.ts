@@ -52,8 +52,13 @@ describe('refused endpoints', () => {
     ['PA-03', ['/%C0%AE%C0%AE/x', '/%ED%A0%80', '/%FF'], /not UTF-8/],
     ['PA-03', ['/%EF%BC%8E%EF%BC%8E/x', '/a%EF%BC%8Fb'], /dot segment|slash/],
     ['PA-09', ['/x?'], /without a query/],
+    ['PA-16', [`/x?${'a&'.repeat(1000)}b`, `/x?${'a;'.repeat(1000)}b`], /more than 1000 parameters/],
   ])('%s %j', (_id, endpoints, why) => {
     for (const endpoint of endpoints) expect(refusal(endpoint)).toMatch(why);
+  });
+
+  test('a query has up to 1,000 parameters', () => {
+    expect(parseEndpoint(`/x?${'a&'.repeat(999)}b`)).toMatchObject({ ok: true });
   });
 
   test('a user part never makes a host: it is data in the path', () => {
