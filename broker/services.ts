@@ -7,6 +7,7 @@ import { type StatsReader, statsReader } from './admin/stats-reader.ts';
 import { type InboxFeed, makeInboxFeed } from './approvals/inbox.ts';
 import { makeReplays, type Replays } from './approvals/replay.ts';
 import { makeApprovalChanges } from './audit/changes.ts';
+import { type Heartbeat, makeHeartbeat } from './audit/heartbeat.ts';
 import { makeReadiness, type Readiness } from './audit/readiness.ts';
 import { makeRecorder } from './audit/record.ts';
 import { type AuthenticateAgent, agentAuthenticator, type Noticed } from './auth/authenticate-agent.ts';
@@ -60,6 +61,7 @@ export type Services = CallServices & {
   /** Newest checkpoints of receipt logs. */
   logHeads: LogHeads;
   permissions: PermissionsReader;
+  heartbeat: Heartbeat;
   readiness: Readiness;
   /** Numbers about an organisation's calls, for plots. */
   activityStats: StatsReader;
@@ -90,13 +92,15 @@ export type Services = CallServices & {
   demo: Demo;
 };
 
-export function makeServices(broker: Broker): Services {
+/** `beatMs`: the interval of heartbeats, 5 seconds unless a test says otherwise. */
+export function makeServices(broker: Broker, beatMs?: number): Services {
   const compiled = compiledGovernance(broker);
   const loadFacts = factsLoader(compiled);
   const provider = makeIdentityProvider(broker);
   const changes = makeApprovalChanges(broker);
   const readers = factsReaders(broker.store);
-  const recorder = makeRecorder(broker);
+  const heartbeat = makeHeartbeat(broker, beatMs);
+  const recorder = makeRecorder(broker, heartbeat);
   const changing = { broker, recorder, changes };
   const workloadUses = notedUses(broker.clock, (ids, at) => setWorkloadsUsed(broker.store.db, ids, at));
   const staticKeyUses = notedUses(broker.clock, (ids, at) => setStaticKeysUsed(broker.store.db, ids, at));
@@ -132,7 +136,8 @@ export function makeServices(broker: Broker): Services {
     compiled,
     logHeads: makeLogHeads(broker),
     permissions: permissionsReader(broker, loadFacts),
-    readiness: makeReadiness(broker, recorder),
+    heartbeat,
+    readiness: makeReadiness(broker, heartbeat, recorder),
     activityStats: statsReader(broker),
     inbox: makeInboxFeed(broker, changes),
     gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),

@@ -1,13 +1,10 @@
 /** Readiness: the store is writable, the clock is right, and the process is not stopping. */
 import type { Broker } from '../broker.ts';
-import { readBuild } from '../build.ts';
 import { withTimeout } from '../runtime/waits.ts';
-import { heartbeat } from '../store/instances.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import type { Recorder } from './recorder.ts';
 
 export type Readiness = {
-  /** Writes this process's heartbeat. Rejects when the store cannot take it. */
-  beat(): Promise<void>;
   /** Reasons for not being ready, for the operator; empty when ready. Resolves within a second. */
   problems(): Promise<string[]>;
   /** Marks the process as stopping. */
@@ -20,39 +17,16 @@ const FRESH_MS = 1_000;
 const ANSWER_MS = 800;
 
 export function makeReadiness(
-  broker: Pick<Broker, 'instanceId' | 'clock' | 'storeClock' | 'metrics' | 'store' | 'storeOutage'>,
+  { storeClock }: Pick<Broker, 'storeClock'>,
+  heartbeat: Heartbeat,
   recorder: Pick<Recorder, 'isFailing'>,
 ): Readiness {
-  const { store, storeClock, storeOutage, instanceId, clock, metrics } = broker;
-  const { version } = readBuild();
-  let writtenAt = Number.NEGATIVE_INFINITY;
-  let writing: Promise<void> | undefined;
   let draining = false;
-
-  const write = async (): Promise<void> => {
-    try {
-      await heartbeat(store.db, instanceId, clock(), version);
-    } catch (error) {
-      storeOutage.failed(error);
-      throw error;
-    }
-    writtenAt = performance.now();
-    metrics.beat();
-    storeOutage.worked();
-  };
-  // At most one pending heartbeat, in case the store hangs.
-  const beatOnce = (): Promise<void> => {
-    writing ??= write().finally(() => {
-      writing = undefined;
-    });
-    return writing;
-  };
-  const isFresh = (): boolean => performance.now() - writtenAt < FRESH_MS;
 
   /** Undefined: the store is writable. */
   const storeProblem = async (): Promise<string | undefined> => {
-    if (isFresh()) return undefined;
-    const written = beatOnce().then(
+    if (heartbeat.ageMs() < FRESH_MS) return undefined;
+    const written = heartbeat.beat().then(
       () => undefined,
       (error: Error) => `the store cannot be written: ${error.message}`,
     );
@@ -60,7 +34,6 @@ export function makeReadiness(
   };
 
   return {
-    beat: beatOnce,
     problems: async () => {
       // No more heartbeats while stopping.
       if (draining) return ['the broker is stopping'];

@@ -10,6 +10,7 @@ import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import { inTransaction, RolledBack } from '../store/transaction.ts';
 import { AuditUnavailable, MaybeRecorded } from './audit-unavailable.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import { makeReadNotes, readsFolder } from './in-flight-journal.ts';
 import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
@@ -47,6 +48,7 @@ const addFlags = (row: AuditRow, flags: Record<string, unknown>): void => {
 
 export function makeRecorder(
   broker: Pick<Broker, 'config' | 'did' | 'instanceId' | 'clock' | 'log' | 'metrics' | 'store' | 'keys'>,
+  heartbeat: Pick<Heartbeat, 'ensureRegistered'>,
   writer = makeRowWriter(broker),
 ): Recorder {
   const { log, metrics } = broker;
@@ -129,7 +131,8 @@ export function makeRecorder(
     try {
       await late.refuseWhileFailing();
       noted.add(row.id);
-      const stored = await retryUntil((isFirst) => stands(intent, isFirst), DECISION_PATIENCE_MS, isHopeless);
+      const put = (isFirst: boolean) => heartbeat.ensureRegistered().then(() => stands(intent, isFirst));
+      const stored = await retryUntil(put, DECISION_PATIENCE_MS, isHopeless);
       if (!stored) throw new Error('the row is final already');
       late.worked();
       return stored instanceof RolledBack ? stored : undefined;

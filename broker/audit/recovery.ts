@@ -11,14 +11,13 @@ import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { AuditUnavailable } from './audit-unavailable.ts';
 import type { ApprovalChanges } from './changes.ts';
 import { STOPPED_IN_FLIGHT } from './execution-error.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import { readsFolder, readsLeftBehind } from './in-flight-journal.ts';
-import type { Readiness } from './readiness.ts';
 import type { Changing } from './record-change.ts';
 import type { Companion, Recorder } from './recorder.ts';
 import { closedRow } from './row.ts';
 import { releaseStrandedKeys } from './stranded-keys.ts';
 
-const BEAT_MS = 5_000;
 /**
  * A process is considered dead after so many consecutive sweeps without a heartbeat: at least 20 s, so that a slow database or a
  * long pause is tolerated. Counted in sweeps, so that clocks of machines are not compared.
@@ -39,22 +38,21 @@ export type Recovery = {
 };
 
 /**
- * Sends heartbeats and recovers calls of dead processes, every `everyMs` until stopped. The first sweep is finished when the
+ * Sends heartbeats and recovers calls of dead processes, at the interval of those until stopped. The first sweep is finished when the
  * promise resolves: embedded, and wherever the data folder is the same, everything is closed by then.
  */
 export async function startRecovery(
-  services: Changing & { readiness: Readiness; replays: Replays; keysToRelease: KeysToRelease } & Uses<
+  services: Changing & { heartbeat: Heartbeat; replays: Replays; keysToRelease: KeysToRelease } & Uses<
       'config' | 'fleetRun' | 'storeClock' | 'metrics' | 'storeOutage'
     >,
-  everyMs = BEAT_MS,
 ): Promise<Recovery> {
-  const { broker, recorder } = services;
+  const { broker, recorder, heartbeat } = services;
   const { store, instanceId } = broker;
   const watch = watchInstances(broker);
   const round = async () => {
     const began = performance.now();
     await broker.storeClock.check();
-    await services.readiness.beat();
+    await heartbeat.beat();
     await recorder.retryLate();
     await closeReads(broker, recorder);
     await watch();
@@ -66,7 +64,7 @@ export async function startRecovery(
   };
   let replaying = false;
   await round();
-  const joining = broker.fleetRun.settle(everyMs);
+  const joining = broker.fleetRun.settle(heartbeat.everyMs);
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
     running ??= round()
@@ -78,7 +76,7 @@ export async function startRecovery(
       .finally(() => {
         running = undefined;
       });
-  }, everyMs);
+  }, heartbeat.everyMs);
   return {
     beginReplays: async () => {
       replaying = true;

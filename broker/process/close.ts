@@ -96,9 +96,9 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
 }
 
 /** Whether the store takes a heartbeat, the last one. */
-const answers = async ({ readiness }: Services): Promise<boolean> =>
+const answers = async ({ heartbeat }: Services): Promise<boolean> =>
   (await withTimeout(
-    readiness.beat().then(
+    heartbeat.beat().then(
       () => true,
       () => false,
     ),

@@ -106,10 +106,10 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     open.broker = broker;
     await step();
     await makeAuditPartitions(open.store, broker.clock());
-    const services = makeServices(broker);
+    const services = makeServices(broker, options.beatMs);
     open.services = services;
     open.unwatch = addGauges(services, listener);
-    open.recovery = await startRecovery(services, options.beatMs);
+    open.recovery = await startRecovery(services);
     await step();
     await noteRestored(services);
     await options.beforeServing?.(services);

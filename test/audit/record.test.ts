@@ -46,7 +46,8 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     const instanceId = uuidv4();
     // A folder of its own: the world's broker takes care of what it finds in the common one.
     const config = { ...broker.config, dataFolder: newFolder() };
-    const recorder = makeRecorder({ ...broker, config, instanceId }, { ...writer, write });
+    const { heartbeat } = world.running.services;
+    const recorder = makeRecorder({ ...broker, config, instanceId }, heartbeat, { ...writer, write });
     onTestFinished(() => recorder.close());
     return { recorder, writes, left: () => [...readsLeftBehind(readsFolder(config.dataFolder))] };
   }

@@ -14,6 +14,7 @@ import { claimIdempotencyKey } from '../../broker/store/idempotency.ts';
 import { listInstances } from '../../broker/store/instances.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
+import { hideTables } from '../world/cut.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
@@ -33,6 +34,18 @@ const patch = (item: string) => ({
   scope: 'demo:write',
   data: { a: 1 },
 });
+
+/** Stops the sweeps of a process, and with them its heartbeats, until what it answers is called; what else it does goes on. */
+function stopHeartbeats({ broker }: Running): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const check = vi.spyOn(broker.storeClock, 'check').mockReturnValue(promise);
+  const goOn = () => {
+    check.mockRestore();
+    resolve();
+  };
+  onTestFinished(goOn);
+  return goOn;
+}
 
 describe.runIf(STORES.includes('postgres'))(`calls of another process on postgres${postgresNote}`, () => {
   const world = givenWorld('postgres');
@@ -143,6 +156,22 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     expect(await child.ended).toEqual({ code: 0, signal: null });
   });
 
+  test('R7 a process that is off the list registers before its next call is sent, which nobody else closes then', async () => {
+    const back = await startReplica();
+    const other = await startReplica();
+    const goOn = stopHeartbeats(back);
+    await vi.waitUntil(async () => (await seenAt(other, back.broker.instanceId)) === undefined, { timeout: 10_000 });
+    const { answer, response } = await callInFlight(at(back.baseUrl), 'back');
+    // Between the second beat from here and the third the other one makes a whole sweep.
+    const beats = new Set<number | undefined>();
+    const otherBeats = async () => beats.add(await seenAt(other, other.broker.instanceId)).size;
+    await vi.waitUntil(async () => (await otherBeats()) === 3, { timeout: 10_000, interval: 20 });
+    goOn();
+    response.end('{}');
+    expect((await answer).status).toBe(200);
+    expect(await rowOf(other, 'back')).toMatchObject({ state: 'final', result: 'allowed' });
+  });
+
   test('clocks that disagree do not make anybody look dead', async () => {
     const ahead = await startReplica(() => Date.now() + 3600_000);
     const slow = await startReplica();
@@ -155,7 +184,8 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
 });
 
 describe.each(STORES)(`a process that is taken off the list of processes on %s${postgresNote}`, (store) => {
-  test('between its beat and its look does not close its own calls', async () => {
+  /** One with heartbeats every 50 ms. */
+  async function startFast() {
     const world = await startWorld(store);
     const organisation = await world.organisation();
     await organisation.platform();
@@ -163,6 +193,23 @@ describe.each(STORES)(`a process that is taken off the list of processes on %s${
     await world.running.stop();
     const running = await serve(readConfig({ ...world.environment, PORT: '0' }), { beatMs: 50 });
     onTestFinished(() => running.stop());
+    return { world, organisation, agent: new TestAgent({ ...agent, baseUrl: running.baseUrl }), running };
+  }
+
+  test('sends nothing while it cannot register again', async () => {
+    const { world, agent, running } = await startFast();
+    stopHeartbeats(running);
+    const putBack = await hideTables(running.broker.store.db, ['instances']);
+    await vi.waitUntil(() => running.services.heartbeat.ageMs() > 200, { timeout: 10_000 });
+    expectEnvelope(await agent.act(patch('unsure')), 503, 'audit_unavailable');
+    expect(world.upstream.seen).toHaveLength(0);
+    await putBack();
+    expect((await agent.act(patch('sure'))).status).toBe(200);
+    expect(await listInstances(running.broker.store.db)).toHaveLength(1);
+  });
+
+  test('between its beat and its look does not close its own calls', async () => {
+    const { world, organisation, agent, running } = await startFast();
     const { db } = running.broker.store;
     // As another process does that saw none of its beats for too long, at the worst instant, and in every round.
     await sql`create table beats (at integer)`.execute(db);
@@ -183,7 +230,7 @@ describe.each(STORES)(`a process that is taken off the list of processes on %s${
     const asked = new Promise<ServerResponse>((resolve) => {
       world.upstream.answer = (_request, response) => resolve(response);
     });
-    const answer = new TestAgent({ ...agent, baseUrl: running.baseUrl }).act(patch('own'));
+    const answer = agent.act(patch('own'));
     const response = await asked;
     const before = Number(await rounds());
     // The third beat from here comes after two whole looks.

@@ -54,7 +54,7 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
   /** Whom it has not heard of for four of its beats it takes for dead, and closes its calls. */
   const BEAT_MS = 250;
   beforeAll(() => {
-    const beating = setInterval(() => void world.running.services.readiness.beat().catch(() => {}), BEAT_MS / 5);
+    const beating = setInterval(() => void world.running.services.heartbeat.beat().catch(() => {}), BEAT_MS / 5);
     return () => clearInterval(beating);
   });
   beforeAll(async () => {
