@@ -61,9 +61,9 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
 
     test('fork, transfer, import, gists, search, GraphQL', async () => {
       const agent = await limited();
-      await refused(agent, 'POST /repos/acme/app/forks', ['acme/app']);
-      await refused(agent, 'POST /repos/acme/app/transfer', ['acme/app'], { new_owner: 'evil' });
-      await refused(agent, 'PUT /repos/acme/app/import', ['acme/app'], { vcs_url: 'https://evil.example' });
+      await refused(agent, 'POST /repos/acme/app/forks', []);
+      await refused(agent, 'POST /repos/acme/app/transfer', [], { new_owner: 'evil' });
+      await refused(agent, 'PUT /repos/acme/app/import', [], { vcs_url: 'https://evil.example' });
       await refused(agent, 'GET /gists', []);
       await refused(agent, 'POST /gists', [], { files: {} });
       await refused(agent, 'GET /search/code?q=repo:acme/app', []);

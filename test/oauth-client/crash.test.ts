@@ -76,7 +76,7 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
 describe.runIf(STORES.includes('postgres')).each(HOLDERS)(
   `a refresh of $table on postgres${postgresNote}`,
   ({ perPerson, call, give, outlive: getOver }) => {
-    test('that another replica made meanwhile, because it took this one for dead: the tokens that come late are not revoked', async () => {
+    test('R7 that another replica made meanwhile, because it took this one for dead: the tokens that come late are not revoked', async () => {
       const made = await place('postgres', {}, perPerson);
       const { server, world, agent } = made;
       const { store, instanceId } = world.running.broker;
