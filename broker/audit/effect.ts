@@ -44,7 +44,7 @@ const isPush = ({ call }: Outcome): boolean => call.git !== undefined && call.gi
 export const mayBeSent = (outcome: Outcome): boolean => reachOf(outcome) !== 'not_sent';
 
 /** What a call changed at its platform: `none` also of a read. Its row, read again, says the same (`mayHaveActed`). */
-export function effectOf(outcome: Outcome): 'none' | 'unknown' | 'made' {
+export function platformEffectOf(outcome: Outcome): 'none' | 'unknown' | 'made' {
   const reach = reachOf(outcome);
   return outcome.call.asked.method === 'GET' || reach === 'not_sent' || reach === 'refused' ? 'none' : reach;
 }

@@ -1,6 +1,6 @@
 /** `execution_error` of an approval: why the replay failed, or that its outcome is unknown. */
 import type { AuditRow } from '../store/audit.ts';
-import { effectOf } from './effect.ts';
+import { platformEffectOf } from './effect.ts';
 import { assertNever, BLOCKED_DETAILS, type OutcomeOf, type ReplayFailure } from './outcome.ts';
 
 /** Text of recovery for a replay whose process died after its intent. */
@@ -28,7 +28,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
         ? because('The store did not answer, so nothing was sent')
         : { unknown: true, made: false, text: STOPPED_IN_FLIGHT };
     case 'unreachable':
-      return effectOf(outcome) === 'unknown'
+      return platformEffectOf(outcome) === 'unknown'
         ? {
             unknown: true,
             made: false,

@@ -156,7 +156,7 @@ export function endOf(outcome: Outcome): End {
   }
 }
 
-/** What `effectOf` says of an outcome, as to whether it is `none`, from its final row alone: also of one that another process closed. */
+/** What `platformEffectOf` says of an outcome, as to whether it is `none`, from its final row alone: also of one that another process closed. */
 export function mayHaveActed({ method, result, reason, flags }: Readonly<AuditRow>): boolean {
   if (method === 'GET') return false;
   if (result === 'blocked') return reason === 'upstream_response_blocked';

@@ -3,7 +3,7 @@
  * door reads its own transport's request into a CallRequest, and writes an outcome as its own answer; all else happens here.
  */
 
-import { effectOf } from '../audit/effect.ts';
+import { platformEffectOf } from '../audit/effect.ts';
 import type { GitOutcome, Outcome, StreamOutcome, WholeOutcome } from '../audit/outcome.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -152,7 +152,7 @@ export async function perform<Answer extends StoredResponse>(
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
     const told = toldOutcome(value);
     const stored = write(value);
-    const isKept = value.kind === 'held' || effectOf(value) !== 'none';
+    const isKept = value.kind === 'held' || platformEffectOf(value) !== 'none';
     return { stored, answer: told === value ? stored : write(told), isKept };
   });
   if (once.kind === 'again') await noteAnswerAgain(services, who, once.auditId);

@@ -1,5 +1,5 @@
 /** A call that was stopped because its agent lost the access: what the agent is told of it. */
-import { effectOf } from '../audit/effect.ts';
+import { platformEffectOf } from '../audit/effect.ts';
 import type { Outcome } from '../audit/outcome.ts';
 import { isLentEnded } from '../policy/access-ended.ts';
 
@@ -11,7 +11,7 @@ export function toldOutcome(outcome: Outcome): Outcome {
   if (ended === 'platform_not_connected') return { kind: 'not_connected', call };
   // Nothing of the agent ended: what it came with, or was lent, permits nothing any more.
   const reason = isLentEnded(ended) ? 'no_permission_record' : ended;
-  const mayBeMade = effectOf(outcome) !== 'none' ? ', and may have been made' : '';
+  const mayBeMade = platformEffectOf(outcome) !== 'none' ? ', and may have been made' : '';
   const verdict = {
     kind: 'deny',
     reason,

@@ -1,6 +1,6 @@
 /** From the outcome of a call to the wire. */
 import { answerNotes } from '../audit/answer-notes.ts';
-import { effectOf, reachOf } from '../audit/effect.ts';
+import { platformEffectOf, reachOf } from '../audit/effect.ts';
 import { assertNever, BLOCKED_DETAILS, type OutcomeOf, type WholeOutcome } from '../audit/outcome.ts';
 import { isUndecided } from '../policy/access.ts';
 import type { DenyReason } from '../policy/facts.ts';
@@ -81,7 +81,7 @@ export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
         { 'Retry-After': '1' },
       );
     case 'unreachable': {
-      const unknown = effectOf(outcome) === 'unknown';
+      const unknown = platformEffectOf(outcome) === 'unknown';
       return refused(
         'upstream_unreachable',
         `${outcome.detail}${unknown ? ' The call may have been made: look at the platform before you repeat it.' : ''}`,

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import { errorBody } from '../../json/error-body.ts';
 import type { JsonValue } from '../../json/json-value.ts';
-import { effectOf } from '../audit/effect.ts';
+import { platformEffectOf } from '../audit/effect.ts';
 import { BLOCKED_DETAILS, type StreamOutcome } from '../audit/outcome.ts';
 import type { BlockedCause } from '../egress/answer.ts';
 import { hasSign } from '../platforms/error-sign.ts';
@@ -110,7 +110,7 @@ export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
   });
   const withheld = (cause: BlockedCause): RawRefusal => {
     const told = refuse('upstream_response_blocked', sentence(BLOCKED_DETAILS[cause]));
-    if (effectOf(outcome) === 'none') return told;
+    if (platformEffectOf(outcome) === 'none') return told;
     return { ...told, status: UNREPEATED, detail: `${told.detail} The call was made; do not repeat it.` };
   };
   switch (outcome.kind) {

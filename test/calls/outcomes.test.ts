@@ -1,6 +1,6 @@
 /** Every kind of outcome has its row and, at each door that can end so, its answer. A new kind does not compile without a case here. */
 import { describe, expect, test } from 'vitest';
-import { effectOf, mayBeSent } from '../../broker/audit/effect.ts';
+import { mayBeSent, platformEffectOf } from '../../broker/audit/effect.ts';
 import { executionError } from '../../broker/audit/execution-error.ts';
 import type {
   CallRecord,
@@ -140,7 +140,7 @@ describe('what a call may have changed', () => {
     for (const [kind, ends] of Object.entries(ENDS))
       ends.forEach((end, i) => {
         const outcome = { kind, ...end, call: { ...CALL, ...changes } } as Outcome;
-        const effect = effectOf(outcome);
+        const effect = platformEffectOf(outcome);
         expect([kind, effect]).toEqual([kind, effects[outcome.kind]?.[i] ?? 'none']);
         const row = rowOf(outcome);
         expect([kind, mayHaveActed(row)]).toEqual([kind, effect !== 'none']);
