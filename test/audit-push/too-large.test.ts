@@ -38,7 +38,9 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
 
   const sink = async () => (await organisation.ask('GET', '/owner/audit-sinks')).body.sinks[0];
 
-  /** Makes so many rows, then a sink that begins with the first. */
+  const logged = () => expect.poll(async () => (await organisation.ask('GET', '/owner/log')).body.waiting).toBe(0);
+
+  /** Makes so many rows, then a sink that begins with the first; its creation is the last row. */
   const push = async (kind: string, { calls = CALLS, reason }: { calls?: number; reason?: string } = {}) => {
     came = [];
     receiver.answer = (request, response, body) => {
@@ -54,10 +56,11 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
     for (let made = 0; made < calls; made += 20)
       for (const { status } of await Promise.all(Array.from({ length: 20 }, () => agent.act(call))))
         expect(status).toBe(200);
-    await expect.poll(async () => (await organisation.ask('GET', '/owner/log')).body.waiting).toBe(0);
+    await logged();
     const made = { name: 'siem', kind, url: `${receiver.url}/in`, from: 'beginning' };
     const { status, text, body } = await organisation.ask('POST', '/owner/audit-sinks', made);
     expect(status, text).toBe(201);
+    await logged();
     return body;
   };
 
