@@ -4,10 +4,12 @@ import { mayBeSent } from '../audit/effect.ts';
 import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import type { Claim, Companion, Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
+import type { CallLease } from '../egress/call-budget.ts';
 import { BODY_CUT, ENDED_HERE } from '../egress/unreachable.ts';
 import type { LentCredential } from '../policy/access-ended.ts';
 import { deedsOf } from '../policy/deeds.ts';
 import type { Ask, Facts, Instant, Verdict } from '../policy/facts.ts';
+import type { StandingApproval } from '../policy/standing-terms.ts';
 import { present } from '../runtime/present.ts';
 import { useStandingApproval } from '../store/standing-approvals.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
@@ -45,6 +47,9 @@ const lentCredentials = ({ who }: Call, { connection }: Cleared['connected']): L
 /** `nothing_left`: the standing approval is used up, or has ended; `limit_reached`: other calls have used up the rest of a limit. */
 export type NotClaimed = 'nothing_left' | 'limit_reached';
 
+/** What a call takes of a standing approval and of the limits of rules, as it is stored with the intent. `given`: the approval, as a server is told. */
+type Taken = Pick<CallRecord, 'standing' | 'limits'> & Partial<{ given: Call['standing'] }>;
+
 /**
  * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval and of the limits of rules, and that rules can look back at it.
  * Rolled back: nothing was stored or sent.
@@ -52,114 +57,134 @@ export type NotClaimed = 'nothing_left' | 'limit_reached';
 export async function makeCall(
   services: CallServices,
   call: Call,
-  { connected, verdict, ask, facts, now, trials, replay }: Cleared,
+  cleared: Cleared,
 ): Promise<Recorded<Outcome> | RolledBack<NotClaimed>> {
-  const { recorder, broker, earlierCalls } = services;
-  const { watch } = call;
-  const standing = verdict.kind === 'allow' ? verdict.standing : undefined;
-  const charged = (ask.call?.charges?.length ?? 0) > 0;
-  const noted = (ask.call?.notes?.length ?? 0) > 0;
-  const made = { auditId: call.record.auditId, now };
-  let used: CallRecord['standing'];
-  let given: Call['standing'];
-  let limits: CallRecord['limits'];
-  const claim: Claim<RolledBack<NotClaimed>> | undefined =
-    standing || charged || noted
-      ? async (tx) => {
-          const taken = charged ? await takeCharges(tx, facts, ask, now) : undefined;
-          if (taken instanceof RolledBack) return taken;
-          limits = taken;
-          if (noted) await earlierCalls.note(tx, facts, ask, made);
-          if (standing) {
-            const { id } = standing;
-            const place = { organisation_id: call.record.organisationId, id };
-            const use = await useStandingApproval(tx, place, broker.clock());
-            if (use === undefined) return rollback('nothing_left');
-            used = { id, left: use.uses_left };
-            given = { id, decided_at: new Date(use.created_at).toISOString(), how: use.decided_how };
-          }
-          return { flags: { ...(used && { standing_approval: used }), ...(limits && { limits }) } };
-        }
-      : undefined;
-  const beforeEnd = ask.call?.earlier && (() => earlierCalls.meanwhile(facts, ask));
-  const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
-    if (noted) earlierCalls.noted(facts, ask, made);
-    const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };
-    const isLookedBackAt = (ask.call?.kinds?.length ?? 0) > 0;
-    const endNoting = isLookedBackAt ? earlierCalls.whileRead(facts, ask, made.auditId) : undefined;
-    const sending = { ...call, makeDurable, mask: verdict.mask, standing: given, ...(beforeEnd && { beforeEnd }) };
-    const {
-      forwarded: sent,
-      ms,
-      step,
-    } = await watch
-      .forward(
-        (traceparent) => sendCall(services, { ...sending, traceparent }, allowed),
-        () => requestAttributes(call, connected.platform.manifest.base_url),
-      )
-      .finally(endNoting);
-    const { forwarded, accessEnded } = asStopped(sent, call.lease.stopped);
-    const more = {
-      ...(used && { standing: used }),
-      ...(limits && { limits }),
-      ...(forwarded.refreshUnavailable && { refreshUnavailable: true }),
-      ...(accessEnded && { accessEnded }),
-    };
-    const sentCall = withRecord(call, more);
-    if (forwarded.kind === 'denied_meanwhile') {
-      const decided = withRecord(sentCall, { decided: forwarded.decided });
-      step?.end();
-      const refused = await refuse(services, decided, forwarded.verdict);
-      return await watch.record(() => recordOutcome(services, refused, replay));
-    }
-    const outcome =
-      forwarded.kind === 'quarantined'
-        ? refuseTool(sentCall, verdict, forwarded.detail)
-        : await concludeCall(services, sentCall, { ...connected, trials, forwarded });
-    const { platform } = connected;
-    const failure = platformFailure(outcome);
-    if (mayBeSent(outcome) || outcome.kind === 'unreachable')
-      broker.metrics.upstream(call.action.platform, ms, failure);
-    step?.set(answerAttributes(outcome));
-    step?.end(failure ?? (outcome.kind === 'unreachable' ? outcome.code : undefined));
-    const memory = services.deeds.toRemember(outcome, familyOf(call.who), () =>
-      deedsOf(call.action.platform, platform.rules, present(ask.call, 'call')),
-    );
-    const isAsked = replay !== undefined || ask.call?.firstTimes !== undefined;
-    const recorded = await watch.record(() =>
-      recordOutcome(services, outcome, replay, {
-        asking: sentCall,
-        companion: isAsked ? memory?.companion : undefined,
-      }),
-    );
-    if (isAsked) memory?.keep();
-    else memory?.writeSoon();
-    return recorded;
-  };
+  const { replay } = cleared;
+  let taken: Taken = {};
+  const claim = claimOf(services, call, cleared, (stored) => {
+    taken = stored;
+  });
   // What a person approved is made, and nobody reads its answer meanwhile.
-  if (replay === undefined)
-    call.lease.allowed = {
-      agentId: call.who.agent.agent_id,
-      source: call.who.source,
-      platformId: ask.platformId,
-      scope: ask.scope,
-      ...(ask.connectionId !== undefined && { connectionId: ask.connectionId }),
-      through: connected.connection.id,
-      lent: lentCredentials(call, connected),
-    };
+  if (replay === undefined) call.lease.allowed = whatAllowed(call, cleared);
   const isRead = call.git ? isReadStep(call.git.step) : call.raw && call.action.method === 'GET';
   const isStreamed = call.taker !== undefined && !isRead;
   const intent = intentRow(call.record, call.taker !== undefined);
-  return await watch.intend((stored) =>
-    recorder.intend(
+  return await call.watch.intend((stored) =>
+    services.recorder.intend(
       intent,
       (makeDurable) => {
         stored();
-        return send(makeDurable);
+        return sendAndRecord(services, { ...call, makeDurable }, cleared, taken);
       },
       { companion: replay?.companion, claim, isStreamed, ...(isRead && { isRead }) },
     ),
   );
+}
+
+const whatAllowed = (call: Call, { connected, ask }: Cleared): CallLease['allowed'] => ({
+  agentId: call.who.agent.agent_id,
+  source: call.who.source,
+  platformId: ask.platformId,
+  scope: ask.scope,
+  ...(ask.connectionId !== undefined && { connectionId: ask.connectionId }),
+  through: connected.connection.id,
+  lent: lentCredentials(call, connected),
+});
+
+const standingOf = ({ verdict }: Cleared): StandingApproval | undefined =>
+  verdict.kind === 'allow' ? verdict.standing : undefined;
+
+const hasAny = (list: readonly unknown[] | undefined): boolean => (list?.length ?? 0) > 0;
+
+/** What is stored with the intent, in its transaction, and told to `keep`; undefined: nothing. */
+function claimOf(
+  { broker, earlierCalls }: CallServices,
+  { record }: Call,
+  cleared: Cleared,
+  keep: (taken: Taken) => void,
+): Claim<RolledBack<NotClaimed>> | undefined {
+  const { ask, facts, now } = cleared;
+  const standing = standingOf(cleared);
+  const isCharged = hasAny(ask.call?.charges);
+  const isNoted = hasAny(ask.call?.notes);
+  if (!standing && !isCharged && !isNoted) return undefined;
+  return async (tx) => {
+    const limits = isCharged ? await takeCharges(tx, facts, ask, now) : undefined;
+    if (limits instanceof RolledBack) return limits;
+    if (isNoted) await earlierCalls.note(tx, facts, ask, { auditId: record.auditId, now });
+    if (!standing) {
+      keep({ limits });
+      return { flags: { ...(limits && { limits }) } };
+    }
+    const { id } = standing;
+    const use = await useStandingApproval(tx, { organisation_id: record.organisationId, id }, broker.clock());
+    if (use === undefined) return rollback('nothing_left');
+    const used = { id, left: use.uses_left };
+    keep({
+      standing: used,
+      limits,
+      given: { id, decided_at: new Date(use.created_at).toISOString(), how: use.decided_how },
+    });
+    return { flags: { standing_approval: used, ...(limits && { limits }) } };
+  };
+}
+
+/** Sends the call, whose intent is stored, and records how it ended. */
+async function sendAndRecord(
+  services: CallServices,
+  call: Call,
+  cleared: Cleared,
+  taken: Taken,
+): Promise<Recorded<Outcome>> {
+  const { broker, earlierCalls } = services;
+  const { connected, verdict, ask, facts, now, trials, replay } = cleared;
+  const { watch, record } = call;
+  const made = { auditId: record.auditId, now };
+  if (hasAny(ask.call?.notes)) earlierCalls.noted(facts, ask, made);
+  const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing: standingOf(cleared) };
+  const endNoting = hasAny(ask.call?.kinds) ? earlierCalls.whileRead(facts, ask, made.auditId) : undefined;
+  const beforeEnd = ask.call?.earlier && (() => earlierCalls.meanwhile(facts, ask));
+  const sending = { ...call, mask: verdict.mask, standing: taken.given, ...(beforeEnd && { beforeEnd }) };
+  const {
+    forwarded: sent,
+    ms,
+    step,
+  } = await watch
+    .forward(
+      (traceparent) => sendCall(services, { ...sending, traceparent }, allowed),
+      () => requestAttributes(call, connected.platform.manifest.base_url),
+    )
+    .finally(endNoting);
+  const { forwarded, accessEnded } = asStopped(sent, call.lease.stopped);
+  const sentCall = withRecord(call, {
+    ...(taken.standing && { standing: taken.standing }),
+    ...(taken.limits && { limits: taken.limits }),
+    ...(forwarded.refreshUnavailable && { refreshUnavailable: true }),
+    ...(accessEnded && { accessEnded }),
+  });
+  if (forwarded.kind === 'denied_meanwhile') {
+    const decided = withRecord(sentCall, { decided: forwarded.decided });
+    step?.end();
+    const refused = await refuse(services, decided, forwarded.verdict);
+    return await watch.record(() => recordOutcome(services, refused, replay));
+  }
+  const outcome =
+    forwarded.kind === 'quarantined'
+      ? refuseTool(sentCall, verdict, forwarded.detail)
+      : await concludeCall(services, sentCall, { ...connected, trials, forwarded });
+  const failure = platformFailure(outcome);
+  if (mayBeSent(outcome) || outcome.kind === 'unreachable') broker.metrics.upstream(call.action.platform, ms, failure);
+  step?.set(answerAttributes(outcome));
+  step?.end(failure ?? (outcome.kind === 'unreachable' ? outcome.code : undefined));
+  const memory = services.deeds.toRemember(outcome, familyOf(call.who), () =>
+    deedsOf(call.action.platform, connected.platform.rules, present(ask.call, 'call')),
+  );
+  const isAsked = replay !== undefined || ask.call?.firstTimes !== undefined;
+  const companion = isAsked ? memory?.companion : undefined;
+  const recorded = await watch.record(() => recordOutcome(services, outcome, replay, { asking: sentCall, companion }));
+  if (isAsked) memory?.keep();
+  else memory?.writeSoon();
+  return recorded;
 }
 
 /** What kept the broker, or its client, from having an answer says nothing about the platform. */

@@ -8,7 +8,7 @@ import type { CallLease } from '../egress/call-budget.ts';
 import { closeHeldJoin, openHeldJoin } from '../store/held-joins.ts';
 import { isStoreOutage } from '../store/store-fault.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
-import type { Acted } from './act.ts';
+import type { Acted } from './attempt.ts';
 import type { CallServices } from './call-services.ts';
 import { findJoined, type HeldEnd, readHeld } from './held-raw.ts';
 import type { HeldJoin } from './raw-request.ts';

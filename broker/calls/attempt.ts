@@ -1,0 +1,238 @@
+/**
+ * One attempt at a call, on the facts of one moment (specification, Governed call): read it, look at its tool, decide, connect, hold or
+ * send. Each step answers with what it found, or with what ends the attempt.
+ */
+import { requestHash, requestOf } from '../approvals/held-request.ts';
+import { hold, MAX_PENDING } from '../approvals/hold.ts';
+import type { Replay } from '../approvals/replay.ts';
+import type { CallRecord, Outcome } from '../audit/outcome.ts';
+import type { Recorded } from '../audit/recorder.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import type { CallLease } from '../egress/call-budget.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
+import { decide } from '../policy/decide.ts';
+import type { Ask, Instant, Verdict } from '../policy/facts.ts';
+import { RolledBack } from '../store/transaction.ts';
+import type { CallWatch } from '../telemetry/call-watch.ts';
+import type { Action } from '../wire/action.ts';
+import { closeByDecision, releaseTrials, takeTrials } from './breakers.ts';
+import { beginCall, type Call, decidedBy, familyOf, withRecord } from './call.ts';
+import type { CallServices } from './call-services.ts';
+import { callerOfCall, recordedCaller } from './caller.ts';
+import { type Connected, connect } from './connect.ts';
+import { decideCall } from './decide-call.ts';
+import { withPast } from './earlier-calls.ts';
+import { baseUrlOf } from './forward.ts';
+import type { FromDoor } from './from-door.ts';
+import { makeCall, recordOutcome } from './make-call.ts';
+import { misread } from './misread.ts';
+import { isLong } from './raw-request.ts';
+import { type InferredScope, inferScope, naming } from './raw-scope.ts';
+import { askOf, readCall } from './read-call.ts';
+import { notAsApproved, refuse, tooLong } from './refusal.ts';
+import { sentenceOfCall } from './sentence-of-call.ts';
+import { quarantine, refuseTool, type ToolOnFile, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
+import { toolPreflight } from './tool-preflight.ts';
+
+/** `joined`: the same request is held already, and nothing was recorded: whoever asked waits for that one. */
+export type Acted = Recorded<Outcome> | 'joined';
+
+/** A call on the facts of one moment. */
+export type Attempt = FromDoor & {
+  who: AgentPrincipal;
+  now: Instant;
+  asked: Action;
+  /** What is known of the call before it is read. */
+  record: CallRecord;
+  replay: Replay | undefined;
+  watch: CallWatch;
+  lease: CallLease;
+  /** Standing approvals that were found used up, or ended, when they were to be used. */
+  spent: Set<string>;
+};
+
+/** An outcome that is not recorded yet. `asking`: the call, for which a consent is asked if one helps. */
+type Unrecorded = { outcome: Outcome; asking?: Call };
+
+/**
+ * What ends an attempt. `facts_changed`: while it was decided something changed that decides it; nothing was sent or recorded, and the
+ * call is decided again.
+ */
+class Ended {
+  readonly as: Unrecorded | { acted: Acted } | 'facts_changed';
+  constructor(as: Ended['as']) {
+    this.as = as;
+  }
+}
+
+const FACTS_CHANGED = new Ended('facts_changed');
+const endWith = (outcome: Outcome, asking?: Call): Ended => new Ended({ outcome, ...(asking && { asking }) });
+
+/** Makes one attempt; what it comes to is recorded before it is answered. */
+export async function attemptCall(services: CallServices, attempt: Attempt): Promise<Acted | 'facts_changed'> {
+  const { as: end } = await takeSteps(services, attempt);
+  if (end === 'facts_changed') return end;
+  if ('acted' in end) return end.acted;
+  const { outcome, asking } = end;
+  return await attempt.watch.record(() => recordOutcome(services, outcome, attempt.replay, asking && { asking }));
+}
+
+async function takeSteps(services: CallServices, attempt: Attempt): Promise<Ended> {
+  const read = await readStep(services, attempt);
+  if (read instanceof Ended) return read;
+  const known = await toolStep(services, attempt, read);
+  if (known instanceof Ended) return known;
+  const decided = await decideStep(services, attempt, known);
+  if (decided instanceof Ended) return decided;
+  const connected = await connectStep(services, attempt, decided);
+  if (connected instanceof Ended) return connected;
+  const { verdict } = connected;
+  if (verdict.kind === 'hold' && !attempt.replay) return await holdStep(services, attempt, { ...connected, verdict });
+  return await sendStep(services, attempt, connected);
+}
+
+type Read = { call: Call; loaded: LoadedFacts; inferred: InferredScope | undefined };
+
+/** The request as a call, with the facts that decide it. */
+async function readStep(services: CallServices, attempt: Attempt): Promise<Read | Ended> {
+  const { who, now, asked, record: recorded, replay, watch, lease, taker, git, raw, left, identify } = attempt;
+  const loaded = await services.loadFacts(who.rows, asked.platform, now);
+  if (loaded.platform) services.broker.metrics.platform(asked.platform);
+  const parsing = services.longBodies.parsing(familyOf(who));
+  const read = await readCall(asked, loaded, { isGit: git !== undefined, raw, parsing });
+  if (!read.ok) return endWith(await misread(services, who, asked, recorded, loaded, now, read, replay));
+  const { dropped, ...parts } = read.call;
+  const inferred = raw && !replay ? inferScope(loaded.facts, askOf(asked, { ...parts, raw })) : undefined;
+  const action = inferred ? { ...asked, scope: inferred.scope } : asked;
+  const record = inferred ? { ...recorded, asked: { ...recorded.asked, scope: inferred.scope } } : recorded;
+  const caller = await callerOfCall(services, { who, action, identify, replay }, loaded.platform?.manifest);
+  if (caller === 'late') return FACTS_CHANGED;
+  const call: Call = {
+    ...{ who, action, ...parts, watch, lease, taker, git, raw, left, caller },
+    record: { ...record, path: parts.path, droppedHeaders: dropped, caller: recordedCaller(caller) },
+  };
+  // A header that the platform takes for itself since then would be left out: not what was shown.
+  if (replay && requestHash(requestOf(call)) !== replay.requestHash)
+    return endWith(notAsApproved(call, 'request_changed', 'The request would not be sent as it was approved.'));
+  return { call, loaded, inferred };
+}
+
+/** `now`, and who asks: of after the look. `isListed`: the server was asked for its tools. */
+type Known = Read & { now: Instant; ask: Ask; onFile: ToolOnFile | undefined; isListed: boolean };
+
+/** What the tool that the call names does; where that is not known, its server is asked. */
+async function toolStep(
+  services: CallServices,
+  attempt: Attempt,
+  { call, loaded, inferred }: Read,
+): Promise<Known | Ended> {
+  const { replay, now } = attempt;
+  const { who, action } = call;
+  const organisationId = who.agent.organisation_id;
+  const ask = await services.deeds.withFirstTimes(loaded.facts, askOf(action, call));
+  const onFile = await toolOnFile(services, organisationId, loaded.platform, ask);
+  const asIs = { call, loaded, inferred, now, ask: withEffect(ask, onFile), onFile, isListed: false };
+  if (!onFile) return asIs;
+  const preflight = await toolPreflight(services, call, { loaded, onFile, ask, now, replay });
+  if (preflight.kind === 'facts_changed') return FACTS_CHANGED;
+  if (preflight.kind === 'failed') return endWith(preflight.outcome, call);
+  if (preflight.kind === 'unneeded') return asIs;
+  // Only now is it known what the tool does, and it may be two minutes later: nothing of before counts.
+  const after = await services.loadFacts(preflight.who.rows, action.platform, preflight.now);
+  const listed = await toolOnFile(services, organisationId, after.platform, ask);
+  return {
+    call: { ...call, who: preflight.who },
+    loaded: after,
+    inferred,
+    now: preflight.now,
+    ask: withEffect(await services.deeds.withFirstTimes(after.facts, ask), listed),
+    onFile: listed,
+    isListed: true,
+  };
+}
+
+type DecidedCall = Known & { verdict: Exclude<Verdict, { kind: 'deny' }> };
+
+async function decideStep(services: CallServices, attempt: Attempt, known: Known): Promise<DecidedCall | Ended> {
+  const { watch, replay, raw, spent } = attempt;
+  const { loaded, inferred, onFile, now } = known;
+  const { facts } = loaded;
+  const isPastRead = facts.guardrails.readsPast || facts.policy?.readsPast;
+  const told = isPastRead ? await withPast(services, facts, known.ask, now) : known.ask;
+  // A replay has its own approval, and uses up nothing else.
+  const { verdict: decided, ask } = watch.decide(() =>
+    replay
+      ? { verdict: decide(facts, told, now), ask: told }
+      : decideCall(facts, known.call, { ask: told, onFile, spent }, now),
+  );
+  const verdict = inferred && decided.kind === 'deny' ? naming(decided, inferred) : decided;
+  const call = withRecord(known.call, { decided: decidedBy(verdict, loaded) });
+  if (verdict.unread && raw && isLong(raw.body)) return endWith(tooLong(call));
+  if (verdict.kind === 'deny') return endWith(await refuse(services, call, verdict));
+  // Of a replay nothing was signed.
+  if (facts.breakers.length > 0 && !replay) await closeByDecision(services, call.who, facts.breakers);
+  return { ...known, call, ask, verdict };
+}
+
+type Ready = DecidedCall & { connected: Extract<Connected, { ok: true }>; address: () => string };
+
+/** The connection that it goes through, and whether what was decided, or approved, still is what would be sent. */
+async function connectStep(services: CallServices, attempt: Attempt, decided: DecidedCall): Promise<Ready | Ended> {
+  const { replay, git, raw } = attempt;
+  const { verdict, onFile, isListed } = decided;
+  const connected = await connect(services, decided.call, decided.loaded, verdict.grant);
+  const { call } = connected;
+  if (!connected.ok) return endWith(connected.outcome, call);
+  if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
+    return endWith(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
+  const address = () => baseUrlOf(connected.platform, call);
+  if (replay?.address !== undefined && address() !== replay.address) {
+    const detail = `It would be sent to ${address()} now, and was approved for ${replay.address}.`;
+    return endWith(notAsApproved(call, 'request_changed', detail));
+  }
+  // Nothing was on file, and the preflight saw no reason to ask: what decides the call is another now.
+  if (onFile?.isFirst && !isListed) return FACTS_CHANGED;
+  const quarantined =
+    onFile && (whyQuarantined(onFile) ?? (onFile.isFirst ? quarantine(onFile.tool, undefined) : undefined));
+  if (quarantined !== undefined) return endWith(refuseTool(call, verdict, quarantined));
+  if (verdict.kind === 'hold' && (git || (raw && isLong(raw.body))))
+    return endWith({ kind: 'cannot_hold', call: call.record });
+  return { ...decided, call, connected, address };
+}
+
+/** A person is asked. */
+async function holdStep(
+  services: CallServices,
+  { watch }: Attempt,
+  ready: Ready & { verdict: Extract<Verdict, { kind: 'hold' }> },
+): Promise<Ended> {
+  const { call, loaded, ask, onFile } = ready;
+  const { basis, decideIn } = ready.verdict;
+  const sentence = sentenceOfCall(loaded, ask, onFile);
+  const held = await watch.record(
+    () => hold(services, { ...call, address: ready.address(), basis, decideIn, sentence }),
+    'hold',
+  );
+  if (!(held instanceof RolledBack)) return new Ended({ acted: held });
+  if (held.reason === 'agent_ended') return FACTS_CHANGED;
+  if (held.reason === 'joined') return new Ended({ acted: 'joined' });
+  return endWith({ kind: 'too_many_pending', limit: MAX_PENDING, call: call.record });
+}
+
+/** It takes its place among the calls that are made, and the trials of its breakers, and is made. */
+async function sendStep(services: CallServices, { replay, spent }: Attempt, ready: Ready): Promise<Ended> {
+  const { broker } = services;
+  const { call, connected, verdict, ask, now } = ready;
+  const { facts } = ready.loaded;
+  const begun = await beginCall(call, replay !== undefined);
+  if (begun === 'too_many') return endWith({ kind: 'too_many_calls', call: call.record });
+  // It keeps its place, and is decided again.
+  if (begun === 'after_wait') return FACTS_CHANGED;
+  const trials = await takeTrials(broker, call.who, facts, call.action.platform, now);
+  if (trials === undefined) return FACTS_CHANGED;
+  const making = makeCall(services, call, { connected, verdict, ask, facts, now, trials, replay });
+  const sent = await (trials.length > 0 ? making.finally(() => releaseTrials(broker, trials)) : making);
+  if (!(sent instanceof RolledBack)) return new Ended({ acted: sent });
+  if (sent.reason === 'nothing_left' && verdict.kind === 'allow' && verdict.standing) spent.add(verdict.standing.id);
+  return FACTS_CHANGED;
+}
