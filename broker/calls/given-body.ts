@@ -59,9 +59,13 @@ export async function readGivenBody(
     return refuse('encoding: it says that `data` is a text in base64; leave it out for anything else');
   if (data === undefined) return { ok: true, given: undefined };
   const at = { method, path };
-  const of = platform && { refused: platform.rules.refused.body, isStored: isStored(platform.rules, at) };
   // The document of a GraphQL call is judged, and JSON.
   const kinds = platform && !isGraphql(platform.rules, at) ? bodyKinds(platform.rules, at) : undefined;
+  const of = platform && {
+    refused: platform.rules.refused.body,
+    isStored: isStored(platform.rules, at),
+    ...(kinds && { kinds }),
+  };
   if (isMembers(data)) {
     if (kinds === undefined) return { ok: true, given: undefined };
     const as = kinds.find((kind) => kind === 'json' || kind === 'form' || kind === 'multipart');

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
 import type { NameList } from '../policy/names.ts';
+import type { BodyKind } from '../policy/platform-rules.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
 import { methodMember } from './method-json.ts';
@@ -47,9 +48,15 @@ export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
 
 /**
  * What is known of the operation that a body is for. `asRead`: the type by which some server reads it (`typeAsRead`). `refused`: names of
- * fields that the platform takes from no agent. `isStored`: it is a file that the platform keeps, whatever its type says.
+ * fields that the platform takes from no agent. `isStored`: it is a file that the platform keeps, whatever its type says. `kinds`: the
+ * bodies that the platform takes there; undefined: nothing is known of it.
  */
-export type BodyOf = { asRead?: string; refused?: NameList | undefined; isStored?: boolean };
+export type BodyOf = {
+  asRead?: string;
+  refused?: NameList | undefined;
+  isStored?: boolean;
+  kinds?: readonly BodyKind[];
+};
 
 /**
  * Whether a body is a file that its operation only stores, and of which nothing is refused: it may be any JSON or none (comments in it, a name
@@ -112,8 +119,14 @@ function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Gene
       : { ok: false, detail: 'The body is not UTF-8. Send it in UTF-8, or as another type.' };
   const text = bytes.toString('utf8');
   if (!isFormType(headers)) return text;
-  return JSON_BEGINS.test(text) ? { ok: false, detail: JSON_AS_FORM } : { ok: true, judged: parseForm(text) };
+  if (JSON_BEGINS.test(text)) return { ok: false, detail: JSON_AS_FORM };
+  return { ok: true, judged: of.kinds?.includes('form') === false ? NO_FORM_TAKEN : parseForm(text) };
 }
+
+/** A platform of JSON may read it whatever its type says, and lenient readers pass over a comment in front, in which fields of a form can stand. */
+const NO_FORM_TAKEN = new UnreadBody(
+  'a form is not read: the entry of the platform does not say that it takes one (`body`, `raw_bodies` or `bodies`)',
+);
 
 /** A platform that takes JSON alone reads it whatever type it has: it is no form to such a one. */
 const JSON_BEGINS = /^[\s\uFEFF]*[{[]/;

@@ -100,7 +100,8 @@ async function judgedAgain(
 ): Promise<JsonObject | UnreadBody | undefined> {
   const asRead = typeAsRead(method, bodyHeaders['content-type']);
   const found = await judgeInTurns(bodyHeaders, bytes, parsing, { asRead, isStored: true });
-  return found.ok ? found.judged : UNSHOWN;
+  // Members were not read of it when it was held, so none are read now.
+  return found.ok && found.judged instanceof UnreadBody ? found.judged : UNSHOWN;
 }
 
 const UNSHOWN = new UnreadBody('a body of this media type is not read');

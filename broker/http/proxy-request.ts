@@ -18,7 +18,7 @@ import type { FindForms } from '../egress/form-search.ts';
 import { rawSearch } from '../egress/raw-search.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
 import { OutboundFault } from '../egress/unreachable.ts';
-import { isStored } from '../policy/body-kinds.ts';
+import { isStored, rawBodyKinds } from '../policy/body-kinds.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
 import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
@@ -102,7 +102,12 @@ export async function readRequest({
   const asRead = typeAsRead(method, bodyHeaders['content-type']);
   const refused = rules?.refused.body;
   const at = { method, path: target.endpoint.split('?', 1)[0] ?? '' };
-  const of = { asRead, refused, isStored: rules !== undefined && isStored(rules, at) };
+  const of = {
+    asRead,
+    refused,
+    isStored: rules !== undefined && isStored(rules, at),
+    ...(rules && { kinds: rawBodyKinds(rules, at) }),
+  };
   if (isLong(body)) {
     const searched = whyUnsearchable(bodyHeaders, of) ?? (await searchedBody(body, of, parsing));
     if (typeof searched === 'string') return refuse(searched);

@@ -26,6 +26,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
   };
   for (const field of [
     'body',
+    'raw_bodies',
     'graphql',
     'git_base_url',
     'git_user',

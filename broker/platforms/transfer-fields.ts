@@ -7,6 +7,14 @@ const Kind = z.enum(BODY_KINDS);
 
 export const TRANSFER_FIELDS = {
   body: z.enum(['json', 'form']).optional().describe('How `data` is encoded: json (the default), or form.'),
+  raw_bodies: z
+    .array(z.enum(['json', 'form']))
+    .min(1)
+    .max(2)
+    .optional()
+    .describe(
+      'Of a platform that reads JSON and forms alike, by their Content-Type: what its clients may send on the raw door. Unless said, what `body` says: a form that is sent to a platform of JSON counts as a body that nobody can read, so that rules which have to know it refuse the call.',
+    ),
   bodies: z
     .record(
       z.string(),

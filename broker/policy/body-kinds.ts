@@ -23,6 +23,12 @@ export const bodyKinds = (
   call: Pick<CallAsk, 'method' | 'path'>,
 ): readonly BodyKind[] | undefined => entryFor(bodies, call)?.kinds;
 
+/** The kinds that a client may send as they are: others may be read by the platform as something that nobody judged (RFC 9110 section 8.3). */
+export const rawBodyKinds = (
+  rules: Pick<PlatformRules, 'bodies' | 'rawBodies'>,
+  call: { method: string; path: string },
+): readonly BodyKind[] => bodyKinds(rules, call as Pick<CallAsk, 'method' | 'path'>) ?? rules.rawBodies;
+
 /**
  * Whether an operation keeps a body as it comes, whatever its type: it takes bytes. By a PUT, of which no server takes another method than
  * its own (Rack, Symfony, Laravel and ASP.NET look for one in a POST).

@@ -158,6 +158,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     allowEncodedSlash: source.encoded_slash === true,
     decodeSlash: source.encoded_slash === 'as_slash',
     isForm: source.body === 'form',
+    rawBodies: source.raw_bodies ?? [source.body ?? 'json'],
     refused: refusedNames(source.refused_parameters ?? []),
     index,
   };

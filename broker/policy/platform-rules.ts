@@ -120,6 +120,7 @@ export type RulesSource = {
   app_operations?: Readonly<Record<string, AppPermissions>> | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
+  raw_bodies?: readonly ('json' | 'form')[] | undefined;
   bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
   encoded_slash?: boolean | 'as_slash' | undefined;
   refused_parameters?: readonly RefusedParameter[] | undefined;
@@ -156,6 +157,8 @@ export type PlatformRules = {
   decodeSlash: boolean;
   /** Bodies are sent as forms. */
   isForm: boolean;
+  /** What clients of the platform send on the raw door, where no entry of `bodies` says otherwise. */
+  rawBodies: readonly BodyKind[];
   /** Names of parameters that say for whom or for which account a call is made, or how it is answered: no agent sends them. */
   refused: { query: NameList | undefined; body: NameList | undefined };
   /** Built from `scopes` by `compilePlatformRules`, and only there. */

@@ -200,9 +200,19 @@ describe('headers', () => {
 });
 
 describe('bodies', () => {
-  const write = (body: string | Buffer, type: string, rules: readonly unknown[], coding?: string) =>
-    organisation.agent({ rules }).then((by) =>
-      rawClient(() => by)('POST', '/proxy/demo-main/items', {
+  beforeAll(() => organisation.platform({ id: 'forms', manifest: { raw_bodies: ['json', 'form'] } }));
+  const FORM = 'application/x-www-form-urlencoded';
+
+  /** A form to a platform that takes one, unless said otherwise. */
+  const write = (
+    body: string | Buffer,
+    type: string,
+    rules: readonly unknown[],
+    coding?: string,
+    to = type.startsWith(FORM) ? 'forms' : 'demo',
+  ) =>
+    organisation.agent({ rules, grants: { [to]: {} } }).then((by) =>
+      rawClient(() => by)('POST', `/proxy/${to}-main/items`, {
         body,
         headers: { 'content-type': type, ...(coding !== undefined && { 'content-encoding': coding }) },
       }),
@@ -244,6 +254,20 @@ describe('bodies', () => {
       body: { error: 'denied_by_policy' },
     });
     expect(world.upstream.seen.length).toBe(before);
+  });
+
+  test.each([
+    ['in front of JSON, in a comment', '/*&to=ann&x=*/{"to":"eve"}'],
+    ['in front of a list, in a comment', '/*&to=ann&x=*/[{"to":"eve"}]'],
+    ['in front of JSON, in a line of comment', '//&to=ann\n{"to":"eve"}'],
+    ['alone', 'to=ann'],
+  ])('a form for a platform of JSON is not read: %s', async (_, body) => {
+    const before = world.upstream.seen.length;
+    const denied = await write(body, FORM, NO_MORE, undefined, 'demo');
+    expect(denied).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
+    expect(world.upstream.seen.length).toBe(before);
+    expect((await write(body, FORM, ALLOW_ALL, undefined, 'demo')).status).toBe(200);
+    expect(world.upstream.seen.at(-1)?.body).toBe(body);
   });
 
   test('nor with what it denies in the query', async () => {

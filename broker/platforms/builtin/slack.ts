@@ -3,7 +3,6 @@
  * document (slackapi/slack-api-specs). Slack takes GET and POST for every method, so each is listed by name, a writing one by POST alone, and
  * whatever is not listed (test/platforms/left-out.ts says what and why) is in no scope.
  */
-
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
 import { slackAdministration, slackAdministrationNeeds } from './slack-administration.ts';
@@ -44,6 +43,7 @@ export const slack = {
   answer_urls: { 'POST /files.getUploadURLExternal': ['upload_url'] },
   // There Slack's client takes any 200 for done, and sends again for half an hour after all else but a 429 without a time.
   error_status: { 'POST /upload/v1/**': 429 },
+  raw_bodies: ['json', 'form'],
   // Of these Slack takes no JSON; what is nested in one of its forms is a text that is JSON.
   bodies: {
     'POST /files.getUploadURLExternal': 'form',
