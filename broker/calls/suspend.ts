@@ -51,8 +51,8 @@ export async function afterRefusal(
 ): Promise<void> {
   const { agent } = call.who;
   if (verdict.suspend) {
-    const detail = `guardrail ${verdict.suspend.guardrail}`;
-    await suspend(services, call, { agent, cause: 'suspended_by_policy', detail });
+    const detail = `guardrail ${verdict.suspend.guardrail}${byChild(call)}`;
+    await suspend(services, call, { agent: familyHead(call), cause: 'suspended_by_policy', detail });
   }
   const { auto_suspend: rule } = agent;
   // What an owner approved is not tried by the agent again when it is replayed.
@@ -68,20 +68,26 @@ export async function afterRefusal(
 }
 
 /**
- * An agent and its children are counted as one, and it is the agent that is suspended: what a child tries was passed on to it,
- * and an agent that is refused could otherwise go on through the next child. Its suspension stops them all.
+ * An agent and its children are one to what suspends, and it is the agent that is suspended: what a child tries was passed on to it, and an
+ * agent that is refused could otherwise go on through the next child. Its suspension stops them all.
  */
+function familyHead({ who: { agent } }: Call): Suspension['agent'] {
+  const { parent_id: id, parent_agent_id } = agent;
+  return id === null ? agent : { id, agent_id: parent_agent_id ?? '' };
+}
+
+const byChild = ({ who: { agent } }: Call): string => (agent.parent_id === null ? '' : ` by ${agent.agent_id}`);
+
+/** Refusals of an agent and of its children count together. */
 async function count(services: Changing, call: Call, rule: AutoSuspend, reason: string): Promise<void> {
   const { broker } = services;
-  const caller = call.who.agent;
-  const { organisation_id, parent_id, parent_agent_id } = caller;
-  const agent = parent_id === null ? caller : { id: parent_id, agent_id: parent_agent_id ?? '' };
+  const agent = familyHead(call);
   const { refusals, within_seconds } = rule;
-  const counter = { organisation_id, agent_id: agent.id };
+  const counter = { organisation_id: call.who.agent.organisation_id, agent_id: agent.id };
   const windowMs = within_seconds * 1000;
   const counted = await countRefusal(broker.store.db, counter, windowMs, broker.clock());
   if (counted < refusals) return;
-  const last = `the last for ${reason} on ${call.action.platform}${parent_id === null ? '' : ` by ${caller.agent_id}`}`;
+  const last = `the last for ${reason} on ${call.action.platform}${byChild(call)}`;
   await suspend(services, call, {
     agent,
     cause: 'anomaly_auto_suspend',

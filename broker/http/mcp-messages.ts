@@ -38,6 +38,8 @@ const ARGUMENTS = '/params/arguments/';
  */
 const MOST_VALUES = 10_000;
 const TOO_MANY = `The request has more than ${MOST_VALUES.toLocaleString('en')} values. Nothing was done. Send less at a time, or use POST /v1/actions.`;
+const ID_TWICE =
+  'Two requests of the list have this id, so that one answer could not be told from the other. Nothing was done.';
 /** Members of a message, of its `params`, and of `_meta` in them: each is checked several times. */
 const MOST_MEMBERS = 100;
 
@@ -87,9 +89,17 @@ export async function readMcpBody(
   const [first] = messages;
   const problem = isList || !first ? undefined : wrongParams(first);
   if (problem !== undefined) return refused(200, idOf(first), INVALID_PARAMS, problem);
+  const twice = secondOfId(messages);
+  if (twice) return refused(400, idOf(twice), INVALID_REQUEST, ID_TWICE);
   const odd = messages.find(hasForbiddenArgument);
   if (odd) return wrong(odd, FORBIDDEN_ARGUMENT);
   return { ok: true, value, messages };
+}
+
+/** A request with the id of one before it in the list: both would be made, and one answer would come (JSON-RPC 2.0 section 6). */
+function secondOfId(messages: McpMessage[]): McpMessage | undefined {
+  const seen = new Set<unknown>();
+  return messages.find((message) => isRequest(message) && seen.size === seen.add(message.id).size);
 }
 
 function isWide(message: McpMessage): boolean {

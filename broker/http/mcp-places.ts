@@ -6,7 +6,7 @@ import type { Context } from './route.ts';
 import { agentKey, takeLimit, takePlace } from './route-steps.ts';
 
 /** Of messages: a list is many at once, and no cheaper than one after the other. */
-export const MCP_LIMIT: Limit = { name: 'mcp', perMinute: 600, per: 'agent' };
+export const MCP_LIMIT: Limit = { name: 'mcp', perMinute: 600, per: 'family' };
 
 /** Requests of one agent that may be under way at once: each may wait for a person. */
 const MOST_OPEN = 32;

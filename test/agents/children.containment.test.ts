@@ -309,12 +309,16 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     expect((await child.act(READ)).status).toBe(200);
   });
 
-  test('a guardrail that suspends stops the child that ran into it', async () => {
+  test('a guardrail that suspends stops the parent of the child that ran into it, and all its children', async () => {
     await organisation.guardrails([{ name: 'trap', effect: 'suspend', methods: ['DELETE'] }]);
+    const sibling = await childOf(world, organisation, parent, { name: 'sibling' });
     const answer = await child.act({ ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' });
     expect(answer.body.reason).toBe('denied_by_guardrail');
-    await expectDenied(world, child, READ, 'agent_suspended');
-    expect((await parent.act(READ)).status).toBe(200);
+    for (const one of [child, sibling]) await expectDenied(world, one, READ, 'agent_suspended');
+    const halted = await expectDenied(world, parent, READ, 'agent_suspended');
+    expect(halted.body.halt).toMatchObject({ state: 'suspended', cause: 'suspended_by_policy' });
+    const shown = await organisation.ask('GET', `/owner/agents/${parent.agentId}`);
+    expect(JSON.stringify(shown.body)).toContain(`guardrail trap by ${child.agentId}`);
   });
 
   test('an agent asks owners for no more at once by its children', async () => {

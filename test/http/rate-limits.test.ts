@@ -7,6 +7,10 @@ import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { startWorld } from '../world/world.ts';
 
+const basicOf = (by: TestAgent) => ({
+  authorization: `Basic ${Buffer.from(`x:${by.token()}`).toString('base64')}`,
+});
+
 /** The limiter counts in the process, so one store tells all. */
 describe('rate limits', () => {
   // A tenth of every limit: 60 actions, 3 times me.
@@ -69,6 +73,23 @@ describe('rate limits', () => {
     const { url } = await signInLink(world.running.broker, organisation.owner);
     expect((await signIn('127.0.0.1', {}, new URL(url).hash.slice(1))).status).toBe(200);
     limited(await signIn('127.0.0.1'), 'sign-in');
+  });
+
+  test.each([
+    ['actions', 60, (by: TestAgent) => by.act(READ)],
+    ['proxy', 120, (by: TestAgent) => by.get('/proxy/demo-main/items')],
+    ['git', 60, (by: TestAgent) => by.get('/git/a/b.git/info/refs?service=git-upload-pack', basicOf(by))],
+  ] as const)('%s: an agent and its children have one limit', async (name, limit, ask) => {
+    const parent = await organisation.agent();
+    const family = [parent, await childOf(world, organisation, parent), await childOf(world, organisation, parent)];
+    for (let at = 0; at < limit; at += 15) {
+      const group = Array.from({ length: Math.min(15, limit - at) }, (_, i) => ask(family[(at + i) % 3]!));
+      for (const { status } of await Promise.all(group)) expect(status).not.toBe(429);
+    }
+    for (const one of family) {
+      const { status, headers } = await ask(one);
+      expect([status, headers.get('ratelimit')]).toEqual([429, expect.stringMatching(`^"${name}";r=0;`)]);
+    }
   });
 
   test('DOS-10 an agent and its children report within one limit', async () => {

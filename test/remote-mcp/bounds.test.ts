@@ -55,6 +55,19 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
   const cancelled = (requestId: unknown) => message('notifications/cancelled', { requestId });
 
   describe('that is wide', () => {
+    test('two requests with one id are refused, and neither is made', async () => {
+      const { post } = await connected();
+      const before = world.upstream.seen.length;
+      const refused = await post([1, 2].map((n) => ({ ...call({ n }), id: 7 })));
+      expect(refused.status).toBe(400);
+      expect(await refused.json()).toEqual({
+        jsonrpc: '2.0',
+        id: 7,
+        error: { code: -32600, message: expect.stringContaining('Two requests of the list have this id') },
+      });
+      expect(world.upstream.seen.length).toBe(before);
+    });
+
     const call = (data: unknown, more: object = {}) => ({
       ...message('tools/call', {
         name: 'write_platform',

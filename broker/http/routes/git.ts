@@ -27,7 +27,7 @@ const COMMON = {
   facts: GIT_PLATFORM,
   dialect: 'line',
   told: toldUnread,
-  limit: { name: 'git', perMinute: 600, per: 'agent' },
+  limit: { name: 'git', perMinute: 600, per: 'family' },
   params: {
     owner: z.string().describe('owner of the repository'),
     repo: z.string().describe('its name, with `.git` at the end or without'),

@@ -49,7 +49,7 @@ export const proxyRoutes = METHODS.map((method) =>
     dialect: 'problem',
     told: toldInShape,
     anyMethod: true,
-    limit: { name: 'proxy', perMinute: 1200, per: 'agent' },
+    limit: { name: 'proxy', perMinute: 1200, per: 'family' },
     capability: `proxy.${method.toLowerCase()}`,
     summary: summaryOf(method),
     description: DESCRIPTION,
