@@ -257,7 +257,7 @@ describe('the rooms', () => {
 
   test('doors read stored values, and ask the store nothing', () => {
     // What it says of values that were read: how their JSON is parsed, bounds, and which errors are faults of the store.
-    const ofValues = ['agent-activity', 'agent-pages', 'store-fault', 'stored-json', 'stored-terms'];
+    const ofValues = ['agent-activity', 'agent-pages', 'open-json', 'store-fault', 'stored-json', 'stored-terms'];
     const asked = broker
       .filter((file) => file.startsWith('broker/http/'))
       .flatMap((file) => {

@@ -1,4 +1,5 @@
 /** When governed calls last showed that a credential works, or does not: read from the record, so that no call writes it. */
+import { shownFlags } from '../audit/audit-flags.ts';
 import type { Instant } from '../policy/facts.ts';
 import { listRecentRows, type RecentRow } from '../store/connection-outcomes.ts';
 import type { Db } from '../store/store.ts';
@@ -33,18 +34,13 @@ export async function readUses(db: Db, organisationId: string): Promise<Readonly
 }
 
 /** 4xx but 401 is about the call as often as about the credential. A call for a person used the person's token. */
-function useIn({ kind, created_at, reason, result, upstream_status, flags }: RecentRow): ConnectionUse | undefined {
-  if (kind !== 'action' || isForPerson(flags)) return undefined;
+function useIn(row: RecentRow): ConnectionUse | undefined {
+  const { kind, created_at, reason, result, upstream_status } = row;
+  if (kind !== 'action' || shownFlags(row).caller) return undefined;
   if (reason === 'upstream_auth_failed' || (reason === 'platform_reauth_needed' && result === 'errored'))
     return { at: created_at, ok: false, upstreamStatus: upstream_status };
   if (upstream_status === null || result !== 'allowed') return undefined;
   if (upstream_status === 401) return { at: created_at, ok: false, upstreamStatus: upstream_status };
   const isTaken = (upstream_status >= 200 && upstream_status < 300) || upstream_status === 304;
   return isTaken ? { at: created_at, ok: true, upstreamStatus: upstream_status } : undefined;
-}
-
-function isForPerson(flags: string | null): boolean {
-  if (flags === null) return false;
-  const read: unknown = JSON.parse(flags);
-  return typeof read === 'object' && read !== null && 'caller' in read;
 }

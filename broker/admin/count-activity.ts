@@ -3,6 +3,7 @@
  * was counted is written in short transactions. A restart goes on where the last round ended; of several processes one counts.
  */
 
+import { shownFlags } from '../audit/audit-flags.ts';
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { pause } from '../runtime/waits.ts';
@@ -45,17 +46,11 @@ const KEPT_MS: Readonly<Record<Dimension, number>> = {
 };
 
 /** How a call ended, for plots; undefined: it is no call. What is made of an approved call is told apart: its hold was counted. */
-export function outcomeOf({
-  kind,
-  state,
-  result,
-  approval_id,
-  upstream_status,
-  flags,
-}: CountedRow): Outcome | undefined {
+export function outcomeOf(row: CountedRow): Outcome | undefined {
+  const { kind, state, result, approval_id, upstream_status } = row;
   if (kind !== 'action') return undefined;
   const ended = state === 'intent' || result === null ? 'allowed' : result;
-  const refused = (upstream_status !== null && upstream_status >= 400) || flags?.includes('"failed":true') === true;
+  const refused = (upstream_status !== null && upstream_status >= 400) || shownFlags(row).failed === true;
   const outcome = ended === 'allowed' && refused ? 'failed' : ended;
   if (approval_id === null || outcome === 'held') return outcome;
   return outcome === 'allowed' ? 'made' : 'made_failed';

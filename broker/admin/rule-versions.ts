@@ -1,9 +1,10 @@
 /** Versions of rules as owners read them: what each says, and who made it. */
 import { z } from 'zod';
+import { AuditFlags, NotedChange, readFlagsAs } from '../audit/audit-flags.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { ruleInWords } from '../policy/rule-words.ts';
 import type { Db } from '../store/store.ts';
-import { readStored, readStoredRules } from '../store/stored-json.ts';
+import { readStoredRules } from '../store/stored-json.ts';
 import { findVersionEvents } from '../store/version-events.ts';
 
 /** Who made a version: an owner's id, or `operator`; how; and the audit row that says so. */
@@ -47,10 +48,8 @@ export function nextOf(versions: readonly { version: number }[], limit: number):
 }
 
 const Versioned = z.object({ version: z.int() });
-const Noted = z.object({
-  change: z.object({
-    by: z.string(),
-    how: z.string(),
+const Noted = AuditFlags.extend({
+  change: NotedChange.extend({
     policy: Versioned.extend({ id: z.string() }).optional(),
     guardrails: Versioned.optional(),
     changes: z.array(z.string()).optional(),
@@ -67,13 +66,13 @@ async function findMaker(
   whose: Whose,
   { version, created_at }: Pick<Stored, 'version' | 'created_at'>,
 ): Promise<MadeBy | null> {
-  for (const { id, flags } of await findVersionEvents(db, organisationId, created_at)) {
-    if (flags === null) continue;
-    const { change } = readStored(Noted, flags, `flags of audit row ${id}`);
+  for (const row of await findVersionEvents(db, organisationId, created_at)) {
+    if (row.flags === null) continue;
+    const { change } = readFlagsAs(Noted, row);
     const noted = whose === 'guardrails' ? change.guardrails : change.policy;
     const isThis = noted?.version === version && (whose === 'guardrails' || change.policy?.id === whose.policy.id);
     if (isThis || change.changes?.some((line) => isLineOf(line, whose)))
-      return { by: change.by, how: change.how, auditId: id };
+      return { by: change.by, how: change.how, auditId: row.id };
   }
   return null;
 }

@@ -1,5 +1,6 @@
 /** Derives from a held call the data of its later audit rows and of its replay. */
 import type { ApprovalProvenance } from '../audit/approval-state.ts';
+import type { AuditFlags } from '../audit/audit-flags.ts';
 import type { AuditEvent } from '../audit/event-row.ts';
 import type { CallRecord } from '../audit/outcome.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -49,7 +50,7 @@ export function eventOfHeld(
   provenance: ApprovalProvenance,
   { auditId, correlationId, now }: Ids,
   { instanceId }: Pick<Broker, 'instanceId'>,
-): Omit<AuditEvent, 'reason'> & { flags: Record<string, unknown> } {
+): Omit<AuditEvent, 'reason'> & { flags: AuditFlags } {
   return {
     auditId,
     correlationId,

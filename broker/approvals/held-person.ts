@@ -1,8 +1,7 @@
 /** For whom a held call is, as owners are shown it: how somebody is known, and never who. */
-import { z } from 'zod';
+import { readFlags } from '../audit/audit-flags.ts';
 import type { RecordedCaller } from '../audit/outcome.ts';
 import type { HeldCall } from '../store/held-calls.ts';
-import { readStored } from '../store/stored-json.ts';
 
 export type HeldPerson = {
   identity: 'verified' | 'asserted';
@@ -22,16 +21,8 @@ export const shownPerson = (caller: RecordedCaller | undefined): HeldPerson | nu
         person_id: caller.person_id ?? null,
       };
 
-const Flags = z.looseObject({
-  caller: z
-    .looseObject({
-      verified: z.boolean(),
-      person_id: z.string().exactOptional(),
-      named_by: z.string().exactOptional(),
-    })
-    .exactOptional(),
-});
-
 /** From the audit row of the hold, without opening the request. @throws Error when the row was altered so that it cannot be read */
-export const personOnRecord = ({ id, held_flags }: Pick<HeldCall, 'id' | 'held_flags'>): HeldPerson | null =>
-  shownPerson(held_flags === null ? undefined : readStored(Flags, held_flags, `row of the held call ${id}`).caller);
+export const personOnRecord = ({
+  audit_id: id,
+  held_flags: flags,
+}: Pick<HeldCall, 'audit_id' | 'held_flags'>): HeldPerson | null => shownPerson(readFlags({ id, flags }).caller);

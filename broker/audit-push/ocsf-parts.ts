@@ -7,17 +7,6 @@ export type OcsfSource = { issuer: string; chain: string };
 export type Json = Record<string, unknown>;
 export type Named = readonly [id: number, caption: string];
 
-/** What a column of JSON holds; nothing where it is null or was altered. */
-export function opened(text: string | null): Json {
-  if (text === null) return {};
-  try {
-    const value = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? value : {};
-  } catch {
-    return {};
-  }
-}
-
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 

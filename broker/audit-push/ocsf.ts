@@ -3,9 +3,11 @@
  * Authentication (3002), with the profiles `ai_operation`, `record_integrity` and `security_control`. What the class has no place for stands
  * in `unmapped`, so that an event holds all of its row.
  */
+import { type AuditFlags, shownFlags } from '../audit/audit-flags.ts';
 import { receiptOf } from '../audit/receipt.ts';
 import type { PlacedRow } from '../receipt-log/log-rows.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { membersOf, openMembers, openStored } from '../store/open-json.ts';
 import {
   actorOf,
   attestationOf,
@@ -13,7 +15,6 @@ import {
   known,
   type Named,
   type OcsfSource,
-  opened,
   productOf,
   textOf,
 } from './ocsf-parts.ts';
@@ -57,13 +58,13 @@ function severityOf({ result, reason }: AuditRow): Named {
 }
 
 /** By whose authority the agent acted beyond its own: an approval, a standing approval, or the parent of a child identity. */
-function delegationOf(row: AuditRow, flags: Json, issuer: string): Json | undefined {
-  const standing = textOf((flags.standing_approval as Json | undefined)?.id);
+function delegationOf(row: AuditRow, flags: AuditFlags, issuer: string): Json | undefined {
+  const standing = textOf(flags.standing_approval?.id);
   const approval = flags.approval === undefined ? standing : (row.approval_id ?? undefined);
   const parent = textOf(flags.parent);
   const uid = approval ?? (parent === undefined ? undefined : (row.agent_public_id ?? undefined));
   if (row.kind !== 'action' || uid === undefined) return undefined;
-  const decided = Date.parse(String((flags.approval as Json | undefined)?.decided_at));
+  const decided = Date.parse(flags.approval?.decided_at ?? '');
   return known({
     uid,
     parent_uid: parent,
@@ -73,8 +74,8 @@ function delegationOf(row: AuditRow, flags: Json, issuer: string): Json | undefi
 }
 
 function policyOf(decision: Json): Json | undefined {
-  const policy = decision.policy as Json | null | undefined;
-  if (!policy) return undefined;
+  const policy = membersOf(decision.policy);
+  if (policy.id === undefined) return undefined;
   return known({ uid: policy.id, name: policy.name, version: String(policy.version), is_applied: true });
 }
 
@@ -88,14 +89,14 @@ function resourcesOf({ kind, agent_id, agent_public_id, platform_id, connection_
 
 /** The event of a row. Throws when the receipt has a format that this version does not know. */
 export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
-  const flags = opened(row.flags);
-  const decision = opened(row.decision);
+  const flags = shownFlags(row);
+  const decision = openMembers(row.decision);
   const signing = row.kind === 'event' ? SIGN_INS.get(row.reason) : undefined;
   const [severity_id, severity] = severityOf(row);
   const outcome = BY_RESULT[row.result ?? ''];
   const [status_id, status] = outcome?.status ?? [1, 'Success'];
   const time = row.finished_at ?? row.created_at;
-  const change = (flags.change ?? {}) as Json;
+  const change = flags.change ?? {};
   return known({
     metadata: known({
       version: VERSION,
@@ -133,10 +134,10 @@ export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
       connection_id: row.connection_id,
       approval_id: row.approval_id,
       agent_reason: row.agent_reason,
-      violating: row.violating === null ? undefined : opened(row.violating),
+      violating: row.violating === null ? undefined : openStored(row.violating),
       decision: row.decision === null ? undefined : decision,
-      flags: row.flags === null ? undefined : flags,
-      pii: row.pii === null ? undefined : opened(row.pii),
+      flags: row.flags === null ? undefined : openMembers(row.flags),
+      pii: row.pii === null ? undefined : openMembers(row.pii),
       receipt_kid: row.receipt_kid,
       receipt: receiptOf(row),
     }),
@@ -144,7 +145,7 @@ export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
 }
 
 /** What stands in an event of the class alone. */
-function apiActivity(row: AuditRow, flags: Json, change: Json, source: OcsfSource): Json {
+function apiActivity(row: AuditRow, flags: AuditFlags, change: Json, source: OcsfSource): Json {
   const [activity_id, activity_name] = activityOf(row);
   const isCall = row.kind === 'action';
   const path = row.path?.startsWith('/') ? row.path : undefined;

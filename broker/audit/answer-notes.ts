@@ -1,9 +1,10 @@
 /** What is said of an answer beside its status and its data: in the flags of its row, and in `_meta`. */
 import type { Followed } from '../egress/redirect.ts';
+import type { AuditFlags } from './audit-flags.ts';
 import type { OutcomeOf } from './outcome.ts';
 
 /** Flags of an answer that was read as a whole; nothing where there is nothing to say. */
-export function answeredFlags(outcome: OutcomeOf<'answered'>): { flags?: Record<string, unknown> } {
+export function answeredFlags(outcome: OutcomeOf<'answered'>): { flags?: AuditFlags } {
   const { redacted, masked, failed, encoding, bytes } = outcome;
   if (!redacted && !masked && !failed && encoding === undefined && !outcome.followed) return {};
   return {
@@ -18,7 +19,7 @@ export function answeredFlags(outcome: OutcomeOf<'answered'>): { flags?: Record<
 }
 
 /** Flags of an answer that was passed on: how it ended, and what went both ways. */
-export function streamedFlags(outcome: OutcomeOf<'streamed'>): Record<string, unknown> {
+export function streamedFlags(outcome: OutcomeOf<'streamed'>): AuditFlags {
   const { ended, received, sent, redacted, masked } = outcome;
   return {
     redacted: redacted || undefined,

@@ -1,6 +1,7 @@
 /** Rows of what is on record and no call: an owner's change, a decision on a held call, a breaker, what a server offers. */
 import type { Instant } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { type AuditFlags, flagsText } from './audit-flags.ts';
 
 export type AuditEvent = {
   auditId: string;
@@ -22,7 +23,7 @@ export type AuditEvent = {
   sessionId?: string | null;
   agentReason?: string | null;
   upstreamStatus?: number | null;
-  flags?: Record<string, unknown>;
+  flags?: AuditFlags;
 };
 
 /** The row of an event; without its hash and signature, and of no time yet. */
@@ -50,7 +51,7 @@ export function eventRow(event: AuditEvent): AuditRow {
     agent_reason: event.agentReason ?? null,
     violating: null,
     upstream_status: event.upstreamStatus ?? null,
-    flags: event.flags === undefined ? null : JSON.stringify(event.flags),
+    flags: event.flags === undefined ? null : flagsText(event.flags),
     pii: null,
     correlation_id: event.correlationId,
     row_hash: null,

@@ -1,4 +1,5 @@
 /** What audit rows say of git requests. */
+import type { AuditFlags } from './audit-flags.ts';
 import { reachOf } from './effect.ts';
 import type { NotPassedOn, OutcomeOf, RecordedGit } from './outcome.ts';
 
@@ -25,7 +26,7 @@ export const CUT_PUSH = 'The push did not come to its end: the code host may hav
  * What a push asks to change, whether it was made or not: `pushed_refs` stands in the receipt, too. Of its options only the names: a value
  * may be a secret.
  */
-export function pushFlags({ refs, pushOptions }: RecordedGit): Record<string, unknown> {
+export function pushFlags({ refs, pushOptions }: RecordedGit): AuditFlags {
   if (refs.length === 0) return {};
   const options = [...new Set(pushOptions.map((one) => one.split('=', 1)[0]))];
   return {

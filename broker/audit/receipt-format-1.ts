@@ -4,6 +4,7 @@
  */
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { membersOf, openMembers } from '../store/open-json.ts';
 
 const text = JSON.stringify;
 
@@ -15,10 +16,11 @@ const text = JSON.stringify;
 export function payloadText1(row: AuditRow, issuer: string): string {
   // Put together as text: columns that are JSON already go in as they are, for a quarter of what reading them would cost.
   const { id, agent_public_id: agent } = row;
-  const flags = row.flags !== null && (row.kind === 'event' || row.approval_id !== null) ? JSON.parse(row.flags) : {};
+  const flags = row.kind === 'event' || row.approval_id !== null ? openMembers(row.flags) : {};
   const event = row.kind === 'event' ? ',"kind":"event"' : '';
   const change = row.kind === 'event' && flags.change ? `,"change":${text(flags.change)}` : '';
-  const approval = row.approval_id === null ? 'null' : text({ approval_id: row.approval_id, ...flags.approval });
+  const approval =
+    row.approval_id === null ? 'null' : text({ approval_id: row.approval_id, ...membersOf(flags.approval) });
   const reason = row.agent_reason === null ? null : sha256Hex(`${id}\n${row.agent_reason}`);
   return (
     `{"iss":${text(issuer)},"jti":${text(id)},"iat":${Math.floor((row.finished_at ?? row.created_at) / 1000)}` +

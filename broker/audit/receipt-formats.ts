@@ -3,6 +3,7 @@
  * A change is a new format, at the end of the list.
  */
 import type { AuditRow } from '../store/audit.ts';
+import { membersOf, openMembers } from '../store/open-json.ts';
 import { payloadText1 } from './receipt-format-1.ts';
 
 /** `needs`: whether a row says what the formats before cannot. `text`: the payload in its format, made of that in the formats before. */
@@ -11,15 +12,8 @@ type LaterFormat = { format: number; needs(row: AuditRow): boolean; text(before:
 const says = ({ flags }: AuditRow, member: string): boolean => flags?.includes(member) === true;
 const callSays = (row: AuditRow, member: string): boolean => row.kind === 'action' && says(row, member);
 
-type Flags = {
-  pushed_refs?: unknown;
-  caller?: { verified?: boolean; person_id?: string };
-  static_key?: string;
-  workload?: string;
-  standing_approval?: unknown;
-  trace_id?: string;
-};
-const flagsOf = (row: AuditRow): Flags => JSON.parse(row.flags ?? '{}');
+// As they were written: the schema of today has no part in what was signed.
+const flagsOf = ({ flags }: AuditRow) => openMembers(flags);
 
 const withMember = (before: string, name: string, value: unknown): string =>
   `${before.slice(0, -1)},"${name}":${JSON.stringify(value)}}`;
@@ -36,7 +30,7 @@ const LATER: readonly LaterFormat[] = [
     format: 3,
     needs: (row) => callSays(row, '"caller":{'),
     text: (before, row) => {
-      const { verified, person_id } = flagsOf(row).caller ?? {};
+      const { verified, person_id } = membersOf(flagsOf(row).caller);
       const identity = verified === true ? 'verified' : 'asserted';
       return withMember(before, 'caller', { identity, ...(person_id !== undefined && { person_id }) });
     },

@@ -9,6 +9,7 @@ import { type AuditRow, findAuditRow, makeStorable, putAuditRow } from '../store
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import { inTransaction, RolledBack } from '../store/transaction.ts';
+import { addFlags } from './audit-flags.ts';
 import { AuditUnavailable, MaybeRecorded } from './audit-unavailable.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import { makeReadNotes, readsFolder } from './in-flight-journal.ts';
@@ -40,10 +41,6 @@ export type State = {
   value: unknown;
   companion: Companion | undefined;
   claim?: Claim<RolledBack<unknown>> | undefined;
-};
-
-const addFlags = (row: AuditRow, flags: Record<string, unknown>): void => {
-  row.flags = JSON.stringify({ ...(row.flags === null ? {} : JSON.parse(row.flags)), ...flags });
 };
 
 export function makeRecorder(

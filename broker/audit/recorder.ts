@@ -3,6 +3,7 @@ import type { Uses } from '../broker.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Db } from '../store/store.ts';
 import type { RolledBack } from '../store/transaction.ts';
+import type { AuditFlags } from './audit-flags.ts';
 
 /** Nominal by its private field, so that no literal or spread is one. Only the recorder makes them. */
 export class DurableValue<T> {
@@ -24,7 +25,7 @@ export type Recorded<T> = DurableValue<T>;
 export type Together<Reason = never> = (
   tx: Db,
   row: Readonly<AuditRow>,
-) => Promise<RolledBack<Reason> | { flags: Record<string, unknown> } | undefined>;
+) => Promise<RolledBack<Reason> | { flags: AuditFlags } | undefined>;
 
 /** `value`: of the outcome that is stored; undefined for an intent, and where a call broke off. */
 export type Companion = (tx: Db, row: Readonly<AuditRow>, value: unknown) => Promise<void>;
@@ -33,7 +34,7 @@ export type Companion = (tx: Db, row: Readonly<AuditRow>, value: unknown) => Pro
  * Takes what a call uses up, in the transaction of its intent, before it. What it answers under `flags` goes into the row's;
  * `rollback(reason)` undoes both, and the call is not made. Once an intent is stored it is not repeated.
  */
-export type Claim<Undone = never> = (tx: Db) => Promise<Undone | { flags: Record<string, unknown> }>;
+export type Claim<Undone = never> = (tx: Db) => Promise<Undone | { flags: AuditFlags }>;
 
 export type Entry<T, Reason = never> = {
   /** Ownership passes to the recorder, which completes it. */

@@ -2,6 +2,7 @@
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { answeredFlags, followedFlags, streamedFlags } from './answer-notes.ts';
+import { type AuditFlags, flagsText, readFlags } from './audit-flags.ts';
 import { reachOf } from './effect.ts';
 import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
 import { assertNever, BLOCKED_DETAILS, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
@@ -16,7 +17,7 @@ type End = {
   approvalId?: string;
   upstreamStatus?: number;
   responsePii?: readonly PiiKind[] | null | undefined;
-  flags?: Record<string, unknown>;
+  flags?: AuditFlags;
 };
 
 /** The row of a call that ended so; without its hash and signature, and of no time yet. */
@@ -157,12 +158,13 @@ export function endOf(outcome: Outcome): End {
 }
 
 /** What `platformEffectOf` says of an outcome, as to whether it is `none`, from its final row alone: also of one that another process closed. */
-export function mayHaveActed({ method, result, reason, flags }: Readonly<AuditRow>): boolean {
+export function mayHaveActed(row: Readonly<AuditRow>): boolean {
+  const { method, result, reason } = row;
   if (method === 'GET') return false;
   if (result === 'blocked') return reason === 'upstream_response_blocked';
   if (result !== 'errored') return result === 'allowed';
   if (reason === 'outcome_unknown') return true;
-  return flags !== null && (JSON.parse(flags) as { outcome?: string }).outcome === 'unknown';
+  return readFlags(row).outcome === 'unknown';
 }
 
 /** Whether the response to a call is kept for its Idempotency-Key: something may come of it. */
@@ -212,7 +214,7 @@ const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
 
 /** What is worth saying of a call beside its columns; null: nothing. `ended`: of how it ended. */
-function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
+function flagsOf(call: CallRecord, ended?: AuditFlags): string | null {
   const { agent, approval, droppedHeaders, git, caller, standing, limits, traceId, accessEnded } = call;
   const flags = {
     ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
@@ -228,7 +230,7 @@ function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | nu
     ...(accessEnded && { ended: 'access_ended', ended_because: accessEnded.reason }),
     ...ended,
   };
-  return Object.keys(flags).length === 0 ? null : JSON.stringify(flags);
+  return Object.keys(flags).length === 0 ? null : flagsText(flags);
 }
 
 /** The row of an intent that is closed without an outcome: nothing was sent, or nobody knows. */

@@ -1,15 +1,13 @@
 /** Audit rows as a table, for spreadsheets. */
+import { shownFlags } from '../audit/audit-flags.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { type Cell, csvLine } from './csv.ts';
 import { instant } from './instant.ts';
 
 /** Who did it, of an owner's decision or change, and who approved a held call. */
-type Actor = { by?: string; decided_by?: string; how?: string };
-
-const actorIn = ({ flags }: Pick<AuditRow, 'flags'>): Actor => {
-  if (flags === null) return {};
-  const { change, approval } = JSON.parse(flags) as { change?: Actor; approval?: Actor };
-  return change ?? approval ?? {};
+const actorIn = (row: AuditRow): { id?: string; how?: string } => {
+  const { change, approval } = shownFlags(row);
+  return change ? { id: change.by, how: change.how } : approval ? { id: approval.decided_by, how: approval.how } : {};
 };
 
 /** `agents`: names by agent id. `owners`: addresses by uuid. */
@@ -31,7 +29,7 @@ const COLUMNS: Record<string, (row: AuditRow, names: RowNames) => Cell> = {
   method: (row) => row.method,
   path: (row) => row.path,
   upstream_status: (row) => row.upstream_status,
-  actor: (row, { owners }) => nameOf(owners, actorIn(row).by ?? actorIn(row).decided_by),
+  actor: (row, { owners }) => nameOf(owners, actorIn(row).id),
   actor_how: (row) => actorIn(row).how,
   detail: (row) => row.detail,
   agent_reason: (row) => row.agent_reason,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { AuditFilter } from '../store/audit-search.ts';
+import { openMembers, openStored } from '../store/open-json.ts';
 import { text } from '../wire/action.ts';
 import { RESULTS } from './audit-result.ts';
 import { CallHistoryShown } from './call-history.ts';
@@ -82,7 +83,7 @@ export const AuditRowWithReceipt = AuditRowShown.extend({
   id: 'AuditRowWithReceipt',
 });
 
-const open = (json: string | null) => (json === null ? null : JSON.parse(json));
+const membersShown = (text: string | null) => (text === null ? null : openMembers(text));
 
 /** An audit row as an owner reads it: the hashed columns, JSON opened, and whether it is signed. */
 export const auditRowShown = ({
@@ -95,10 +96,10 @@ export const auditRowShown = ({
   ...row,
   created_at: instant(row.created_at),
   finished_at: instant(row.finished_at),
-  decision: open(row.decision),
-  violating: open(row.violating),
-  flags: open(row.flags),
-  pii: open(row.pii),
+  decision: membersShown(row.decision),
+  violating: openStored(row.violating),
+  flags: membersShown(row.flags),
+  pii: membersShown(row.pii),
 });
 
 /** The parameters by which rows are looked for. */

@@ -1,6 +1,7 @@
 /** The history of a held call, step by step, as owners read it beside its rows. */
 import { z } from 'zod';
 import { howDecided } from '../audit/approval-state.ts';
+import { shownFlags } from '../audit/audit-flags.ts';
 import type { CallHistory, HistoryRow } from '../store/call-histories.ts';
 import { RESULTS } from './audit-result.ts';
 
@@ -45,7 +46,7 @@ export function callHistoryShown(call: CallHistory, now: number): Step[] {
 }
 
 function stepOf(step: Step['step'], at: number, row?: HistoryRow): Step {
-  const flags = row?.flags ? (JSON.parse(row.flags) as { failed?: unknown; ended?: unknown }) : {};
+  const { failed, ended } = row ? shownFlags(row) : {};
   return {
     step,
     at: new Date(at).toISOString(),
@@ -57,8 +58,8 @@ function stepOf(step: Step['step'], at: number, row?: HistoryRow): Step {
     result: row?.result ?? null,
     reason: row?.reason ?? null,
     upstream_status: row?.upstream_status ?? null,
-    failed: flags.failed === true,
-    ended: typeof flags.ended === 'string' ? flags.ended : null,
+    failed: failed === true,
+    ended: ended ?? null,
     receipt_kid: row?.receipt_kid ?? null,
   };
 }

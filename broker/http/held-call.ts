@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { personOnRecord } from '../approvals/held-person.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { howDecided, statusAt } from '../audit/approval-state.ts';
+import { AuditFlags, NotedChange, readFlagsAs } from '../audit/audit-flags.ts';
 import type { Broker } from '../broker.ts';
 import { matchedInWords } from '../facts/matched-rules.ts';
 import type { NameOfPlatform } from '../facts/platform-names.ts';
@@ -10,7 +11,6 @@ import { PURGED } from '../policy/retention.ts';
 import type { Services } from '../services.ts';
 import type { OpenApproval } from '../store/approvals.ts';
 import type { HeldCall } from '../store/held-calls.ts';
-import { readStored } from '../store/stored-json.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
@@ -47,11 +47,11 @@ const holding = ({ held_reason, held_detail, held_decision }: HeldCall) => ({
 });
 
 /** What a correction notes of it: `held_by` of its row (correct-held.ts). */
-const Corrected = z.object({ change: z.object({ held_by: z.looseObject({ reason: z.string() }) }) });
+const Corrected = AuditFlags.extend({ change: NotedChange.extend({ held_by: z.looseObject({ reason: z.string() }) }) });
 
-function holdingCorrected({ correction_detail: detail, correction_flags: flags }: HeldCall) {
-  if (flags === null) return { reason: null, detail: null, decision: null };
-  const { held_by } = readStored(Corrected, flags, 'flags').change;
+function holdingCorrected({ correction_audit_id: id, correction_detail: detail, correction_flags: flags }: HeldCall) {
+  if (id === null || flags === null) return { reason: null, detail: null, decision: null };
+  const { held_by } = readFlagsAs(Corrected, { id, flags }).change;
   return { reason: held_by.reason, detail, decision: JSON.stringify(held_by) };
 }
 

@@ -126,4 +126,40 @@ describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store)
     const few = await organisation.ask('GET', '/owner/audit/export?format=csv&text=nonsense');
     expect(readCsv(few.text)).toHaveLength(2);
   });
+
+  test.each(['null', 'no JSON', '[]', '7', '{"change":7,"approval":null,"caller":null}'])(
+    'a row whose flags were altered to %s is shown and exported like the others',
+    async (flags) => {
+      const own = await world.organisation();
+      const made = await own.ask('POST', '/owner/policies', { name: 'altered', rules: [] });
+      expect(made.status, made.text).toBe(201);
+      const { db } = world.running.broker.store;
+      const altered = await db
+        .updateTable('audit_rows')
+        .set({ flags })
+        .where('organisation_id', '=', own.id)
+        .returning('id')
+        .execute();
+      expect(altered).not.toEqual([]);
+      const ids = altered.map(({ id }) => id).sort();
+      const sorted = (found: { id: string }[]) => found.map(({ id }) => id).sort();
+      const listed = await own.ask('GET', '/owner/audit');
+      expect(listed.status, listed.text).toBe(200);
+      expect(sorted(listed.body.rows)).toEqual(ids);
+      const { text: lines } = await own.ask('GET', '/owner/audit/export');
+      expect(
+        sorted(
+          lines
+            .trimEnd()
+            .split('\n')
+            .map((line: string) => JSON.parse(line)),
+        ),
+      ).toEqual(ids);
+      const { text } = await own.ask('GET', '/owner/audit/export?format=csv');
+      const [head, ...records] = readCsv(text);
+      const column = (name: string) => records.map((record) => record[head!.indexOf(name)]);
+      expect(column('audit_id').sort()).toEqual(ids);
+      expect(new Set([...column('actor'), ...column('actor_how')])).toEqual(new Set(['']));
+    },
+  );
 });
