@@ -10,10 +10,10 @@ import {
   MOST_SINKS,
   makesSecret,
   type SinkKindName,
-  STORED_SETTINGS,
   settingsIn,
   sinkSecretProblem,
 } from '../config-file/audit-sinks.ts';
+import { sinkSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
 import {
@@ -27,7 +27,6 @@ import {
 } from '../store/audit-sinks.ts';
 import { findReceiptLog } from '../store/receipt-logs.ts';
 import type { Db } from '../store/store.ts';
-import { readStored } from '../store/stored-json.ts';
 import type { AuditSinkTable } from '../store/tables/receipt-log.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -42,11 +41,7 @@ export type Start = 'now' | 'beginning' | number;
 
 const read = (sink: SinkWithLog): ReadSink => ({
   sink,
-  settings: readStored<Record<string, unknown>>(
-    STORED_SETTINGS[sink.kind as SinkKindName],
-    sink.settings,
-    `settings of audit sink ${sink.id}`,
-  ),
+  settings: sinkSettings(sink),
 });
 
 /** Throws ChangeRefused. */

@@ -5,19 +5,18 @@ import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '.
 import type { Uses } from '../broker.ts';
 import {
   type ChannelKindName,
-  ChannelRules,
+  type ChannelRules,
   KINDS,
   secretProblem,
-  settingsForm,
   settingsProblem,
   takeApart,
 } from '../config-file/channels.ts';
+import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
 import { tryChannel } from '../notify/try-channel.ts';
 import { addChannel, changeChannel, deleteChannel, findChannel, listChannels } from '../store/notice-channels.ts';
 import type { Db } from '../store/store.ts';
-import { readStored } from '../store/stored-json.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -33,12 +32,8 @@ export type GivenChannel = { kind: ChannelKindName } & Record<string, unknown>;
 
 const read = (channel: NoticeChannelTable): ReadChannel => ({
   channel,
-  settings: readStored(
-    settingsForm(channel.kind as ChannelKindName),
-    channel.settings,
-    `settings of channel ${channel.id}`,
-  ),
-  rules: readStored(ChannelRules, channel.rules, `rules of channel ${channel.id}`),
+  settings: channelSettings(channel),
+  rules: channelRules(channel),
 });
 
 const unknownChannel = () => new ChangeRefused('not_found', 'The organisation has no such channel.');

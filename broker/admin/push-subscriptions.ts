@@ -3,7 +3,8 @@
 import { createHash, createPublicKey } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
-import { ChannelRules, settingsForm } from '../config-file/channels.ts';
+import type { ChannelRules } from '../config-file/channels.ts';
+import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { checkHost } from '../egress/target.ts';
 import { tryChannel } from '../notify/try-channel.ts';
@@ -17,7 +18,6 @@ import {
   listChannelsOfOwner,
 } from '../store/notice-channels.ts';
 import type { Db } from '../store/store.ts';
-import { readStored } from '../store/stored-json.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { ChangeRefused } from './refused.ts';
@@ -43,14 +43,13 @@ const PREFIX = 'push:';
 const hashOf = (endpoint: string): string => createHash('sha256').update(endpoint).digest('hex');
 
 function read(channel: NoticeChannelTable): ReadSubscription {
-  const what = `settings of channel ${channel.id}`;
-  const { device, service } = readStored(settingsForm('web_push'), channel.settings, what) as Record<string, string>;
+  const { device, service } = channelSettings(channel);
   return {
     channel,
-    device: device ?? '',
-    service: service ?? '',
+    device: String(device),
+    service: String(service),
     endpointHash: channel.name.slice(PREFIX.length),
-    rules: readStored(ChannelRules, channel.rules, `rules of channel ${channel.id}`),
+    rules: channelRules(channel),
   };
 }
 

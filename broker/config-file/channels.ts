@@ -189,9 +189,10 @@ const PERSONAL_KINDS = {
 } as const;
 export type AnyKindName = ChannelKindName | keyof typeof PERSONAL_KINDS;
 
-/** The settings of a kind, as they are stored. */
-export const settingsForm = (kind: AnyKindName): z.ZodObject =>
-  z.strictObject({ ...KINDS, ...PERSONAL_KINDS }[kind].settings);
+/** The settings of each kind, as they are stored. */
+export const CHANNEL_FORMS: Readonly<Record<string, z.ZodObject>> = Object.fromEntries(
+  Object.entries({ ...KINDS, ...PERSONAL_KINDS }).map(([kind, { settings }]) => [kind, z.strictObject(settings)]),
+);
 
 /** Takes a channel apart: settings are what is neither kind, nor a rule, nor one of `more`. */
 export function takeApart(channel: { kind: ChannelKindName } & Record<string, unknown>): {

@@ -6,6 +6,7 @@ import type { Broker } from '../broker.ts';
 import { sameJson } from '../config-file/differences.ts';
 import type { GovernanceDocumentInput } from '../config-file/schema.ts';
 import { referenceOf } from '../config-file/secrets.ts';
+import { channelRules, channelSettings, sinkSettings } from '../config-file/stored-settings.ts';
 import { readable } from '../config-file/yaml-limits.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -18,6 +19,11 @@ import { exportAgents } from './export-agents.ts';
 import { exportPlatform } from './export-platform.ts';
 import { UnknownOrganisation } from './plan.ts';
 import { loadPresent, type Present } from './present.ts';
+
+type Entries = Readonly<Record<string, object>>;
+/** Of the sections that are made of rows the names only: that a plan takes them is tested. */
+type Head = Omit<GovernanceDocumentInput, 'platforms' | 'connections' | 'channels' | 'audit_sinks'> &
+  Readonly<Record<'platforms' | 'connections' | 'channels' | 'audit_sinks', Entries>>;
 
 const byName = <Value>(entries: Iterable<[string, Value]>): [string, Value][] =>
   [...entries].toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
@@ -50,7 +56,7 @@ export async function exportPresent(db: Db, present: Present, now: Instant): Pro
   remarks.push(...remarksOnOrganisation(present, standing.length > 0));
   const settings = readOrganisationRow(organisation);
   await rest();
-  const head: GovernanceDocumentInput = {
+  const head: Head = {
     organisation: organisation.name,
     publish_identity_documents: organisation.publish_identity_documents === 1,
     auto_suspend: settings.auto_suspend ?? false,
@@ -111,13 +117,13 @@ async function inParts(
 async function exportPlatforms(
   { platforms, suspendedPlatforms }: Present,
   rest: () => Promise<void>,
-): Promise<NonNullable<GovernanceDocumentInput['platforms']>> {
+): Promise<Entries> {
   const exported: Record<string, object> = {};
   for (const [id, manifest] of byName(platforms)) {
     exported[id] = { ...exportPlatform(manifest), ...(suspendedPlatforms.has(id) && { suspended: true }) };
     await rest();
   }
-  return exported as NonNullable<GovernanceDocumentInput['platforms']>;
+  return exported;
 }
 
 /** Quoted where a reader of YAML 1.1 would take a text for something else (`no`, `12:30`). */
@@ -168,7 +174,7 @@ function remarksOnOrganisation({ organisation, platforms, owners }: Present, has
   ];
 }
 
-function exportConnections({ connections }: Present): NonNullable<GovernanceDocumentInput['connections']> {
+function exportConnections({ connections }: Present): Entries {
   const isOnly = ({ platform_id: platform }: ConnectionTable) =>
     connections.filter((other) => other.platform_id === platform).length === 1;
   const exported = connections.map((connection): [string, object] => {
@@ -184,42 +190,40 @@ function exportConnections({ connections }: Present): NonNullable<GovernanceDocu
       },
     ];
   });
-  return Object.fromEntries(byName(exported)) as NonNullable<GovernanceDocumentInput['connections']>;
+  return Object.fromEntries(byName(exported));
 }
 
-function exportChannels({ channels }: Present): NonNullable<GovernanceDocumentInput['channels']> {
-  const exported = channels.map(({ name, kind, settings, rules, secret_reference: reference }): [string, object] => [
-    name,
+function exportChannels({ channels }: Present): Entries {
+  const exported = channels.map((channel): [string, object] => [
+    channel.name,
     {
-      kind,
-      ...JSON.parse(settings),
-      ...(reference !== null && { secret: referenceOf(reference) }),
-      ...JSON.parse(rules),
+      kind: channel.kind,
+      ...channelSettings(channel),
+      ...(channel.secret_reference !== null && { secret: referenceOf(channel.secret_reference) }),
+      ...channelRules(channel),
     },
   ]);
-  return Object.fromEntries(byName(exported)) as NonNullable<GovernanceDocumentInput['channels']>;
+  return Object.fromEntries(byName(exported));
 }
 
-function exportSinks({ sinks }: Present): NonNullable<GovernanceDocumentInput['audit_sinks']> {
-  const exported = sinks.map(({ name, kind, format, settings, secret_reference: reference }): [string, object] => [
-    name,
+function exportSinks({ sinks }: Present): Entries {
+  const exported = sinks.map((sink): [string, object] => [
+    sink.name,
     {
-      kind,
-      ...(format !== 'ocsf' && { format }),
-      ...JSON.parse(settings),
-      ...(reference !== null && { secret: referenceOf(reference) }),
+      kind: sink.kind,
+      ...(sink.format !== 'ocsf' && { format: sink.format }),
+      ...sinkSettings(sink),
+      ...(sink.secret_reference !== null && { secret: referenceOf(sink.secret_reference) }),
     },
   ]);
-  return Object.fromEntries(byName(exported)) as NonNullable<GovernanceDocumentInput['audit_sinks']>;
+  return Object.fromEntries(byName(exported));
 }
 
-function exportPolicies({ policies }: Present): NonNullable<GovernanceDocumentInput['policies']> {
+function exportPolicies({ policies }: Present): Entries {
   const own = byName(policies).filter(
     ([name, { rules }]) => name !== DEFAULT_POLICY || !sameJson(rules, DEFAULT_POLICY_RULES),
   );
-  return Object.fromEntries(own.map(([name, { rules }]) => [name, { rules }])) as NonNullable<
-    GovernanceDocumentInput['policies']
-  >;
+  return Object.fromEntries(own.map(([name, { rules }]) => [name, { rules }]));
 }
 
 /** Says of each connection without a reference where its secret is. */

@@ -3,6 +3,7 @@ import { MOST_SINKS, makesSecret, type SinkEntry, settingsIn, sinkSecretProblem 
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
+import { sinkSettings } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { addSink, changeSink, deleteSink, newSink, type SinkWithLog } from '../store/audit-sinks.ts';
@@ -38,7 +39,7 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   const { kind, format } = entry;
   const settings = settingsIn(entry);
   const isOther = known !== undefined && known.kind !== kind;
-  const stored = known && !isOther ? { ...known, settings: JSON.parse(known.settings) } : undefined;
+  const stored = known && !isOther ? { ...known, settings: sinkSettings(known) } : undefined;
   // The key that signs is none of what is sent in a header.
   const keeps = stored?.secret != null && makesSecret(kind, stored.settings) === makesSecret(kind, settings);
   const secret = secretOf(planning, name, entry, settings, keeps ? stored.secret_reference : null);

@@ -1,17 +1,16 @@
 /** Sends one delivery, and writes down what came of it. */
 import type { Broker } from '../broker.ts';
-import { type AnyKindName, settingsForm } from '../config-file/channels.ts';
+import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import { pushKey } from '../push-key.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { noteFailing, noteWorking, OK_EVERY_MS } from '../store/notice-channels.ts';
 import { listSent, markDelivery, putDeliveries } from '../store/notice-outbox.ts';
-import { readStored } from '../store/stored-json.ts';
 import type { NoticeChannelTable, NoticeDeliveryTable, NoticeEvent } from '../store/tables/notices.ts';
 import { buttonsFor } from './buttons.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';
-import { outcomesOf, rulesOf } from './fan-out.ts';
+import { outcomesOf } from './fan-out.ts';
 import { kindOf } from './kinds.ts';
 import { type Message, readable } from './message.ts';
 import { quietUntil } from './quiet.ts';
@@ -67,7 +66,7 @@ export function sendingOn(
   const place = { table: 'notice_channels', organisationId, rowId: id } as const;
   return {
     channelId: id,
-    settings: readStored(settingsForm(kind as AnyKindName), settings, `settings of channel ${id}`),
+    settings: channelSettings({ id, kind, settings }),
     secret: secret === null ? undefined : new Secret(broker.vault.open(place, secret).toString('utf8')),
     outbound: broker.outbound,
     push: { outbound: broker.publicOutbound, key: () => pushKey(broker) },
@@ -109,7 +108,7 @@ export async function deliver(
   if (!subject || !kind || channel.status === 'gone' || (subject.waits && isOutcome) || (!subject.waits && !isOutcome))
     return await done({ state: 'over' });
   if (now - delivery.created_at > GIVE_UP_MS && delivery.attempts > 0) return await done({ state: 'gave_up' });
-  const quietEnd = isOutcome ? undefined : quietUntil(rulesOf(channel).quiet, now);
+  const quietEnd = isOutcome ? undefined : quietUntil(channelRules(channel).quiet, now);
   if (quietEnd !== undefined) return await done({ due_at: quietEnd });
   const message = messageOf(broker, delivery, subject);
   const sent = await attempt(broker, () => say(broker, kind, channel, delivery, message));

@@ -1,6 +1,7 @@
 /** Makes deliveries of notices: one for each channel that wants it, in the transaction that takes them out of the outbox. */
 import type { Broker } from '../broker.ts';
-import { ChannelRules } from '../config-file/channels.ts';
+import type { ChannelRules } from '../config-file/channels.ts';
+import { channelRules } from '../config-file/stored-settings.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Instant } from '../policy/facts.ts';
 import { compilePattern } from '../policy/pattern.ts';
@@ -16,7 +17,6 @@ import {
   wasToldSince,
 } from '../store/notice-outbox.ts';
 import type { Db } from '../store/store.ts';
-import { readStored } from '../store/stored-json.ts';
 import type {
   NoticeChannelTable,
   NoticeDeliveryTable,
@@ -95,7 +95,7 @@ type ReadChannel = { channel: NoticeChannelTable; rules: ChannelRules };
 function readChannels({ log }: Pick<Broker, 'log'>, channels: readonly NoticeChannelTable[]): ReadChannel[] {
   return channels.flatMap((channel) => {
     try {
-      return [{ channel, rules: rulesOf(channel) }];
+      return [{ channel, rules: channelRules(channel) }];
     } catch (error) {
       log.error({ err: error, channel: channel.id }, 'a channel for notices is told nothing: its rules cannot be read');
       return [];
@@ -125,10 +125,6 @@ async function deliveriesOf(
   }
   return made;
 }
-
-/** The rules of a channel as they are stored. */
-export const rulesOf = ({ id, rules }: NoticeChannelTable): ChannelRules =>
-  readStored(ChannelRules, rules, `rules of channel ${id}`);
 
 const matches = (patterns: readonly string[] | undefined, texts: readonly (string | undefined)[]): boolean =>
   patterns === undefined ||
