@@ -45,6 +45,7 @@ export function errorReply(
   return {
     status: refusal.status,
     headers: refusal.headers,
+    refusal,
     body: JSON.stringify({
       error: refusal.code,
       detail: refusal.message,

@@ -41,5 +41,5 @@ function problemReply(refusal: Refusal, { correlationId }: Pick<Context, 'correl
     error: refusal.code,
     correlation_id: correlationId,
   };
-  return { status, type: PROBLEM_TYPE, headers: refusal.headers, body: JSON.stringify(body) };
+  return { status, type: PROBLEM_TYPE, headers: refusal.headers, refusal, body: JSON.stringify(body) };
 }

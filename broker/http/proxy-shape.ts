@@ -37,21 +37,18 @@ export function askedByLabel({ url = '', method = '' }: IncomingMessage): AskedF
 export async function toldInShape(
   request: IncomingMessage,
   reply: Reply,
-  { services, who }: { services: Services; who: Principal | undefined },
+  { services, who, correlationId }: { services: Services; who: Principal | undefined; correlationId: string },
 ): Promise<Reply> {
   const byLabel = askedByLabel(request);
-  if (reply.type !== PROBLEM_TYPE || byLabel === undefined) return reply;
+  const { refusal } = reply;
+  if (reply.type !== PROBLEM_TYPE || refusal === undefined || byLabel === undefined) return reply;
   const asked =
     who?.kind === 'agent'
       ? { ...byLabel, platform: await shapeFor(request, services, who, byLabel.platform) }
       : byLabel;
-  const { status, detail, error, correlation_id } = JSON.parse(String(reply.body));
+  const { status, message: detail, code } = refusal;
   const retry = status === 429 || status === 503;
-  return refusedReply(
-    { status, code: error, detail, headers: reply.headers, retry },
-    { correlationId: correlation_id },
-    asked,
-  );
+  return refusedReply({ status, code, detail, headers: reply.headers, retry }, { correlationId }, asked);
 }
 
 async function shapeFor(

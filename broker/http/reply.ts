@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { CallLease } from '../egress/call-budget.ts';
 import { pacer } from '../runtime/pace.ts';
+import type { Refusal } from './errors.ts';
 import { breakOff, leaving } from './leaving.ts';
 
 export type Reply = {
@@ -14,6 +15,8 @@ export type Reply = {
   lease?: CallLease;
   /** Text as it goes out. Absent: no body. */
   body?: string | Buffer;
+  /** What the body tells, of a refusal: for what tells it in another form, or counts it. */
+  refusal?: Refusal;
   /** `application/json; charset=utf-8` unless said otherwise. */
   type?: string;
   /** Instead of a body: called when the head has gone out, and ends the response whenever it is over. */

@@ -67,9 +67,10 @@ export function logRefused(
   who: Principal | undefined,
   source: string,
 ): void {
-  if (typeof reply.body !== 'string') return;
+  const limit = route.dialect === 'line' ? 'git' : reply.refusal?.code;
+  if (limit === undefined) return;
   limits.refused({
-    limit: route.dialect === 'line' ? 'git' : JSON.parse(reply.body).error,
+    limit,
     route: `${route.method} ${route.path}`,
     ...(who?.kind === 'agent' ? { agent: who.agent.agent_id } : { source }),
   });

@@ -137,7 +137,7 @@ export type Route<
   told?: (
     request: IncomingMessage,
     reply: Reply,
-    by: { services: Services; who: Principal | undefined },
+    by: { services: Services; who: Principal | undefined; correlationId: string },
   ) => Reply | Promise<Reply>;
   /** The handler is given requests with any other method, too, and refuses them in its own way. */
   anyMethod?: true;
