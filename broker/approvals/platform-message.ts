@@ -1,7 +1,8 @@
 /** What a platform said when it refused an approved call, for whoever approved it. */
 import type { Broker } from '../broker.ts';
-import type { JsonObject } from '../policy/facts.ts';
+import { membersOf } from '../store/open-json.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
+import { readStoredResult } from './held-result.ts';
 import { readResult } from './own-approvals.ts';
 import { summarisesFailure } from './sealed.ts';
 
@@ -25,7 +26,7 @@ const MEMBERS = [
 export function platformMessage(broker: Pick<Broker, 'vault' | 'log'>, approval: ApprovalTable): string | null {
   const result = readResult(broker, approval);
   if (result === undefined || result === 'unreadable') return null;
-  const { status, data, encoding } = JSON.parse(result) as { status: number; data: unknown; encoding?: string };
+  const { status, data, encoding } = readStoredResult(result);
   const failed = status >= 400 || summarisesFailure(approval.result_summary ?? '');
   if (!failed || encoding !== undefined) return null;
   const words = wordsIn(data)?.trim();
@@ -38,8 +39,9 @@ function wordsIn(value: unknown, depth = 0): string | undefined {
   if (typeof value === 'string') return depth === 0 && value.trimStart().startsWith('<') ? undefined : value;
   if (typeof value !== 'object' || value === null || depth > 2) return undefined;
   if (Array.isArray(value)) return wordsIn(value[0], depth + 1);
+  const members = membersOf(value);
   for (const member of MEMBERS) {
-    const words = wordsIn((value as JsonObject)[member], depth + 1);
+    const words = wordsIn(members[member], depth + 1);
     if (words) return words;
   }
   return undefined;

@@ -1,5 +1,6 @@
 /** The stored answer to a held call, as the platform's own again. */
 import { memberTexts } from '../../json/member-texts.ts';
+import { readStoredResult } from '../approvals/held-result.ts';
 
 /** `maskedBy`: the rules that masked something in it. */
 export type StoredAnswer = {
@@ -9,19 +10,9 @@ export type StoredAnswer = {
   maskedBy?: readonly string[] | undefined;
 };
 
-/** As sealed. `raw`: how a raw call's was passed on; undefined: a release before kept it. */
-type Stored = {
-  status: number;
-  encoding?: string;
-  headers?: Record<string, string>;
-  content_type?: string;
-  truncated?: boolean;
-  raw?: { headers: Record<string, string | string[]>; isText?: true; bytes?: string; masked_by?: string[] };
-};
-
 /** @param result JSON text, as sealed. Undefined: only its beginning was kept. */
 export function storedAnswer(result: string): StoredAnswer | undefined {
-  const { status, encoding, headers = {}, content_type, truncated, raw } = JSON.parse(result) as Stored;
+  const { status, encoding, headers = {}, content_type, truncated, raw } = readStoredResult(result);
   if (raw?.bytes !== undefined) return { status, headers: raw.headers, body: Buffer.from(raw.bytes, 'base64') };
   if (truncated) return undefined;
   // The platform's own text, so that its numbers keep their digits.
@@ -29,7 +20,7 @@ export function storedAnswer(result: string): StoredAnswer | undefined {
   const coding = encoding === 'base64' ? encoding : 'utf8';
   if (raw) {
     const isString = raw.isText || encoding === 'base64';
-    const body = Buffer.from(isString ? (JSON.parse(data) as string) : data, coding);
+    const body = Buffer.from(isString ? String(JSON.parse(data)) : data, coding);
     return { status, headers: raw.headers, body, maskedBy: raw.masked_by };
   }
   const body = bodyOf(data, encoding, content_type);
@@ -41,7 +32,7 @@ export function storedAnswer(result: string): StoredAnswer | undefined {
 export function bodyOf(data: string, encoding: string | undefined, type: string | undefined): Buffer {
   if (data === 'null') return Buffer.alloc(0);
   const isText = data.startsWith('"');
-  if (encoding === 'base64') return Buffer.from(JSON.parse(data) as string, 'base64');
+  if (encoding === 'base64') return Buffer.from(String(JSON.parse(data)), 'base64');
   const isJson = type === undefined || type.endsWith('/json') || type.endsWith('+json');
-  return Buffer.from(isText && !isJson ? (JSON.parse(data) as string) : data);
+  return Buffer.from(isText && !isJson ? String(JSON.parse(data)) : data);
 }
