@@ -52,11 +52,12 @@ export async function restoreBackup(
     if (replace) throw new Error('A database is not replaced. Make an empty one, and name it in DATABASE_URL.');
     const store = openPlainStore(config, log);
     try {
-      await loadDump(url, file, manifest.rows, programs, async () => {
-        remember();
-        await markRestore(store.db);
-      });
+      // Killed before `settle` has committed, the mark keeps this database from being started anywhere. Killed after it, before `remember`,
+      // it starts under review, where nothing is replayed, and that start remembers. The store that was there, of which nothing
+      // was put back, starts until then.
+      await loadDump(url, file, manifest.rows, programs, () => markRestore(store.db));
       await settle(store, { madeAt, number, nothingSince });
+      remember();
     } finally {
       await store.close();
     }
@@ -116,6 +117,7 @@ export async function restoreInPlace({
     const found = await findGeneration(store.db);
     const seen = { store_id: found?.storeId ?? null, generation: found?.number ?? 0 };
     const number = nextNumber(config, seen);
+    // Before its first change: nothing in the store itself says that it was put back, so one that is cut off here must not be started.
     rememberNumber(config, seen.store_id, number, log);
     await settle(store, { madeAt: null, number, nothingSince });
     return { made_at: null, generation: number, replaced: null };
@@ -152,7 +154,7 @@ function nextNumber(
   return Math.max(generation, seen, Math.floor(Date.now() / 1000)) + 1;
 }
 
-/** Remembers the number outside of the store before its first change, so that a restore that is cut off leaves nothing that could be started. */
+/** Remembers the number outside of the store: from then on none that is behind it is started here. */
 function rememberNumber(config: Config, storeId: string | null, number: number, log: Log): void {
   if (storeId === null) return;
   mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 });

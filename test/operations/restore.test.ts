@@ -490,6 +490,23 @@ describe('agent-broker restore', () => {
 });
 
 describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cut off${postgresNote}`, () => {
+  test('because it failed leaves the broker that was there, on another database, as it was', async () => {
+    const world = await startWorld('postgres');
+    await world.demoOrganisation();
+    const file = join(newFolder(), 'backup');
+    await run(world.environment, 'backup', file);
+    const remembered = join(world.environment.AGENT_BROKER_DATA!, 'generation.json');
+    const before = readFileSync(remembered, 'utf8');
+    const target = { ...world.environment, DATABASE_URL: await newDatabase() };
+    // No table, so that the database counts as empty, and in the way of one.
+    await query(target, 'create view meta as select 1 as one');
+    expect(await refused(target, 'restore', file)).toContain('already exists');
+    expect(readFileSync(remembered, 'utf8')).toBe(before);
+    expect(await notStarted(target)).toContain('A restore into this database was cut off');
+    await world.running.stop();
+    await started(world.environment);
+  });
+
   test('after its dump was loaded is started nowhere, and a database where it only began can be restored into', async () => {
     const world = await startWorld('postgres');
     const agent = await (await world.demoOrganisation()).agent();
