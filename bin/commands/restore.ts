@@ -15,7 +15,10 @@ export function addRestoreCommands(program: Command): void {
     .argument('[file]', 'the backup, with its manifest beside it')
     .option('--in-place', 'treat the store that is in place as restored: it was brought back by other means')
     .option('--nothing-since', 'no call was made after the backup: every Idempotency-Key is accepted immediately')
-    .option('--replace', 'put it in the place of a SQLite store, which is kept beside it')
+    .option(
+      '--replace',
+      'put it in the place of the store that was here, which does not start any more (SQLite keeps it beside)',
+    )
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {
       if ((file === undefined) === !options.inPlace)

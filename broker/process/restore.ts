@@ -29,8 +29,9 @@ export type Restored = {
 };
 
 /**
- * Restores a backup into an empty place, or with `replace` (SQLite) into the place of a store, which is kept beside it. `nothingSince`: no call
- * was made after the backup. Everything is checked first. Throws, in words; then nothing is changed that a broker reads.
+ * Restores a backup into an empty place. `replace`: in the place of the store that was here, which is not started any more; one of SQLite in
+ * the data folder is kept beside it. `nothingSince`: no call was made after the backup. Everything is checked first. Throws, in words; then
+ * nothing is changed that a broker reads.
  */
 export async function restoreBackup(
   file: string,
@@ -49,7 +50,7 @@ export async function restoreBackup(
   const settled = { made_at: manifest.made_at, generation: number };
   const url = config.databaseUrl?.reveal();
   if (url !== undefined) {
-    if (replace) throw new Error('A database is not replaced. Make an empty one, and name it in DATABASE_URL.');
+    if (!replace) refuseKnown(config, manifest.store_id);
     const store = openPlainStore(config, log);
     try {
       // Killed before `settle` has committed, the mark keeps this database from being started anywhere. Killed after it, before `remember`,
@@ -67,6 +68,7 @@ export async function restoreBackup(
   const isThere = existsSync(join(place, 'broker.db'));
   if (isThere && !replace)
     throw new Error(`There is a store in ${place}. To put the backup in its place, and keep it beside, add --replace.`);
+  if (!replace) refuseKnown(config, manifest.store_id);
   const lock = existsSync(place) ? lockFolder(place) : undefined;
   try {
     const next = restoringPlace(config.dataFolder);
@@ -143,6 +145,15 @@ async function readChecked(file: string, config: Config): Promise<BackupManifest
       manifest.master_key_check_value,
     );
   return manifest;
+}
+
+/** Refuses where the store of the backup was started before: from the restore on that one is not started here any more. */
+function refuseKnown(config: Config, storeId: string | null): void {
+  if (storeId !== null && newestSeen(config, storeId) > 0)
+    throw new Error(
+      'The store of this backup was started with this data folder or this key file. Once the backup is restored here, that store does not start any more. ' +
+        'To go on with the backup in its place, add --replace. To try the backup out beside it, name another data folder (AGENT_BROKER_DATA), with a copy of the key file. Nothing was changed.',
+    );
 }
 
 /** Beyond all that any replica has seen of the store, which counts by ones from 1: seconds since 1970. */

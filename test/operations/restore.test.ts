@@ -301,6 +301,34 @@ describe.each(STORES)(`ST-07 a store that is older than it was, on %s${postgresN
   });
 });
 
+describe.each(STORES)(`a restore beside the store that was backed up, on %s${postgresNote}`, (store) => {
+  test('is made only with --replace where that store would not start any more, and freely on its own', async () => {
+    const world = await startWorld(store);
+    await world.demoOrganisation();
+    const { environment } = world;
+    const file = join(newFolder(), 'backup');
+    await run(environment, 'backup', file);
+    const { keyFile } = world.running.broker.config;
+    const remembered = () => readFileSync(`${keyFile}.generation`, 'utf8');
+    const before = remembered();
+    const drill: Environment =
+      store === 'postgres'
+        ? { ...environment, DATABASE_URL: await newDatabase() }
+        : { ...environment, AGENT_BROKER_DATA: newFolder(), AGENT_BROKER_KEY_FILE: keyFile };
+    const why = await refused(drill, 'restore', file);
+    expect(why).toContain('that store does not start any more');
+    expect(why).toContain('add --replace');
+    await run(await emptyMachine(world, store), 'restore', file);
+    expect(remembered()).toBe(before);
+    await world.running.stop();
+    const child = await started(environment);
+    child.signal('SIGTERM');
+    await child.ended;
+    await run(drill, 'restore', file, '--replace');
+    expect(await notStarted(environment)).toContain('This store is older than it was');
+  });
+});
+
 describe.each(STORES)(
   `a call that was approved and not begun when the store was copied, on %s${postgresNote}`,
   (store) => {
@@ -500,7 +528,7 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cu
     const target = { ...world.environment, DATABASE_URL: await newDatabase() };
     // No table, so that the database counts as empty, and in the way of one.
     await query(target, 'create view meta as select 1 as one');
-    expect(await refused(target, 'restore', file)).toContain('already exists');
+    expect(await refused(target, 'restore', file, '--replace')).toContain('already exists');
     expect(readFileSync(remembered, 'utf8')).toBe(before);
     expect(await notStarted(target)).toContain('A restore into this database was cut off');
     await world.running.stop();

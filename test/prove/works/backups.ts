@@ -162,9 +162,8 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     if (store === 'postgres') await start(await emptyPlace(env.DATABASE_URL), untouched, false);
     else await start(env, untouched, replaces);
     ledger.check('after a killed restore no broker makes a call of what was restored without a review');
-    const isThere = store === 'sqlite' && existsSync(join(env.AGENT_BROKER_DATA!, 'store', 'broker.db'));
     const again = store === 'postgres' ? { ...env, DATABASE_URL: await newDatabase() } : env;
-    await run(['restore', good, ...(isThere ? ['--replace'] : [])], again);
+    await run(['restore', good, '--replace'], again);
     await start(again, false, false);
     ledger.check('a restore that was killed can be made again');
   };
