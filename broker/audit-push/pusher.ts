@@ -7,6 +7,7 @@ import type { Broker } from '../broker.ts';
 import type { Format } from '../config-file/audit-sinks.ts';
 import { Secret } from '../crypto/secret.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
+import { MAX_AFTER_MS } from '../notify/post.ts';
 import { entriesFrom } from '../receipt-log/log-rows.ts';
 import { makePlaces } from '../runtime/places.ts';
 import { withTimeout } from '../runtime/waits.ts';
@@ -91,6 +92,9 @@ export function startPusher(broker: Needs): Pusher {
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
 
+  /** After `until` only a clock that was ahead puts a retry. */
+  const due = () => ({ now: clock(), until: clock() + MAX_AFTER_MS });
+
   const lease: KeptLease = keepLease(broker, LEASE, () => {});
   const held = () => {
     const fence = stopped ? undefined : lease.fence();
@@ -106,8 +110,10 @@ export function startPusher(broker: Needs): Pusher {
     }
   };
 
-  const isDue = ({ status, next_index, log_size, retry_at }: SinkWithLog) =>
-    status === 'active' && next_index < log_size && (retry_at === null || retry_at <= clock());
+  const isDue = ({ status, next_index, log_size, retry_at }: SinkWithLog) => {
+    const { now, until } = due();
+    return status === 'active' && next_index < log_size && (retry_at === null || retry_at <= now || retry_at > until);
+  };
 
   const fail = async (
     sink: SinkWithLog,
@@ -177,7 +183,7 @@ export function startPusher(broker: Needs): Pusher {
 
   const look = async (): Promise<void> => {
     if (!held()) return;
-    for (const ref of await listDueSinks(db, clock())) {
+    for (const ref of await listDueSinks(db, due())) {
       const isTried = ref.failures > 0;
       if (lanes.has(ref.id) || (isTried && trying.has(ref.organisation_id))) continue;
       if (isTried) trying.add(ref.organisation_id);

@@ -22,13 +22,14 @@ export type LogHeads = {
 /** The clocks of processes differ by so much at most. */
 const OVERLAP_MS = 60_000;
 
-export function makeLogHeads({ store }: Pick<Broker, 'store'>): LogHeads {
+export function makeLogHeads({ store, clock }: Pick<Broker, 'store' | 'clock'>): LogHeads {
   const heads = new Map<string, LogHead>();
   let newest = 0;
   return {
     of: (organisationId) => heads.get(organisationId),
     refresh: async () => {
-      for (const log of await listSignedSince(store.db, newest - OVERLAP_MS)) {
+      // A checkpoint that was made by a clock that was ahead is no reason to pass over those that are made since.
+      for (const log of await listSignedSince(store.db, Math.min(newest, clock()) - OVERLAP_MS)) {
         const { organisation_id, checkpoint_size: size, checkpoint_root: root, checkpoint_at: at, signature } = log;
         if (size === null || root === null || at === null || signature === null) continue;
         newest = Math.max(newest, at);

@@ -105,4 +105,27 @@ describe.each(ONE_STORE)(`an outage on %s${postgresNote}`, (store) => {
     },
     OUTAGE_MS + 150_000,
   );
+
+  test('one that began while the clock was ahead does not go on for as long as it was ahead', async () => {
+    const organisation = await world.demoOrganisation(platform.platform);
+    const { db } = world.running.broker.store;
+    receiver.status = 503;
+    world.clock.skewMs = 40 * 3_600_000;
+    onTestFinished(() => {
+      receiver.status = 204;
+      world.clock.skewMs = 0;
+    });
+    const sink = { name: 'siem', kind: 'webhook', url: `${receiver.url}/in`, from: 'beginning' };
+    expect((await organisation.ask('POST', '/owner/audit-sinks', sink)).status).toBe(201);
+    const stored = () =>
+      db
+        .selectFrom('audit_sinks')
+        .select(['failures', 'retry_at'])
+        .where('organisation_id', '=', organisation.id)
+        .executeTakeFirstOrThrow();
+    await expect.poll(async () => (await stored()).failures, { timeout: 30_000 }).toBeGreaterThan(0);
+    receiver.status = 204;
+    world.clock.skewMs = 0;
+    await expect.poll(stored, { timeout: 60_000 }).toMatchObject({ failures: 0, retry_at: null });
+  }, 120_000);
 });

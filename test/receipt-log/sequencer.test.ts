@@ -1,8 +1,9 @@
 /** Checkpoints of many logs: each gets its own, however many grow and however many rows wait for their places. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
 /** More than are signed at once. */
@@ -87,4 +88,21 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
     expect(Number(seconds)).toBeGreaterThanOrEqual(100);
     expect(Number(seconds)).toBeLessThan(200);
   }, 60_000);
+
+  test('what a log got by a clock that was ahead keeps no agent of another one from new checkpoints', async () => {
+    const other = await world.demoOrganisation();
+    const agent = await other.agent();
+    const size = async () => (await agent.act(READ)).body._meta.log?.size ?? 0;
+    await expect.poll(size, { timeout: 30_000 }).toBeGreaterThan(0);
+    const [ahead] = (await organisations(1)) as [string];
+    world.clock.skewMs = 40 * 3_600_000;
+    onTestFinished(() => {
+      world.clock.skewMs = 0;
+    });
+    await addRows([ahead]);
+    await expect.poll(() => world.running.services.logHeads.of(ahead), { timeout: 30_000 }).toBeDefined();
+    world.clock.skewMs = 0;
+    const before = await size();
+    await expect.poll(size, { timeout: 30_000, interval: 500 }).toBeGreaterThan(before);
+  }, 120_000);
 });

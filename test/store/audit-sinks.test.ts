@@ -54,11 +54,14 @@ describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => 
     expect(await addSink(db, { ...sink, id: crypto.randomUUID() })).toBe(false);
     expect(await moveHead(db, { organisation_id, origin: 'localhost/orgs/1', size: 10, root: '', from: 0 })).toBe(true);
     const now = 1_795_000_000_000;
-    const due = async (at = now) => (await listDueSinks(db, at)).filter((one) => one.id === id).length;
+    const due = async (at = now) =>
+      (await listDueSinks(db, { now: at, until: at + 60_000 })).filter((one) => one.id === id).length;
     expect(await due()).toBe(0);
     // Nobody else may push it: its kind is none that this broker knows.
     await changeSink(db, sink, { status: 'active', kind: 'unknown', retry_at: now });
     expect([await due(now - 1), await due(now)]).toEqual([0, 1]);
+    // By a clock that was ahead: nothing waits for so long.
+    expect([await due(now - 60_000), await due(now - 60_001)]).toEqual([0, 1]);
     const batch = { organisation_id, id, next_index: 0 };
     expect(await beginBatch(db, batch, 4, { name, fence: fence + 1 })).toBe(false);
     expect(await beginBatch(db, { ...batch, next_index: 1 }, 4, lease)).toBe(false);
