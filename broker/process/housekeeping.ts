@@ -8,6 +8,7 @@ import { purgeBreakers } from '../store/breakers.ts';
 import { purgeCallMarks } from '../store/call-marks.ts';
 import { purgeDiagnostics } from '../store/diagnostics.ts';
 import { purgeEndedSessions } from '../store/ended-sessions.ts';
+import { endFutureTimes } from '../store/future-times.ts';
 import { purgeHeldJoins } from '../store/held-joins.ts';
 import { purgeIdempotencyKeys } from '../store/idempotency.ts';
 import { purgeInvites } from '../store/invites.ts';
@@ -56,6 +57,7 @@ export function startHousekeeping(
   const chores: Chores = {
     'retiring signing keys': (now) => retireFollowedKeys(store, keys, now),
     'forgetting idempotency keys': (now) => purgeIdempotencyKeys(db, now),
+    'ending pauses of a clock that was ahead': (now) => endFutureTimes(db, now),
     'forgetting breakers': (now) => purgeBreakers(db, now - DAY_MS),
     // They live for 12 hours. The rest is for a machine that started with a clock that was days ahead.
     'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - 30 * DAY_MS),
