@@ -122,4 +122,31 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     await agent.act(READ);
     await cosignedAbove(size);
   }, 180_000);
+
+  test('are not asked about a restored store before its review, and are after it', async () => {
+    await agent.act(READ);
+    await cosignedAbove(0);
+    const { db } = world.running.broker.store;
+    const ended = {
+      approvals: 0,
+      access_requests: 0,
+      registrations: 0,
+      consents: 0,
+      invites: 0,
+      standing_approvals: 0,
+    };
+    const restored = JSON.stringify({ at: Date.now(), madeAt: null, ended, noted: true });
+    await db.updateTable('organisations').set({ restored }).where('id', '=', organisation.id).execute();
+    const [origin = '', size = ''] = (await checkpoint()).split('\n');
+    expect((await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 })).status).toBe(200);
+    await expect.poll(async () => sizeOf(await checkpoint()), { timeout: 30_000 }).toBeGreaterThan(Number(size));
+    // Checkpoints are asked for one after the other.
+    const others = witness.logs.size;
+    await (await (await world.demoOrganisation()).agent()).act(READ);
+    await expect.poll(() => witness.logs.size, { timeout: 30_000 }).toBeGreaterThan(others);
+    expect(witness.logs.get(origin)!.size).toBeLessThanOrEqual(Number(size));
+    const { at } = (await organisation.ask('GET', '/owner/restored')).body.restored;
+    expect((await organisation.ask('POST', '/owner/restored/end', { restored_at: at })).status).toBe(200);
+    await cosignedAbove(Number(size) + 1);
+  }, 180_000);
 });
