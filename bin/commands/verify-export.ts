@@ -18,7 +18,10 @@ export function addVerifyExport(verify: Command): void {
       '--checkpoint <file...>',
       'checkpoints that you kept: the log has to go on from each of them (from /orgs/<organisation>/checkpoint, or a receipt)',
     )
-    .option('--receipt-keys <file>', 'key set saved from /.well-known/svc-receipt-keys.json: checks the receipts, too')
+    .option(
+      '--receipt-keys <file>',
+      'key set saved from /.well-known/svc-receipt-keys.json: checks the receipts, too, and has to be there where rows were deleted since; a folder has it',
+    )
     .option(
       '--first <row>',
       'the export was asked for from this row on (?first=): rows before it need not be there, and checkpoints of fewer rows are not compared',

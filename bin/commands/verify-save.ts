@@ -24,6 +24,10 @@ export function addVerifySave(verify: Command): void {
             line`The log has ${saved.newLogKeys} more verifier key${saved.newLogKeys === 1 ? '' : 's'} than before: an event log_key_announced says so.`,
           ]
         : []),
+      ...saved.newReceiptKeys.map(
+        (kid) =>
+          line`The broker publishes a key of receipts that it did not publish before: ${kid}. Unless an operator made it (keys rotate evidence), find out why before you trust this folder.`,
+      ),
       line`Check it, on any machine: ${PROGRAM} verify export ${commandLine([folder])}`,
     ]);
   });

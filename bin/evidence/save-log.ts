@@ -13,7 +13,8 @@ const LOG_KEYS = 'log.key';
 const RECEIPT_KEYS = 'receipt-keys.json';
 const CHECKPOINTS = 'checkpoints';
 
-export type SavedLog = { size: number; checkpoints: number; newLogKeys: number };
+/** `newReceiptKeys`: by `kid`, those that were not there when the folder was saved before. */
+export type SavedLog = { size: number; checkpoints: number; newLogKeys: number; newReceiptKeys: string[] };
 
 /**
  * Saves the log up to its newest checkpoint into a folder, over what it has of it, and adds the checkpoint to those that are there. Keys
@@ -32,19 +33,20 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
   // Before the export, which then goes as far, or further.
   const note = await textAt(broker, `/orgs/${id}/checkpoint`);
   const size = Number(note.split('\n')[1]);
-  const keys = keySetsTogether(
-    savedText(folder, RECEIPT_KEYS),
-    await textAt(broker, '/.well-known/svc-receipt-keys.json'),
-  );
+  const known = receiptKeysIn(savedText(folder, RECEIPT_KEYS));
+  const published = receiptKeysIn(await textAt(broker, '/.well-known/svc-receipt-keys.json'));
+  const more = without(published, known);
+  const keys = { keys: [...published, ...without(known, published)] };
   mkdirSync(join(folder, CHECKPOINTS), { recursive: true, mode: 0o700 });
   await saveDownload(await broker.download('/owner/log/export'), join(folder, LOG));
   writeFileSync(join(folder, LOG_KEYS), `${served.join('\n')}\n`, { mode: 0o600 });
-  writeFileSync(join(folder, RECEIPT_KEYS), keys, { mode: 0o600 });
+  writeFileSync(join(folder, RECEIPT_KEYS), `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
   writeFileSync(join(folder, CHECKPOINTS, `${size}`), note, { mode: 0o600 });
   return {
     size,
     checkpoints: readdirSync(join(folder, CHECKPOINTS)).length,
     newLogKeys: saved.length === 0 ? 0 : served.length - saved.length,
+    newReceiptKeys: known.length === 0 ? [] : more.map(({ kid }) => `${kid}`),
   };
 }
 
@@ -71,13 +73,12 @@ async function textAt(broker: BrokerConnection, path: string): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-/** The key set that is served now, with the keys that were saved before and are not in it any more. */
-function keySetsTogether(saved: string, served: string): string {
-  const keysIn = (text: string) => {
-    const parsed = parseStrictJson(text);
-    return parsed.ok ? ((parsed.value as { keys?: { kid?: string }[] } | null)?.keys ?? []) : [];
-  };
-  const now = keysIn(served);
-  const before = keysIn(saved).filter(({ kid }) => !now.some((key) => key.kid === kid));
-  return `${JSON.stringify({ keys: [...now, ...before] }, null, 2)}\n`;
+type ReceiptKey = { kid?: string };
+
+function receiptKeysIn(keySet: string): ReceiptKey[] {
+  const parsed = parseStrictJson(keySet);
+  return parsed.ok ? ((parsed.value as { keys?: ReceiptKey[] } | null)?.keys ?? []) : [];
 }
+
+const without = (some: readonly ReceiptKey[], others: readonly ReceiptKey[]): ReceiptKey[] =>
+  some.filter(({ kid }) => !others.some((other) => other.kid === kid));

@@ -46,6 +46,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   const verify = async (lines: readonly string[], checkpoints: readonly string[] = []) =>
     await verifyLogExport(lines, {
       keys: await readVerifierKeys(await fetched(`/.well-known/svc-log/${organisation.id}`)),
+      receiptKeys: JSON.parse(await fetched('/.well-known/svc-receipt-keys.json')).keys,
       checkpoints,
       digest,
     });

@@ -84,6 +84,15 @@ export const unsignedReceipt = ({ row }: Row): string => {
   return `${part({ alg: 'ES256', typ: 'svc-receipt+jwt' })}.${part({ jti: row.id, row_hash: hashOf(row) })}.`;
 };
 
+/** A row of an event that says that a row of the log was deleted when its time was over. */
+export function purgeEvent(row: Row['row'], named: number, kind: string): Pick<Row, 'row' | 'row_hash'> {
+  const bits = Buffer.alloc(32);
+  bits[(named % 256) >> 3]! |= 1 << (named & 7);
+  const flags = { change: { purged: { [Math.floor(named / 256)]: bits.toString('base64') } } };
+  const made = { ...row, kind, reason: 'audit_purged', flags: JSON.stringify(flags) };
+  return { row: made, row_hash: hashOf(made) };
+}
+
 /** Signs the rows again, as an operator could who has the key. */
 export function resign(some: Export, { publicKey, privateKey }: Signer): void {
   const edge = rehash(some);
@@ -104,10 +113,11 @@ export const KINDS = [
   'truncated',
   'receipt',
   'no_receipt',
+  'purged',
 ] as const;
 export type Kind = (typeof KINDS)[number];
-/** What was done: indexes of rows that may be named for it. `told`: in words. */
-export type Tampered = { some: Export; kind: Kind; rows: number[]; told: string };
+/** What was done: indexes of rows that may be named for it. `by`: how the lines are written. `told`: in words. */
+export type Tampered = { some: Export; kind: Kind; rows: number[]; by?: 'index'; told: string };
 
 /** Tampers in this way, somewhere: the rest is drawn. */
 export function tamper(whole: Export, kind: Kind, random: () => number, signer: Signer): Tampered {
@@ -161,6 +171,15 @@ export function tamper(whole: Export, kind: Kind, random: () => number, signer: 
       for (const one of gone) one.receipt = null;
       rows.splice(0, 1, ...gone.map(({ index }) => index));
       break;
+    }
+    case 'purged': {
+      // Who writes to the database alone has an event logged and signed for, and deletes the row that it covers.
+      const event = { ...row, ...purgeEvent(row.row, at, 'event'), index: some.rows.length };
+      if (isCareful) event.receipt = unsignedReceipt(event);
+      some.rows.push(event);
+      resign(some, signer);
+      some.rows.splice(at, 1);
+      return { some, kind, rows, by: 'index', told: `${kind} at ${at}${isCareful ? ', careful' : ''}` };
     }
   }
   // Who can, makes the hashes in the file fit what was done.
@@ -235,10 +254,13 @@ export function isNamed(
   problems: readonly Problem[],
   whole: Export,
 ): boolean {
-  const covers = (index: number) =>
-    problems.some(({ first, last = first }) => first !== undefined && first <= index && index <= (last as number));
+  const isNamedBy = ({ first, last = first }: Problem, index: number) =>
+    first !== undefined && first <= index && index <= (last as number);
+  const covers = (index: number) => problems.some((one) => isNamedBy(one, index));
   if (kind === 'forked') return problems.some((one) => one.kind === 'forked');
   if (kind === 'truncated') return covers(whole.rows.length - 1);
+  if (kind === 'purged')
+    return problems.some((one) => /^(missing|unchecked)$/.test(one.kind) && isNamedBy(one, rows[0]!));
   if (kind === 'no_receipt') return problems.some((one) => one.kind === kind) && rows.every(covers);
   return rows.some(covers);
 }

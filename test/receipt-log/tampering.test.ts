@@ -3,10 +3,12 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { REASONS_WITHOUT_RECEIPT } from '../../broker/audit/receipt.ts';
+import { REASONS_WITHOUT_RECEIPT, RECEIPT_TYPE } from '../../broker/audit/receipt.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { verifyLogExport, WITHOUT_RECEIPT } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys, type VerifierKey } from '../../broker/console/static/verify/note.js';
+import { signCompact } from '../../broker/crypto/jws.ts';
+import { generateSigningKey } from '../../broker/crypto/key-set.ts';
 import { logSigner } from '../../broker/receipt-log/log-keys.ts';
 import { ROOT } from '../world/checkout.ts';
 import { runCommand } from '../world/command.ts';
@@ -192,6 +194,22 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     const log = readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8');
     writeFileSync(join(cwd, 'kept/log.jsonl'), log.replace('approval_ttl_seconds', 'approval_ttl_second'));
     expect((await check()).stderr).toContain('The export does not verify');
+    // As somebody does who writes to the database alone.
+    const { kid, publicJwk } = generateSigningKey();
+    await world.running.broker.store.db
+      .insertInto('signing_keys')
+      .values({
+        kid,
+        use: 'evidence',
+        public_jwk: JSON.stringify(publicJwk),
+        created_at: 1,
+        activates_at: 1,
+        retired_at: 2,
+      })
+      .execute();
+    await world.running.broker.keys.refresh();
+    expect((await save()).stdout).toContain(`a key of receipts that it did not publish before: ${kid}.`);
+    expect((await save()).stdout).not.toContain(kid);
     const keys = readFileSync(join(cwd, 'kept/log.key'), 'utf8');
     const other = 'broker.example/log+00000000+AdHB/RF5YACLff23/75HHQmTnP8tIQnOVq7UEhT0ZYZa';
     writeFileSync(join(cwd, 'kept/log.key'), `${other}\n${keys}`);
@@ -231,7 +249,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     for (const kind of KINDS) {
       const tampered = tamper(whole, kind, random, signer);
       const cwd = newFolder();
-      writeFileSync(join(cwd, 'export'), linesOf(tampered.some).join('\n'));
+      writeFileSync(join(cwd, 'export'), linesOf(tampered.some, tampered.by).join('\n'));
       writeFileSync(join(cwd, 'key'), keyLines);
       for (const [at, note] of kept.entries()) writeFileSync(join(cwd, `checkpoint${at}`), note);
       const words = [
@@ -251,14 +269,17 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     }
   }, 180_000);
 
-  test(`KEY-08 ${TAMPERINGS} tamperings of eight kinds are named, in a process that has exports, checkpoints and the key alone`, async () => {
+  test(`KEY-08 ${TAMPERINGS} tamperings of nine kinds are named, in a process that has exports, checkpoints and keys alone`, async () => {
     const random = makeRandom(SEED);
     const verifier = startVerifier();
     const by = { keys: keyLines, checkpoints: kept };
     expect(await verifier.ask({ lines: linesOf(whole), ...by })).toEqual({ ok: true, problems: [] });
     const look = async (round: number) => {
       const tampered = tamper(whole, KINDS[round % KINDS.length]!, random, signer);
-      const { ok, problems, thrown } = await verifier.ask({ lines: linesOf(tampered.some), ...by });
+      // What goes without the keys of receipts is told otherwise with them.
+      const receipts = tampered.kind === 'purged' && round % 2 === 0 ? { receiptKeys } : {};
+      const lines = linesOf(tampered.some, tampered.by);
+      const { ok, problems, thrown } = await verifier.ask({ lines, ...by, ...receipts });
       const told = `round ${round}: ${tampered.told}: ${JSON.stringify(problems.slice(0, 3))}`;
       expect([thrown, ok, isNamed(tampered, problems, whole)], told).toEqual([undefined, false, true]);
     };
@@ -352,6 +373,10 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       current,
       receiptKeys,
       signer,
+      signReceipt: ({ row }) => {
+        const evidence = world.running.broker.keys.signer('evidence', Date.now());
+        return signCompact(evidence, { typ: RECEIPT_TYPE }, { jti: row.id!, row_hash: hashOf(row) });
+      },
       below: (most) => Math.floor(random() * most),
     };
     const wrong: string[] = [];

@@ -7,6 +7,7 @@ import {
   type Export,
   hashOf,
   linesOf,
+  purgeEvent,
   type Row,
   rehash,
   resign,
@@ -24,6 +25,8 @@ export type Bench = {
   current: string;
   receiptKeys: readonly object[];
   signer: Signer;
+  /** A genuine receipt. */
+  signReceipt(row: Row): string;
   below(most: number): number;
 };
 /** `names`: the kind of problem that the whole verifier tells, of row `at` where there is one. */
@@ -75,26 +78,22 @@ const spoil = (some: Export, level: number, index: number, at: number, hash: Uin
   tile.hashes = hashes.toString('base64');
 };
 const leafOf = (row: Row) => leafHash(Buffer.from(hashOf(row.row), 'hex'));
-/** A signed log in which row `at` says that rows of the first tile were deleted. */
-function purging(bench: Bench, { at, named, kind = 'event' }: { at: number; named: number; kind?: string }): Export {
+/** A signed log in which row `at` says that a row of the first tile was deleted, with a genuine receipt. */
+function purging(
+  bench: Bench,
+  { at, named, kind = 'event', of = {} }: { at: number; named: number; kind?: string; of?: Row['row'] },
+): Export {
   const some = copyOf(bench.whole);
-  const bits = Buffer.alloc(32);
-  bits[named >> 3]! |= 1 << (named & 7);
   const row = some.rows[at]!;
-  row.row = {
-    ...row.row,
-    kind,
-    reason: 'audit_purged',
-    flags: JSON.stringify({ change: { purged: { 0: bits.toString('base64') } } }),
-  };
-  Object.assign(row, { row_hash: hashOf(row.row), receipt: unsignedReceipt(row) });
+  Object.assign(row, purgeEvent({ ...row.row, ...of }, named, kind));
+  row.receipt = bench.signReceipt(row);
   resign(some, bench.signer);
   return some;
 }
-const removing = (some: Export, gone: number): Case => ({
+const removing = (some: Export, gone: number, names = 'missing'): Case => ({
   lines: byIndex({ ...some, rows: some.rows.filter(({ index }) => index !== gone) }),
   checkpoints: [some.header.checkpoint!],
-  names: 'missing',
+  names,
   at: gone,
 });
 /** A log with another name, signed by the same hand. */
@@ -510,7 +509,8 @@ export const CHECKS: readonly Check[] = [
     mutation: without('proof.index > index && hasBit(proof.bits, at)', 'proof.index > index', 'verify/gaps.js'),
     tamper: (bench) => {
       const { at } = open(bench);
-      return removing(purging(bench, { at: at + 10, named: at }), at - 1);
+      const { receiptKeys } = bench;
+      return { ...removing(purging(bench, { at: at + 10, named: at }), at - 1), receiptKeys };
     },
   },
   {
@@ -518,7 +518,8 @@ export const CHECKS: readonly Check[] = [
     mutation: without('proof.index > index && hasBit', 'hasBit', 'verify/gaps.js'),
     tamper: (bench) => {
       const { at } = open(bench);
-      return removing(purging(bench, { at, named: at + 10 }), at + 10);
+      const { receiptKeys } = bench;
+      return { ...removing(purging(bench, { at, named: at + 10 }), at + 10), receiptKeys };
     },
   },
   {
@@ -526,7 +527,26 @@ export const CHECKS: readonly Check[] = [
     mutation: without("kind !== 'event' || ", '', 'verify/gaps.js'),
     tamper: (bench) => {
       const { at } = open(bench);
-      return removing(purging(bench, { at: at + 10, named: at, kind: 'action' }), at);
+      const { receiptKeys } = bench;
+      return { ...removing(purging(bench, { at: at + 10, named: at, kind: 'action' }), at), receiptKeys };
+    },
+  },
+  {
+    what: 'rows are deleted only by an event of the organisation',
+    mutation: without('isVouched = header.origin.endsWith(', 'isVouched = true || header.origin.endsWith('),
+    tamper: (bench) => {
+      const { at } = open(bench);
+      const { receiptKeys } = bench;
+      const of = { organisation_id: crypto.randomUUID() };
+      return { ...removing(purging(bench, { at: at + 10, named: at, of }), at), receiptKeys };
+    },
+  },
+  {
+    what: 'rows are deleted only by an event of which the receipt was checked',
+    mutation: without('if (this.#isChecked || said.length === 0)', 'if (true)', 'verify/gaps.js'),
+    tamper: (bench) => {
+      const { at } = open(bench);
+      return removing(purging(bench, { at: at + 10, named: at }), at, 'unchecked');
     },
   },
   {

@@ -1,13 +1,14 @@
-// Rows that an export of a receipt log does not have: those that the log itself says were deleted when their time was over, and those that
-// are missing.
+// Rows that an export of a receipt log does not have: those that the broker says were deleted when their time was over, and those that are
+// missing. That an event is in the log says nothing of who wrote it: whoever writes to the database gets rows logged. Its receipt does.
 import { bytesOfBase64 } from './note.js';
 import { TILE_WIDTH } from './tile-tree.js';
 
 /**
  * What is wrong, and where: indexes of the first and last row. `changed`: what stands there is not what was logged. `unknown`: rows among
- * which it is not known which, because the hashes of the file are wrong as well. `hashes`: only the hashes of the file are wrong.
+ * which it is not known which, because the hashes of the file are wrong as well. `hashes`: only the hashes of the file are wrong. `unchecked`: rows
+ * are not there, and whether the broker deleted them cannot be told without the keys of receipts.
  *
- * @typedef {'changed' | 'missing' | 'inserted' | 'moved' | 'unknown' | 'hashes' | 'forked' | 'truncated' | 'unsigned' | 'receipt' | 'no_receipt' | 'malformed'} ProblemKind
+ * @typedef {'changed' | 'missing' | 'unchecked' | 'inserted' | 'moved' | 'unknown' | 'hashes' | 'forked' | 'truncated' | 'unsigned' | 'receipt' | 'no_receipt' | 'malformed'} ProblemKind
  * @typedef {{ kind: ProblemKind, first?: number, last?: number, detail: string }} LogProblem
  */
 /** @typedef {(kind: ProblemKind, detail: string, first?: number, last?: number) => void} Report */
@@ -29,8 +30,14 @@ export class Gaps {
   #said = new Map();
   /** What of it is of the log, by the tile of which it is said. @type {Map<number, { bits: Bits, index: number }[]>} */
   #purges = new Map();
+  #isChecked;
 
-  /** Takes down what a row says was deleted. It counts when the row turns out to be of the log. @param {{ index: number, row: Record<string, unknown> }} line */
+  /** @param {boolean} isChecked whether receipts are checked with their keys */
+  constructor(isChecked) {
+    this.#isChecked = isChecked;
+  }
+
+  /** Takes down what a row with a receipt says was deleted. It counts when the row turns out to be of the log. @param {{ index: number, row: Record<string, unknown> }} line */
   readPurge({ index, row: { kind, reason, flags } }) {
     if (kind !== 'event' || reason !== 'audit_purged' || typeof flags !== 'string') return;
     listed(this.#said, Math.floor(index / TILE_WIDTH)).push({ index, purged: purgedIn(flags) });
@@ -70,20 +77,28 @@ export class Gaps {
     if (bits) this.#absent.set(tile, bits);
   }
 
-  /** Names the rows that are missing, and answers how many were deleted as the log says, later: what is deleted was there. @param {Report} report @returns {number} */
+  /** Names the rows that are missing, and answers how many were deleted as the broker says, later: what is deleted was there. @param {Report} report @returns {number} */
   name(report) {
-    let purged = 0;
+    /** @type {number[]} */
+    const said = [];
     for (const [tile, bits] of [...this.#absent].sort(([a], [b]) => a - b)) {
       const end = (tile + 1) * TILE_WIDTH;
       const proofs = this.#purges.get(tile) ?? [];
       for (let index = tile * TILE_WIDTH; index < end; index++) {
         const at = index % TILE_WIDTH;
         if (!hasBit(bits, at)) continue;
-        if (proofs.some((proof) => proof.index > index && hasBit(proof.bits, at))) purged++;
+        if (proofs.some((proof) => proof.index > index && hasBit(proof.bits, at))) said.push(index);
         else report('missing', `Row ${index} is missing.`, index);
       }
     }
-    return purged;
+    if (this.#isChecked || said.length === 0) return said.length;
+    report(
+      'unchecked',
+      `Whether the broker deleted ${said.length} rows, from row ${said[0]} on, when their time was over cannot be told without the key set of receipts (--receipt-keys): it shows who wrote the events that say so.`,
+      said[0],
+      said.at(-1),
+    );
+    return 0;
   }
 }
 

@@ -49,7 +49,7 @@ export const webDigest = async (bytes) =>
 /**
  * @param {AsyncIterable<string> | Iterable<string>} lines of `GET /owner/log/export`
  * @param {{ keys: readonly VerifierKey[], checkpoints?: readonly string[], receiptKeys?: readonly import('../receipt/verify.js').Jwk[], digest?: Digest, first?: number }} by `checkpoints`: signed
- *   notes that were kept; `receiptKeys`: the key set of receipts, whose signatures are checked then; `first`: of an export that was asked for from this row
+ *   notes that were kept; `receiptKeys`: the key set of receipts, whose signatures are checked then, and without which no row counts as deleted; `first`: of an export that was asked for from this row
  *   on: no rows before it have to be there, and no checkpoint of fewer rows can be compared
  * @returns {Promise<LogVerdict>}
  */
@@ -73,12 +73,12 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
     else problems.push({ kind, detail, ...(first !== undefined && { first }), ...(last !== undefined && { last }) });
   };
   const counts = { rows: 0, purged: 0, receipts: 0 };
-  const gaps = new Gaps();
+  const gaps = new Gaps(receiptKeys !== undefined);
   /** @type {Map<string, Tile>} */
   const tiles = new Map();
   /** @type {Header | undefined} */
   let header;
-  /** The rows before the next tile, with their leaf hashes, by index. @type {Map<number, { line: RowLine, leaf: Uint8Array }>} */
+  /** The rows before the next tile, by index. `isVouched`: by a receipt of its own, of the organisation of the log. @type {Map<number, { line: RowLine, leaf: Uint8Array, isVouched: boolean }>} */
   let rows = new Map();
   /** The tile before. @type {{ level: number, index: number }} */
   let last = { level: 0, index: -1 };
@@ -109,14 +109,16 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
       const hash = await rowHashOf(one, digest);
       counts.rows++;
       if (one.row_hash !== hash) report('hashes', `Row ${index} has another hash in the file.`, index);
-      if (rows.has(index)) report('inserted', `There is more than one row ${index}.`, index);
-      else rows.set(index, { line: one, leaf: await leafHash(digest, bytesOfHex(hash)) });
+      let isVouched = false;
       if (one.receipt !== null) {
         counts.receipts++;
         const problem = await receiptProblem(one, hash, receiptKeys);
-        if (problem !== undefined) report('receipt', `The receipt of row ${index} ${problem}.`, index);
+        if (problem === undefined) isVouched = header.origin.endsWith(`/orgs/${one.row.organisation_id}`);
+        else report('receipt', `The receipt of row ${index} ${problem}.`, index);
       } else if (hasReceipt(one.row))
         report('no_receipt', `Row ${index} has no receipt in the file, and was given one.`, index);
+      if (rows.has(index)) report('inserted', `There is more than one row ${index}.`, index);
+      else rows.set(index, { line: one, leaf: await leafHash(digest, bytesOfHex(hash)), isVouched });
     } else if (one?.type === 'tile') {
       const { level, index } = one;
       const width = widthIn(header, one);
@@ -131,9 +133,9 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
       if (level === 0) {
         const start = index * TILE_WIDTH;
         derived = Array.from({ length: width }, (_, at) => rows.get(start + at)?.leaf);
-        for (const [row, { line }] of rows) {
+        for (const [row, { line, isVouched }] of rows) {
           if (row < start || row >= start + width) report('inserted', `Row ${row} has no place here.`, row);
-          else if (isInOrder) gaps.readPurge(line);
+          else if (isInOrder && isVouched) gaps.readPurge(line);
         }
         for (const row of outOfOrder([...rows.keys()]))
           report('moved', `Row ${row} stands where another one should.`, row);

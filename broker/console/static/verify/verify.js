@@ -50,7 +50,7 @@ function Verify() {
       <${Choice} name="log" title="Export" hint="from GET /owner/log/export" required />
       <${Choice} name="key" title="Verifier keys" hint="saved from /.well-known/svc-log/… when you trusted the broker" required />
       <${Choice} name="checkpoint" title="Checkpoints that you kept" hint="the log has to go on from each of them; without any, a log that was rewritten by whoever has its key cannot be told" multiple />
-      <${Choice} name="receipt-keys" title="Key set of receipts" hint="from /.well-known/svc-receipt-keys.json: the signatures of receipts are checked, too" />
+      <${Choice} name="receipt-keys" title="Key set of receipts" hint="from /.well-known/svc-receipt-keys.json: the signatures of receipts are checked, too; needed where rows were deleted when their time was over" />
       <div class="buttons"><button type="submit" class="primary" disabled=${state.kind === 'busy'}>${state.kind === 'busy' ? 'Verifying…' : 'Verify'}</button></div>
     </form>
     <div role="status" id="verdict">

@@ -1,0 +1,83 @@
+/** Whoever writes to the database alone, without any key, has rows logged, and the log signed for. That proves nothing deleted. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { uuidv7 } from '../../broker/crypto/ids.ts';
+import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
+import { runCommand } from '../world/command.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
+import { hashOf } from './tampered.ts';
+
+describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const fetched = async (path: string) => {
+    const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };
+    return await (await fetch(`${world.running.baseUrl}${path}`, { headers })).text();
+  };
+  const settled = async (atLeast: number) =>
+    await vi.waitUntil(
+      async () => {
+        const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
+        return waiting === 0 && size >= atLeast && checkpoint?.size === size ? (size as number) : undefined;
+      },
+      { timeout: 30_000 },
+    );
+  const rowsThere = async () =>
+    await world.running.broker.store.db
+      .selectFrom('audit_rows')
+      .selectAll()
+      .where('organisation_id', '=', organisation.id)
+      .orderBy('id')
+      .execute();
+  type AuditRow = Awaited<ReturnType<typeof rowsThere>>[number];
+  /** A row like that of a change, with its signature. */
+  const write = async (more: Partial<AuditRow>) => {
+    const model = (await rowsThere()).find(({ reason }) => reason === 'organisation_changed')!;
+    const row = { ...model, id: uuidv7(Date.now()), ...more };
+    const hashed = Object.fromEntries(HASHED_COLUMNS.map((name) => [name, row[name]]));
+    await world.running.broker.store.db
+      .insertInto('audit_rows')
+      .values({ ...row, row_hash: hashOf(hashed) })
+      .execute();
+  };
+  const saved = async (checkpoint: string) => {
+    const cwd = newFolder();
+    const save = (name: string, text: string) => writeFileSync(join(cwd, name), text);
+    save('log.jsonl', await fetched('/owner/log/export'));
+    save('key', await fetched(`/.well-known/svc-log/${organisation.id}`));
+    save('receipts', await fetched('/.well-known/svc-receipt-keys.json'));
+    save('checkpoint', checkpoint);
+    return async (...more: string[]) =>
+      await runCommand(['verify', 'export', 'log.jsonl', '--key', 'key', '--checkpoint', 'checkpoint', ...more], {
+        cwd,
+      });
+  };
+
+  test('KEY-08 rows that a made-up audit_purged covers are missing, and without the keys of receipts not known to be deleted', async () => {
+    const agent = await organisation.agent();
+    for (let at = 0; at < 10; at++) await agent.act(READ);
+    await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 });
+    const size = await settled(11);
+    const kept = await fetched(`/orgs/${organisation.id}/checkpoint`);
+    const purged = { 0: Buffer.alloc(32, 255).toString('base64') };
+    const change = { by: 'broker', how: 'broker', kind: 'reads', before: new Date().toISOString(), rows: 10, purged };
+    await write({ reason: 'audit_purged', flags: JSON.stringify({ change }) });
+    await settled(size + 1);
+    const calls = (await rowsThere()).filter(({ kind }) => kind === 'action').map(({ id }) => id);
+    expect(calls).toHaveLength(10);
+    await world.running.broker.store.db.deleteFrom('audit_rows').where('id', 'in', calls).execute();
+    const verify = await saved(kept);
+    const bare = await verify();
+    expect([bare.code, bare.stdout]).toEqual([1, '']);
+    expect(bare.stderr).toContain('unchecked: Whether the broker deleted 10 rows, from row 0 on,');
+    expect(bare.stderr).toContain('cannot be told without the key set of receipts (--receipt-keys)');
+    const told = await verify('--receipt-keys', 'receipts');
+    expect([told.code, told.stdout]).toEqual([1, '']);
+    expect(told.stderr).toContain('missing: Rows 0 to 9 are missing.');
+    expect(told.stderr).toContain('receipt: The receipt of row 11 does not verify: its signature does not match');
+  }, 60_000);
+});
