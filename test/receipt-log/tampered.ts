@@ -45,10 +45,10 @@ export const copyOf = ({ header, rows, tiles }: Export): Export => ({
 
 /** Of each row once, too. */
 const written = new WeakMap<Row['row'], string>();
-function lineOf({ row, ...rest }: Row): string {
+function lineOf({ type, index, row, row_hash, receipt }: Row): string {
   const text = written.get(row) ?? JSON.stringify(row);
   written.set(row, text);
-  return `${JSON.stringify(rest).slice(0, -1)},"row":${text}}`;
+  return `${JSON.stringify({ type, index }).slice(0, -1)},"row":${text},${JSON.stringify({ row_hash, receipt }).slice(1)}`;
 }
 
 /** The lines in the order of an export. `by`: rows come before the tile of their place in the list, or of the index that they say. */

@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { REASONS_WITHOUT_RECEIPT, RECEIPT_TYPE } from '../../broker/audit/receipt.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { COLUMNS } from '../../broker/console/static/verify/export-lines.js';
 import { verifyLogExport, WITHOUT_RECEIPT } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys, type VerifierKey } from '../../broker/console/static/verify/note.js';
 import { signCompact } from '../../broker/crypto/jws.ts';
 import { generateSigningKey } from '../../broker/crypto/key-set.ts';
 import { logSigner } from '../../broker/receipt-log/log-keys.ts';
+import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { ROOT } from '../world/checkout.ts';
 import { runCommand } from '../world/command.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -95,6 +97,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
 
   test('the verifier knows which rows have no receipt, of this version and of all before', () => {
     expect(WITHOUT_RECEIPT).toEqual([...REASONS_WITHOUT_RECEIPT]);
+    expect(COLUMNS).toEqual(HASHED_COLUMNS);
     const folder = join(ROOT, 'test/audit/receipts');
     const stored = readdirSync(folder)
       .filter((name) => name.endsWith('.jsonl'))

@@ -249,6 +249,26 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
+    what: 'a line has its own members alone',
+    mutation: without("(type === 'row' && hasJust(line, MEMBERS.row) &&", "(type === 'row' &&", LINES),
+    tamper: (bench) => {
+      const some = open(bench);
+      const lines = linesOf(some);
+      const at = lines.findIndex(isRow(some.at));
+      const forged = { ...some.row, Row: { ...some.row.row, result: 'denied' } };
+      return { lines: lines.with(at, JSON.stringify(forged)), names: 'malformed' };
+    },
+  },
+  {
+    what: 'a row has its columns alone',
+    mutation: without('hasJust(row, COLUMNS) &&', '', LINES),
+    tamper: (bench) => {
+      const some = open(bench);
+      some.row.row = Object.fromEntries(Object.entries(some.row.row).reverse());
+      return { lines: linesOf(some), names: 'malformed' };
+    },
+  },
+  {
     what: 'an empty log is of one of the keys',
     mutation: without('if (size > 0 || !keys', 'if (size > 0 && !keys'),
     tamper: ({ whole }) => ({

@@ -7,6 +7,41 @@ import { TILE_WIDTH } from './tile-tree.js';
 /** @typedef {{ type: 'tile', level: number, index: number, hashes: string }} TileLine */
 /** @typedef {Record<string, unknown>} Members */
 
+/** The columns of a row, in the order in which every version of the broker writes them. */
+export const COLUMNS = [
+  'organisation_id',
+  'id',
+  'kind',
+  'created_at',
+  'finished_at',
+  'agent_id',
+  'agent_public_id',
+  'platform_id',
+  'connection_id',
+  'scope',
+  'method',
+  'path',
+  'result',
+  'reason',
+  'detail',
+  'decision',
+  'approval_id',
+  'session_id',
+  'agent_reason',
+  'violating',
+  'upstream_status',
+  'flags',
+  'pii',
+  'correlation_id',
+];
+
+/** The members of a line, in their order: of others a verifier would vouch for what it did not look at. */
+const MEMBERS = {
+  log: ['type', 'origin', 'first', 'size', 'checkpoint', 'keys'],
+  row: ['type', 'index', 'row', 'row_hash', 'receipt'],
+  tile: ['type', 'level', 'index', 'hashes'],
+};
+
 /**
  * Splits at line feeds alone: rows may hold other separators, as U+2028, as they are.
  *
@@ -35,7 +70,10 @@ export function lineIn(text) {
   // A member that stands there twice, or a number that is rounded, is another one to other readers.
   if (line === undefined || JSON.stringify(line) !== text.trim()) return undefined;
   const { type } = line;
-  const isOne = type === 'log' ? isHeader(line) : type === 'row' ? isRow(line) : type === 'tile' ? isTile(line) : false;
+  const isOne =
+    (type === 'log' && hasJust(line, MEMBERS.log) && isHeader(line)) ||
+    (type === 'row' && hasJust(line, MEMBERS.row) && isRow(line)) ||
+    (type === 'tile' && hasJust(line, MEMBERS.tile) && isTile(line));
   return isOne ? /** @type {Header | RowLine | TileLine} */ (/** @type {unknown} */ (line)) : undefined;
 }
 
@@ -52,6 +90,12 @@ export function objectIn(text) {
 /** @param {unknown} value @returns {value is Members} */
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** @param {Members} value @param {readonly string[]} names */
+function hasJust(value, names) {
+  const found = Object.keys(value);
+  return found.length === names.length && names.every((name, at) => name === found[at]);
+}
+
 /** @param {unknown} value */
 const isIndex = (value) => Number.isSafeInteger(value) && Number(value) >= 0;
 
@@ -67,7 +111,7 @@ const isHeader = ({ origin, first, size, checkpoint, keys }) =>
 
 /** @param {Members} line */
 const isRow = ({ index, row, receipt }) =>
-  isIndex(index) && isObject(row) && (receipt === null || typeof receipt === 'string');
+  isIndex(index) && isObject(row) && hasJust(row, COLUMNS) && (receipt === null || typeof receipt === 'string');
 
 /** @param {Members} line */
 const isTile = ({ level, index, hashes }) =>
