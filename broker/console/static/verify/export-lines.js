@@ -42,22 +42,36 @@ const MEMBERS = {
   tile: ['type', 'level', 'index', 'hashes'],
 };
 
+/** In characters: more than a hundred times what the longest row takes. */
+export const MAX_LINE = 16 * 2 ** 20;
+
 /**
- * Splits at line feeds alone: rows may hold other separators, as U+2028, as they are.
+ * Splits at line feeds alone: rows may hold other separators, as U+2028, as they are. Of a line that is longer than MAX_LINE comes a beginning
+ * that is so, too, and the rest is passed over.
  *
  * @param {ReadableStream<string>} text read as a stream: exports are large
  */
 export async function* linesOf(text) {
   let rest = '';
+  let isPassedOver = false;
   const reader = text.getReader();
   for (;;) {
     const { done, value = '' } = await reader.read();
-    const lines = (rest + value).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
+    // What was read before has no line feed: looking for one there again, at each read, takes the square of a line's length.
+    const lines = value.split('\n');
+    const last = lines.pop() ?? '';
+    for (const line of lines) {
+      if (!isPassedOver) yield rest + line;
+      [rest, isPassedOver] = ['', false];
+    }
+    if (!isPassedOver) rest += last;
+    if (rest.length > MAX_LINE) {
+      yield rest;
+      [rest, isPassedOver] = ['', true];
+    }
     if (done) break;
   }
-  yield rest;
+  if (!isPassedOver) yield rest;
 }
 
 /**
@@ -66,6 +80,7 @@ export async function* linesOf(text) {
  * @param {string} text @returns {Header | RowLine | TileLine | undefined}
  */
 export function lineIn(text) {
+  if (text.length > MAX_LINE) return undefined;
   const line = objectIn(text);
   // A member that stands there twice, or a number that is rounded, is another one to other readers.
   if (line === undefined || JSON.stringify(line) !== text.trim()) return undefined;
