@@ -37,6 +37,7 @@ export function addVerifyExport(verify: Command): void {
       const { linesOf } = await import('../../broker/console/static/verify/export-lines.js');
       const { verifyLogExport } = await import('../../broker/console/static/verify/log-export.js');
       const { readVerifierKeys } = await import('../../broker/console/static/verify/note.js');
+      const { toldOf } = await import('../../broker/console/static/verify/told.js');
       const keys = await readVerifierKeys(read(key)).catch((error: Error) => {
         throw new CommandFailed(`The keys in ${key} cannot be used. ${error.message}`);
       });
@@ -52,16 +53,15 @@ export function addVerifyExport(verify: Command): void {
           `The export ${file ?? 'on standard input'} cannot be read (${error.code ?? error.message}).`,
         );
       });
-      const { ok, origin, size, rows, purged, receipts, problems, more } = verdict;
+      const { ok, origin, size, rows, problems, more } = verdict;
       if (options.json) process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);
       else if (ok)
         process.stdout.write(
           `Nothing was changed, removed, inserted or moved: ${rows} rows ` +
             `are in the log ${origin} of ${size} rows, which its key signed.\n` +
-            `  ${receipts} receipts ${receiptKeys === undefined ? 'are of these rows; their signatures were not checked (--receipt-keys)' : 'are of these rows, and genuine'}.\n` +
-            (purged === 0
-              ? ''
-              : `  ${purged} rows were deleted since, when their time was over: the log says which.\n`),
+            toldOf(verdict)
+              .map((sentence) => `  ${sentence}\n`)
+              .join(''),
         );
       if (ok) return;
       const told = problems.map(({ kind, detail }) => `  ${kind}: ${detail}`).join('\n');

@@ -7,7 +7,9 @@ import { bytesOfBase64, bytesOfHex, hexOf, readCheckpoint } from './note.js';
 import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-tree.js';
 
 /**
- * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, problems: LogProblem[], more: number }} LogVerdict
+ * `areReceiptsChecked`: the signatures of the receipts were checked; those that are not genuine are among the problems.
+ *
+ * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, areReceiptsChecked: boolean, problems: LogProblem[], more: number }} LogVerdict
  */
 
 /** @typedef {import('./gaps.js').LogProblem} LogProblem */
@@ -91,6 +93,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
     origin: header?.origin,
     size: header?.size ?? 0,
     ...counts,
+    areReceiptsChecked: receiptKeys !== undefined,
     problems,
     more,
   });
