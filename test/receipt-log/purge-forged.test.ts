@@ -79,5 +79,19 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
     expect([told.code, told.stdout]).toEqual([1, '']);
     expect(told.stderr).toContain('missing: Rows 0 to 9 are missing.');
     expect(told.stderr).toContain('receipt: The receipt of row 11 does not verify: its signature does not match');
-  }, 60_000);
+  }, 180_000);
+
+  test('KEY-08 an event that has no receipt in any version is counted apart: who wrote it cannot be told', async () => {
+    await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 62 });
+    const size = await settled(1);
+    const kept = await fetched(`/orgs/${organisation.id}/checkpoint`);
+    const genuine = await (await saved(kept))('--receipt-keys', 'receipts');
+    expect([genuine.code, genuine.stdout.includes('carr')]).toEqual([0, false]);
+    const bare = { receipt: null, receipt_kid: null, receipt_format: null, receipt_issuer: null };
+    await write({ ...bare, reason: 'connection_connected', detail: 'never happened', flags: '{}' });
+    await settled(size + 1);
+    const { code, stdout } = await (await saved(kept))('--receipt-keys', 'receipts');
+    expect(code).toBe(0);
+    expect(stdout).toContain('1 event carries no receipt: who wrote it cannot be told.');
+  }, 180_000);
 });

@@ -89,6 +89,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(verdict.receipts).toBeGreaterThan(ROWS - 1);
     const reasons = whole.rows.filter(({ receipt }) => receipt === null).map(({ row }) => row.reason);
     expect(reasons).toEqual(['breaker_opened']);
+    expect(verdict.withoutReceipt).toBe(1);
     const later = (await fetched('/owner/log/export?first=280')).trim().split('\n');
     const part = await verifyLogExport(later, { keys, checkpoints: kept, digest, first: 280 });
     expect([part.problems, part.rows]).toEqual([[], whole.rows.length - 256]);
@@ -151,6 +152,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(good.code).toBe(0);
     expect(good.stdout).toContain(`Nothing was changed, removed, inserted or moved: ${whole.rows.length} rows`);
     expect(good.stdout).toContain('and genuine');
+    expect(good.stdout).toContain('1 event carries no receipt: who wrote it cannot be told.');
     const rows = whole.rows.map((row) =>
       row.index === 41 ? { ...row, row: { ...row.row, detail: 'nothing to see' } } : row,
     );

@@ -7,9 +7,9 @@ import { bytesOfBase64, bytesOfHex, hexOf, readCheckpoint } from './note.js';
 import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-tree.js';
 
 /**
- * `areReceiptsChecked`: the signatures of the receipts were checked; those that are not genuine are among the problems.
+ * `withoutReceipt`: events that never get a receipt, so that whoever writes to the database may have written them. `areReceiptsChecked`: the signatures of the receipts were checked; those that are not genuine are among the problems.
  *
- * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, areReceiptsChecked: boolean, problems: LogProblem[], more: number }} LogVerdict
+ * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, withoutReceipt: number, areReceiptsChecked: boolean, problems: LogProblem[], more: number }} LogVerdict
  */
 
 /** @typedef {import('./gaps.js').LogProblem} LogProblem */
@@ -74,7 +74,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
     } else if (problems.length >= MOST) more++;
     else problems.push({ kind, detail, ...(first !== undefined && { first }), ...(last !== undefined && { last }) });
   };
-  const counts = { rows: 0, purged: 0, receipts: 0 };
+  const counts = { rows: 0, purged: 0, receipts: 0, withoutReceipt: 0 };
   const gaps = new Gaps(receiptKeys !== undefined);
   /** @type {Map<string, Tile>} */
   const tiles = new Map();
@@ -120,6 +120,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
         else report('receipt', `The receipt of row ${index} ${problem}.`, index);
       } else if (hasReceipt(one.row))
         report('no_receipt', `Row ${index} has no receipt in the file, and was given one.`, index);
+      else counts.withoutReceipt++;
       if (rows.has(index)) report('inserted', `There is more than one row ${index}.`, index);
       else rows.set(index, { line: one, leaf: await leafHash(digest, bytesOfHex(hash)), isVouched });
     } else if (one?.type === 'tile') {
