@@ -1,5 +1,5 @@
 /**
- * Assertions by whichever passkey somebody has here: for signing in, and for one decision. No credentials are listed, so that nobody
+ * Assertions by whichever passkey somebody has here: for signing in, for changing one's passkeys, and for one decision. No credentials are listed, so that nobody
  * learns who has enrolled one; the passkey has to be discoverable, and its authenticator to verify its user.
  */
 import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
@@ -17,6 +17,8 @@ import { type Asserted, verifyAssertion } from './passkey-verify.ts';
 /** `note`: what the owner says to the agent; the challenge is bound to it. `requestHash`: of the request that was shown. */
 export type AssertionAsk =
   | { purpose: 'sign-in' }
+  | { purpose: 'add-passkey' }
+  | { purpose: 'remove-passkey'; passkeyId: string }
   | { purpose: 'approve' | 'deny'; approvalId: string; requestHash: string; note: string | undefined }
   | { purpose: 'standing'; approvalId: string; requestHash: string; note: string | undefined; termsHash: string };
 
@@ -34,7 +36,10 @@ export async function beginAssertion(
   broker: Pick<Broker, 'baseUrl' | 'fleetRun' | 'clock' | 'store' | 'vault'>,
   ask: AssertionAsk,
 ): Promise<AssertionBegun> {
-  if (ask.purpose === 'sign-in') return await begun(broker, await issueChallenge(broker, { ...ask, id: NOBODY }));
+  if (ask.purpose === 'sign-in' || ask.purpose === 'add-passkey')
+    return await begun(broker, await issueChallenge(broker, { purpose: ask.purpose, id: NOBODY }));
+  if (ask.purpose === 'remove-passkey')
+    return await begun(broker, await issueChallenge(broker, { purpose: ask.purpose, id: ask.passkeyId }));
   const approval = await findSignableApproval(broker.store.db, ask.approvalId);
   if (!approval) return { kind: 'not_found' };
   const status = statusAt(approval, broker.clock());
@@ -96,7 +101,7 @@ export async function verifyAnybody(
   const { challenge } = clientData;
   const said = subjectOf(challenge);
   if (!said || said.purpose === 'register' || said.purpose === 'sign')
-    return refused('The challenge is not one for signing in, or for a decision.');
+    return refused('The challenge is not one for signing in, for changing passkeys, or for a decision.');
   const passkey = await findActivePasskey(db, response.id);
   const asserted = await assertedBy(response, passkey ?? decoy(response.id), { challenge, rp });
   if (!passkey || !asserted.ok) return refused(asserted.ok ? NOT_VERIFIED : asserted.detail);

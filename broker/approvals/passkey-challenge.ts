@@ -16,13 +16,14 @@ import { present } from '../runtime/present.ts';
 
 /**
  * The purpose: enrolment by an owner; approval of exactly one request by a passkey of its agent's owner (`sign`); signing in by any
- * passkey; a decision on exactly one request, with exactly this note, by a passkey of whoever may decide in the organisation; the same with
- * exactly these terms of a standing approval.
+ * passkey; adding a passkey, or removing exactly this one, by one that its owner has; a decision on exactly one request, with exactly this note,
+ * by a passkey of whoever may decide in the organisation; the same with exactly these terms of a standing approval.
  */
 export type ChallengeSubject =
   | { purpose: 'register'; id: string }
   | { purpose: 'sign'; id: string; requestHash: string }
-  | { purpose: 'sign-in'; id: typeof NOBODY }
+  | { purpose: 'sign-in' | 'add-passkey'; id: typeof NOBODY }
+  | { purpose: 'remove-passkey'; id: string }
   | {
       purpose: 'approve' | 'deny';
       id: string;
@@ -40,7 +41,7 @@ export type ChallengeSubject =
       termsHash: string;
     };
 
-/** Subject of a challenge for signing in: who does it is not known before. */
+/** Subject of a challenge for signing in, or for adding a passkey: who does it is not known before. */
 export const NOBODY = '00000000-0000-0000-0000-000000000000';
 
 /**
@@ -55,7 +56,16 @@ export const CHALLENGE_LIFETIME_MS = 5 * 60_000;
 
 /* version 1 | purpose 1 | key id 8 | subject's uuid 16 | end in ms 8 | random 16 | HMAC-SHA-256 32 */
 const VERSION = 1;
-const PURPOSES = { register: 1, sign: 2, approve: 3, deny: 4, 'sign-in': 5, standing: 6 } as const;
+const PURPOSES = {
+  register: 1,
+  sign: 2,
+  approve: 3,
+  deny: 4,
+  'sign-in': 5,
+  standing: 6,
+  'add-passkey': 7,
+  'remove-passkey': 8,
+} as const;
 type Purpose = keyof typeof PURPOSES;
 const PURPOSE_NAMES = Object.keys(PURPOSES) as Purpose[];
 const KEY_ID = 2;

@@ -11,6 +11,7 @@ import { authenticateSession, SESSION_SECONDS, SESSION_TYPE } from './owner-sess
 import type { AuthRefusal, OwnerPrincipal, ProviderUnavailable } from './principal.ts';
 import { identityOf } from './provider-identity.ts';
 import { providerSessionOf } from './provider-session.ts';
+import { authTimeOf } from './recent-sign-in.ts';
 import { groupsIn, HIGHEST_FIRST, mustSignInAgain, roleOf } from './roles-by-groups.ts';
 
 export type AuthenticateOwner = (token: string) => Promise<OwnerPrincipal | AuthRefusal | ProviderUnavailable>;
@@ -91,7 +92,13 @@ async function authenticateWithProvider(
     owner: { ...owner, role },
     organisationId: owner.organisation_id,
     role,
-    session: { id: sessionId, expiresAt: Math.ceil(expiresAt), signIn: 'oidc' },
+    session: {
+      id: sessionId,
+      expiresAt: Math.ceil(expiresAt),
+      signIn: 'oidc',
+      // Of a provider that does not say when, as long as the token is new: a program cannot be sent to sign in (specification, Authentication 5).
+      authTime: authTimeOf(claims) ?? iat,
+    },
   };
 }
 

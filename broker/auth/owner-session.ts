@@ -19,11 +19,14 @@ export const SESSION_SECONDS = LONGEST_SESSION_MS / 1000;
 /** A session that was issued. `expiresAt`: seconds since the epoch. */
 type Minted = { token: string; id: string; expiresAt: number };
 
+/** By which session at the identity provider an owner signed in, and when there (`authTimeOf`). */
+type AtProvider = { session: ProviderSession; authTime: number | undefined };
+
 /** Issues a session for this owner, by a session at the identity provider or without. */
 export function mintOwnerSession(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'keys'>,
   owner: OwnerTable,
-  provider?: ProviderSession,
+  provider?: AtProvider,
 ): Minted {
   const now = broker.clock();
   const iat = Math.floor(now / 1000);
@@ -34,7 +37,8 @@ export function mintOwnerSession(
     org: owner.organisation_id,
     role: owner.role,
     sign_in: (provider === undefined ? 'local' : 'oidc') satisfies SignIn,
-    ...(provider && { provider }),
+    ...(provider && { provider: provider.session }),
+    ...(provider?.authTime !== undefined && { auth_time: provider.authTime }),
     jti: uuidv4(),
     iat,
     exp: iat + SESSION_SECONDS,
@@ -52,7 +56,7 @@ type SigningIn = {
   from: string;
   correlationId: string;
   replaces: EndedSessionTable | null | undefined;
-  provider?: ProviderSession;
+  provider?: AtProvider;
 };
 
 /**
@@ -109,7 +113,7 @@ export async function authenticateSession(
       return refused('invalid_signature', "The session's signature does not match: sign in again.");
     return refused('invalid_token', 'This is not an owner session of this broker.');
   }
-  const { iss, aud, sub, org, iat, exp, jti, sign_in: signIn } = verified.payload;
+  const { iss, aud, sub, org, iat, exp, jti, sign_in: signIn, auth_time: authTime } = verified.payload;
   if (
     iss !== broker.baseUrl ||
     aud !== `${broker.baseUrl}/owner` ||
@@ -135,7 +139,13 @@ export async function authenticateSession(
     owner,
     organisationId: owner.organisation_id,
     role: owner.role,
-    session: { id: jti, expiresAt: exp, signIn: signIn === 'oidc' ? 'oidc' : 'local' },
+    session: {
+      id: jti,
+      expiresAt: exp,
+      ...(signIn === 'oidc'
+        ? { signIn, authTime: typeof authTime === 'number' ? authTime : undefined }
+        : { signIn: 'local', authTime: iat }),
+    },
   };
 }
 

@@ -34,8 +34,11 @@ export type OwnerPrincipal = {
 /** Who authenticated the owner: this broker's own issuer, or the organisation's identity provider. */
 export type SignIn = 'local' | 'oidc';
 
-/** `expiresAt`: seconds since the epoch. */
-export type OwnerSession = { id: string; expiresAt: number; signIn: SignIn };
+/**
+ * In seconds since the epoch. `authTime`: when the owner last proved who it is, by a sign-in or as the identity provider says; undefined: the provider
+ * did not say.
+ */
+export type OwnerSession = { id: string; expiresAt: number; signIn: SignIn; authTime: number | undefined };
 
 /** A pipeline, by a token of its platform. */
 export type PipelinePrincipal = {

@@ -10,6 +10,7 @@ import { identityOf, isForUs, isVerified, mayIdentify } from './provider-identit
 import { type ProviderKeys, providerKeys } from './provider-keys.ts';
 import { logoutFault } from './provider-session.ts';
 import type { NotSignedIn, ProviderSteps } from './provider-types.ts';
+import { RECENT_SIGN_IN_SECONDS } from './recent-sign-in.ts';
 import { groupsIn } from './roles-by-groups.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
@@ -52,6 +53,8 @@ export function providerSteps(
           nonce: flow.nonce,
           code_challenge: await client.calculatePKCECodeChallenge(verifier),
           code_challenge_method: 'S256',
+          // With `max_age` it has to say in the ID token when the person signed in (OpenID Connect Core section 3.1.2.1).
+          ...(wish.reauthenticate && { prompt: 'login', max_age: `${RECENT_SIGN_IN_SECONDS}` }),
         });
         return { url: url.href, redirectUri, flow };
       }),

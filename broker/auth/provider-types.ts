@@ -28,7 +28,7 @@ export type NotSignedIn = { problem: 'stale' | 'declined' | 'failed'; detail: st
 export type ProviderSteps = {
   /** The authorization URL, which of the redirect URIs it has, and the state for the browser to keep. Default: that of owners. */
   begin(
-    wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces'>,
+    wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces' | 'reauthenticate'>,
     redirectUris?: RedirectUris,
   ): Promise<{ url: string; redirectUri: string; flow: SignInFlow } | NotSignedIn>;
   /** Finishes with the query of the callback. `isNamed`: it has to say who answers. Default: the redirect URI of owners. */

@@ -25,6 +25,8 @@ const Flow = z.strictObject({
   organisation: z.string().nullable(),
   /** The browser's previous session; the sign-in ends it, so that no copy stays valid. */
   replaces: z.strictObject({ organisation_id: z.string(), session_id: z.string(), expires_at: z.number() }).nullable(),
+  /** The provider was asked to sign the person in again, whoever it knows there. */
+  reauthenticate: z.literal(true).optional(),
   /** Milliseconds since the epoch. */
   until: z.number(),
 });

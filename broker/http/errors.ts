@@ -28,6 +28,7 @@ export const ERRORS = {
   not_your_row: 401,
   not_your_agent: 401,
   forbidden: 403,
+  reauthentication_required: 403,
   approval_required_unsupported_for_git: 403,
   approval_required_unsupported: 403,
   approval_pending: 403,

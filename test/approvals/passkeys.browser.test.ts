@@ -1,5 +1,6 @@
 /** What a real browser makes of our options, and what we make of its answers: Chromium with authenticators of software. */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { RECENT_SIGN_IN_SECONDS } from '../../broker/auth/recent-sign-in.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { Authenticator } from '../world/authenticator.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
@@ -115,6 +116,63 @@ describe.skipIf(withoutChromium)(
       expect(await approve(id)).toMatchObject({ status: 400, body: { error: 'counter_regression' } });
       expect(await own()).toMatchObject([{ status: 'disabled' }]);
       expect(await approve(id)).toMatchObject({ status: 404, body: { error: 'not_found' } });
+    });
+
+    test('the console asks for a passkey, or a new sign-in, where that is older than 10 minutes, and goes on', async () => {
+      const names = async () =>
+        (await own()).map(({ device_name }: { device_name: string }) => device_name).sort() as string[];
+      const add = async (name: string) => {
+        await page.until(`document.querySelector('#device') !== null`);
+        await page.value(`document.querySelector('#device').select()`);
+        await page.type(name);
+        await page.click('.enrol button[type="submit"]');
+      };
+      const said = (text: string) => page.until(`document.querySelector('#said')?.innerText.includes('${text}')`);
+      device = await page.authenticator();
+      await page.open(`${world.running.baseUrl}/console/passkeys`);
+      await add('Phone');
+      await said('“Phone” can');
+      world.clock.skewMs = RECENT_SIGN_IN_SECONDS * 1000 + 60_000;
+      // The device has one already: between the two touches its owner takes another device.
+      await page.value(`(() => {
+        const create = navigator.credentials.create.bind(navigator.credentials);
+        const other = new Promise((taken) => { window.taken = taken; });
+        navigator.credentials.create = async (options) => {
+          window.creating = true;
+          await other;
+          return await create(options);
+        };
+        return true;
+      })()`);
+      await add('New phone');
+      await page.until(`document.querySelector('#reauthenticate')?.innerText.includes('within the last 10 minutes')`);
+      expect(await names()).toEqual(['Phone']);
+      await page.click('#use-passkey');
+      await page.until('window.creating');
+      await device.remove();
+      device = await page.authenticator();
+      await page.value('taken()');
+      await said('“New phone” can');
+      expect(await names()).toEqual(['New phone', 'Phone']);
+      expect(await page.value(`document.querySelector('#reauthenticate')`)).toBe(null);
+      const last = '#passkeys li:last-child .danger';
+      await page.click(last);
+      await page.click('dialog [type="submit"]');
+      await page.click('dialog #use-passkey');
+      await said('“New phone” is accepted no more');
+      expect(await names()).toEqual(['Phone']);
+      // Neither device has one any more, so that its owner signs in by a link, and comes back to where they were.
+      await device.remove();
+      device = await page.authenticator();
+      await add('Laptop');
+      await page.click('#sign-in-again');
+      await page.until(`location.pathname === '/console/sign-in' && document.querySelector('#by-passkey') !== null`);
+      const { url } = await signInLink(world.running.broker, organisation.owner);
+      await page.open(url);
+      await page.until(`location.pathname === '/console/passkeys'`);
+      await add('Laptop');
+      await said('“Laptop” can');
+      expect(await names()).toEqual(['Laptop', 'Phone']);
     });
 
     test('AP-12 an organisation that requires verification asks for it, and the browser sees to it', async () => {

@@ -2,12 +2,14 @@
 import { z } from 'zod';
 import { afterReplay } from '../../approvals/decide.ts';
 import { approveByPasskey, beginSigning } from '../../approvals/passkey-approval.ts';
+import { NOBODY } from '../../approvals/passkey-challenge.ts';
 import { beginEnrolment, enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
 import { ApprovalId, assertionRefused, challengeExpired, notVerified } from '../deciding.ts';
 import { Refusal } from '../errors.ts';
 import { noLongerPending, REPLAY_WAIT_MS } from '../held-call.ts';
 import { instant } from '../instant.ts';
 import { changingOwner } from '../owner-change.ts';
+import { Assertion, expectReauthenticated, REAUTHENTICATION_ERRORS } from '../reauthenticated.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 import { takeLimit } from '../route-steps.ts';
@@ -29,7 +31,10 @@ const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address', counts: 'failur
  */
 const BEGINS = { name: 'passkey-begins', perMinute: 10, per: 'address' } as const;
 
-/** POST /v1/approvals/passkeys/register/begin */
+/**
+ * POST /v1/approvals/passkeys/register/begin: whose challenge it is has proved it just now, by the specification's session or by a passkey; `finish`
+ * takes that challenge alone.
+ */
 export const passkeyRegisterBegin = route({
   method: 'POST',
   path: '/v1/approvals/passkeys/register/begin',
@@ -38,11 +43,20 @@ export const passkeyRegisterBegin = route({
   limit: LIMIT,
   capability: 'passkeys.register.begin',
   summary: 'Options to make a passkey of this owner with.',
-  description: 'An owner begins at most 10 times a minute from one address.',
+  description:
+    'An owner begins at most 10 times a minute from one address, having signed in within the last 10 minutes; or with an `assertion` by a passkey that the owner has (purpose `add-passkey`).',
+  body: z.object({ assertion: Assertion }),
+  bodyOptional: true,
+  maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: { 200: { description: 'PublicKeyCredentialCreationOptions as JSON.', schema: CreationOptions } },
-  errors: ['conflict', 'rate_limited'],
-  handle: async ({ services: { broker }, who: { owner }, limits, source }) => {
+  errors: ['invalid_request', 'conflict', 'rate_limited', ...REAUTHENTICATION_ERRORS],
+  handle: async (context) => {
+    const { services, who, limits, source, body } = context;
+    const { broker } = services;
+    const { owner } = who;
     await takeLimit(limits, BEGINS, `${source} ${owner.id}`);
+    const subject = { purpose: 'add-passkey', id: NOBODY } as const;
+    await expectReauthenticated(context, 'Adding a passkey', { assertion: body.assertion, subject });
     const options = await beginEnrolment(broker, owner);
     if (!options) throw tooMany();
     return json(200, options);

@@ -3,11 +3,13 @@ import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { enrol, suggestedName, withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { canDo, useProvider } from '/console/passkeys/use-provider.js';
+import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 
 /** @param {{ done: () => Promise<unknown> }} props */
 export function Offer({ done }) {
   const provider = useProvider();
   const [said, setSaid] = useState(/** @type {string | undefined} */ (undefined));
+  const [tooOld, setTooOld] = useState(/** @type {Error | undefined} */ (undefined));
   if (withoutPasskeys()) return null;
   const add = () =>
     enrol(suggestedName()).then(
@@ -15,7 +17,11 @@ export function Offer({ done }) {
         setSaid(`“${device_name}” can ${canDo(provider)} from now on.`);
         return done();
       },
-      (thrown) => setSaid(asError(thrown).message),
+      (thrown) => {
+        const error = asError(thrown);
+        if (wantsReauthentication(error)) setTooOld(error);
+        else setSaid(error.message);
+      },
     );
   return html`<aside class="sheet offer">
     <div><h2>Decide with a passkey</h2>
@@ -25,6 +31,7 @@ export function Offer({ done }) {
           : 'A decision with a passkey of this device has the passkey on record.'
       } ${provider && 'Calls of agents that you own you then decide without signing in.'}</p></div>
     <button type="button" onClick=${add}>Add a passkey</button>
+    ${tooOld && html`<${Reauthenticate} error=${tooOld} />`}
     <p class="small" role="status">${said}</p>
   </aside>`;
 }

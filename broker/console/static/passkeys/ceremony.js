@@ -17,6 +17,7 @@ const NOTHING = {
   decided: 'Nothing was decided; try again.',
   signedIn: 'You are not signed in; try again.',
   added: 'No passkey was added; try again.',
+  changed: 'Nothing was changed; try again.',
 };
 /** @typedef {keyof typeof NOTHING} Intent */
 
@@ -122,18 +123,29 @@ async function touched(options) {
 }
 
 /**
+ * What a passkey of whoever is signed in answers where the sign-in is too old, for exactly this. Throws CeremonyFailed.
+ *
+ * @param {{ purpose: 'add-passkey' } | { purpose: 'remove-passkey', passkey_id: string }} what
+ */
+export async function confirmed(what) {
+  return await step('changed', async () => touched(await ask('POST', `${ASSERT}/begin`, what, { signIn: false })));
+}
+
+/**
  * Enrols a passkey of this device for the owner who is signed in. Answers what `register/finish` says. Throws CeremonyFailed.
  *
  * @param {string} deviceName
+ * @param {boolean} [byPasskey] whether one that the owner has confirms it first
  */
-export async function enrol(deviceName) {
-  return await step('added', () => enrolOnce(deviceName));
+export async function enrol(deviceName, byPasskey = false) {
+  const proof = byPasskey ? { assertion: await confirmed({ purpose: 'add-passkey' }) } : {};
+  return await step('added', () => enrolOnce(deviceName, proof));
 }
 
-/** @param {string} deviceName */
-async function enrolOnce(deviceName) {
+/** @param {string} deviceName @param {import('../../answers.ts').Body<'POST', '/v1/approvals/passkeys/register/begin'>} proof */
+async function enrolOnce(deviceName, proof) {
   const optionsJSON = /** @type {PublicKeyCredentialCreationOptionsJSON} */ (
-    await ask('POST', `${PATH}/register/begin`)
+    await ask('POST', `${PATH}/register/begin`, proof)
   );
   // The specified options leave it to the device; only a discoverable passkey can sign in and deny.
   /** @type {PublicKeyCredentialCreationOptionsJSON['authenticatorSelection']} */

@@ -3,28 +3,30 @@
 /** @typedef {import('/console/html.js').Children} Children */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
+import { confirmed, withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @typedef {{ onClose: () => void, onDone: () => void }} Hearers */
 
 /**
- * `work` answers what to say afterwards.
+ * `work` answers what to say afterwards; `byPasskey`: a passkey shall say who asks, where the sign-in does not.
  *
- * @param {{ title: string, verb: string, kind: string, work: () => Promise<string>, children: Children } & Hearers} props
+ * @param {{ title: string, verb: string, kind: string, work: (byPasskey: boolean) => Promise<string>, children: Children } & Hearers} props
  */
 function Question({ title, verb, kind, work, onClose, onDone, children }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
-  const submit = async () => {
+  const submit = async (byPasskey = false) => {
     if (busy) return;
     setBusy(true);
     setProblem(undefined);
     try {
-      announce(await work(), 'good');
+      announce(await work(byPasskey), 'good');
       onClose();
       onDone();
     } catch (error) {
@@ -32,9 +34,14 @@ function Question({ title, verb, kind, work, onClose, onDone, children }) {
       setBusy(false);
     }
   };
-  return html`<${Dialog} title=${title} onClose=${onClose} onSubmit=${submit}>
+  return html`<${Dialog} title=${title} onClose=${onClose} onSubmit=${() => submit()}>
     ${children}
-    ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+    ${
+      problem &&
+      (wantsReauthentication(problem)
+        ? html`<${Reauthenticate} error=${problem} byPasskey=${withoutPasskeys() ? undefined : () => submit(true)} />`
+        : html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`)
+    }
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>
       <button type="submit" class=${kind} disabled=${busy}>${verb}</button>
@@ -68,8 +75,9 @@ export function Rename({ passkey: { id, device_name }, ...more }) {
  */
 export function Remove({ passkey: { id, device_name }, ...more }) {
   const name = visibleLine(device_name);
-  const remove = async () => {
-    await ask('DELETE', `/owner/passkeys/${id}`);
+  const remove = async (/** @type {boolean} */ byPasskey) => {
+    const proof = byPasskey ? { assertion: await confirmed({ purpose: 'remove-passkey', passkey_id: id }) } : undefined;
+    await ask('DELETE', `/owner/passkeys/${id}`, proof);
     return `“${name}” is accepted no more.`;
   };
   return html`<${Question} title="Remove this passkey?" verb="Remove" kind="danger solid" work=${remove} ...${more}>

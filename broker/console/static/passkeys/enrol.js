@@ -7,6 +7,7 @@ import { canDo } from '/console/passkeys/use-provider.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { valueTo } from '/console/shell/fields.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 
 /**
  * A name that no other passkey has: `Mac`, `Mac 2`.
@@ -36,13 +37,13 @@ export function Enrol({ passkeys, provider, enrolled }) {
       approver before you add a passkey.</p>`;
   if (without) return html`<p class="notice" data-kind="wait">${without}</p>`;
   const name = written ?? freeName(taken);
-  const add = async (/** @type {Event} */ event) => {
-    event.preventDefault();
+  const hasOne = passkeys.some(({ status }) => status === 'active');
+  const add = async (byPasskey = false) => {
     if (busy || name.trim() === '') return;
     setBusy(true);
     setProblem(undefined);
     try {
-      const { device_name } = await enrol(name.trim());
+      const { device_name } = await enrol(name.trim(), byPasskey);
       setWritten(undefined);
       announce(`“${device_name}” can ${canDo(provider)} from now on.`, 'good');
       await enrolled();
@@ -52,7 +53,11 @@ export function Enrol({ passkeys, provider, enrolled }) {
       setBusy(false);
     }
   };
-  return html`<form class="sheet enrol" onSubmit=${add}>
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    void add();
+  };
+  return html`<form class="sheet enrol" onSubmit=${submit}>
     <h2>Add this device</h2>
     <div class="field">
       <label for="device">Its name</label>
@@ -60,6 +65,7 @@ export function Enrol({ passkeys, provider, enrolled }) {
       <span class="hint">For you to recognise it by. Receipts name the passkey, not the device.</span>
     </div>
     <button type="submit" class="primary" disabled=${busy}>${busy ? 'Waiting for your device…' : 'Add a passkey'}</button>
-    <div role="status">${problem && html`<p class="notice" data-kind=${wasCancelled(problem) ? 'wait' : 'bad'}>${problem.message}</p>`}</div>
+    ${problem && wantsReauthentication(problem) && html`<${Reauthenticate} error=${problem} byPasskey=${hasOne ? () => add(true) : undefined} />`}
+    <div role="status">${problem && !wantsReauthentication(problem) && html`<p class="notice" data-kind=${wasCancelled(problem) ? 'wait' : 'bad'}>${problem.message}</p>`}</div>
   </form>`;
 }

@@ -6,6 +6,7 @@ import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Command } from '/console/shell/command.js';
 import { Dialog } from '/console/shell/dialog.js';
+import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { MAY, ROLES } from '/console/team/words.js';
 import { visibleLine } from '/console/visible.js';
@@ -20,7 +21,7 @@ export function LinkFor({ member: { id, email }, onClose }) {
   return html`<${Dialog} title="A sign-in link" onClose=${onClose} onSubmit=${url ? onClose : make}>
     <p>It signs in as <strong class="theirs">${visibleLine(email)}</strong>, once, within 15 minutes. Whoever opens it first is that person here: send it by a way that only they read. That you made it is on record.</p>
     ${url && html`<${Command} text=${url} />`}
-    <${Problem} problem=${problem} />
+    ${problem && wantsReauthentication(problem) ? html`<${Reauthenticate} error=${problem} />` : html`<${Problem} problem=${problem} />`}
     <div class="buttons">
       <button type="button" id="close-link" onClick=${onClose}>${url ? 'Close' : 'Cancel'}</button>
       ${!url && html`<button type="submit" class="primary" id="make-link" disabled=${busy}>Make the link</button>`}

@@ -5,6 +5,7 @@ import { invitedOwner } from '../../../auth/invited-owner.ts';
 import { beginSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
 import { providerSessionOf } from '../../../auth/provider-session.ts';
 import type { NotSignedIn, SignedIn } from '../../../auth/provider-types.ts';
+import { authTimeOf } from '../../../auth/recent-sign-in.ts';
 import { settleRole } from '../../../auth/roles-by-groups.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
@@ -51,14 +52,15 @@ async function answering(
   }
 }
 
-/** GET /console/oidc/start?organisation=&page= */
+/** GET /console/oidc/start?organisation=&page=&reauthenticate= */
 export const oidcStart = route({
   method: 'GET',
   path: START_PATH,
   auth: 'none',
   limit,
   capability: 'owner.oidc.start',
-  summary: 'Sends a browser to the identity provider. `organisation`: id or name, `page`: where to go afterwards.',
+  summary:
+    'Sends a browser to the identity provider. `organisation`: id or name, `page`: where to go afterwards, `reauthenticate=1`: the provider is to ask for the sign-in again.',
   answers: { 302: 'To the provider.' },
   errors: ['not_found', 'rate_limited', 'identity_provider_failed'],
   handle: async (context) =>
@@ -67,7 +69,12 @@ export const oidcStart = route({
       const organisation = query.get('organisation')?.slice(0, 64) || null;
       // Only here is the session sent along: its cookie comes with no request from another site.
       const replaces = (await sessionInBrowser(services.broker, request)) ?? null;
-      const begun = await provider.begin({ page: ownPage(query.get('page')), organisation, replaces });
+      const begun = await provider.begin({
+        page: ownPage(query.get('page')),
+        organisation,
+        replaces,
+        ...(query.get('reauthenticate') === '1' && { reauthenticate: true }),
+      });
       if ('problem' in begun) throw refusalOf(begun);
       return {
         status: 302,
@@ -125,7 +132,11 @@ export const oidcCallback = route({
         from: context.source,
         correlationId: context.correlationId,
         replaces: flow.replaces,
-        provider: providerSessionOf(provider.issuer, person.claims),
+        provider: {
+          session: providerSessionOf(provider.issuer, person.claims),
+          // A provider that was asked for the sign-in and does not say when it was is taken at its word, or nobody could ever go on there.
+          authTime: authTimeOf(person.claims) ?? (flow.reauthenticate && Math.floor(broker.clock() / 1000)),
+        },
       });
       broker.log.info({ owner: found.owner.id, organisation: found.owner.organisation_id }, 'an owner signed in');
       return signedInPage(flow.page, [sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl), ...ended]);

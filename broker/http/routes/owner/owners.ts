@@ -13,6 +13,7 @@ import { storedUuid } from '../../../crypto/ids.ts';
 import { Refusal } from '../../errors.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner, howOf } from '../../owner-change.ts';
+import { expectReauthenticated } from '../../reauthenticated.ts';
 import { json } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
 
@@ -156,6 +157,7 @@ export const linkOfOwner = route({
   limit: { name: 'owner-links', perMinute: 20, per: 'address' },
   capability: 'owner.owners.link',
   summary: 'A link that signs an owner in, once, within 15 minutes; on record.',
+  description: 'By an admin who signed in within the last 10 minutes.',
   params: { id: z.guid().describe('the id of the owner') },
   body: z.strictObject({}),
   bodyOptional: true,
@@ -165,7 +167,14 @@ export const linkOfOwner = route({
       schema: z.object({ url: z.url(), expires_at: z.iso.datetime(), email: z.string() }),
     },
   },
-  errors: ['invalid_request', 'not_found', 'forbidden', 'rate_limited', 'audit_unavailable'],
+  errors: [
+    'invalid_request',
+    'not_found',
+    'forbidden',
+    'reauthentication_required',
+    'rate_limited',
+    'audit_unavailable',
+  ],
   handle: async (context) => {
     const { provider, broker } = context.services;
     if (provider)
@@ -173,6 +182,8 @@ export const linkOfOwner = route({
         'forbidden',
         `Owners sign in at ${provider.host} here; links are switched off. Send them ${broker.baseUrl}/console/sign-in.`,
       );
+    // Whoever opens it has signed in recently.
+    await expectReauthenticated(context, 'Making a sign-in link');
     const made = await makeOwnerLink(context.services, changingOwner(context), storedUuid(context.params.id));
     return json(200, { url: made.url, expires_at: made.expires_at, email: made.owner.email });
   },

@@ -1,10 +1,12 @@
 /** Signing in by passkey, and deciding a held call by passkey without a session. */
 import { z } from 'zod';
-import { beginAssertion } from '../../../approvals/passkey-assertion.ts';
+import { type AssertionAsk, beginAssertion } from '../../../approvals/passkey-assertion.ts';
+import { NOBODY } from '../../../approvals/passkey-challenge.ts';
 import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
-import { signInByPasskey } from '../../../approvals/passkey-sign-in.ts';
+import { assertOnce } from '../../../approvals/passkey-once.ts';
 import { hashOfAsked } from '../../../approvals/standing-asked.ts';
 import { foreignOrigin } from '../../../auth/session-cookie.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
 import type { Services } from '../../../services.ts';
 import {
   ApprovalId,
@@ -47,6 +49,44 @@ function expectLocalSignIn({ broker, provider }: Services): void {
     );
 }
 
+const Begin = z.discriminatedUnion('purpose', [
+  z.strictObject({ purpose: SignIn }),
+  z.strictObject({ purpose: z.literal('add-passkey') }),
+  z.strictObject({ purpose: z.literal('remove-passkey'), passkey_id: z.guid() }),
+  z.strictObject({
+    purpose: Decide,
+    approval_id: ApprovalId,
+    request_hash: RequestHash.describe('of the request that was shown'),
+    note: Note.optional(),
+  }),
+  z.strictObject({
+    purpose: Standing,
+    approval_id: ApprovalId,
+    request_hash: RequestHash.describe('of the request that was shown'),
+    standing: StandingAsked,
+    note: Note.optional(),
+  }),
+]);
+
+function askOf(body: z.output<typeof Begin>): AssertionAsk {
+  switch (body.purpose) {
+    case 'sign-in':
+    case 'add-passkey':
+      return body;
+    case 'remove-passkey':
+      return { purpose: body.purpose, passkeyId: storedUuid(body.passkey_id) };
+    default:
+      return {
+        ...(body.purpose === 'standing'
+          ? { purpose: body.purpose, termsHash: hashOfAsked(askedStanding(body.standing)) }
+          : { purpose: body.purpose }),
+        approvalId: body.approval_id.toLowerCase(),
+        requestHash: body.request_hash,
+        note: body.note,
+      };
+  }
+}
+
 /** POST /owner/passkeys/assert/begin */
 export const beginPasskeyAssertion = route({
   method: 'POST',
@@ -55,25 +95,10 @@ export const beginPasskeyAssertion = route({
   limit: LIMIT,
   capability: 'owner.passkeys.assert.begin',
   summary:
-    'Options to sign in, or to approve or deny one held call, with a discoverable passkey; or to approve it along with calls like it.',
+    'Options to sign in, to add or remove a passkey, or to approve or deny one held call, with a discoverable passkey; or to approve it along with calls like it.',
   description:
     'No credentials are listed, and the authenticator has to verify its user. The challenge is good for 5 minutes and for this purpose, request and note only.',
-  body: z.discriminatedUnion('purpose', [
-    z.strictObject({ purpose: SignIn }),
-    z.strictObject({
-      purpose: Decide,
-      approval_id: ApprovalId,
-      request_hash: RequestHash.describe('of the request that was shown'),
-      note: Note.optional(),
-    }),
-    z.strictObject({
-      purpose: Standing,
-      approval_id: ApprovalId,
-      request_hash: RequestHash.describe('of the request that was shown'),
-      standing: StandingAsked,
-      note: Note.optional(),
-    }),
-  ]),
+  body: Begin,
   maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: { 200: { description: 'PublicKeyCredentialRequestOptions as JSON.', schema: RequestOptions } },
   errors: [
@@ -87,19 +112,7 @@ export const beginPasskeyAssertion = route({
   ],
   handle: async ({ services, body }) => {
     if (body.purpose === 'sign-in') expectLocalSignIn(services);
-    const begun = await beginAssertion(
-      services.broker,
-      body.purpose === 'sign-in'
-        ? body
-        : {
-            ...(body.purpose === 'standing'
-              ? { purpose: body.purpose, termsHash: hashOfAsked(askedStanding(body.standing)) }
-              : { purpose: body.purpose }),
-            approvalId: body.approval_id.toLowerCase(),
-            requestHash: body.request_hash,
-            note: body.note,
-          },
-    );
+    const begun = await beginAssertion(services.broker, askOf(body));
     switch (begun.kind) {
       case 'begun':
         return json(200, begun.options);
@@ -173,8 +186,9 @@ export const finishPasskeyAssertion = route({
       return json(200, await afterDeciding(services, await decideByPasskey(services, response, by, { correlationId })));
     }
     expectLocalSignIn(services);
-    const who = await signInByPasskey(services, body.response, { correlationId });
-    if (who.kind === 'signed_in') return await signedIn(context, who.owner, 'passkey');
+    const subject = { purpose: 'sign-in', id: NOBODY } as const;
+    const who = await assertOnce(services, body.response, { subject }, { correlationId });
+    if (who.kind === 'asserted') return await signedIn(context, who.owner, 'passkey');
     throw assertionRefused(who, 'Sign in with a link, remove it');
   },
 });

@@ -1,12 +1,14 @@
 /** Owners' own passkeys. */
 import { z } from 'zod';
 import { listPasskeys, type ReadPasskey, removePasskey, renamePasskey } from '../../../approvals/passkeys.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
 import { Refusal } from '../../errors.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
+import { Assertion, expectReauthenticated, REAUTHENTICATION_ERRORS } from '../../reauthenticated.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
-import { DeviceName } from '../../webauthn-json.ts';
+import { DeviceName, MAX_PASSKEY_BODY_BYTES } from '../../webauthn-json.ts';
 
 const Passkey = z
   .object({
@@ -83,10 +85,20 @@ export const removeOwnerPasskey = route({
   role: 'viewer',
   capability: 'owner.passkeys.remove',
   summary: "Removes one of the owner's passkeys.",
+  description:
+    'By an owner who signed in within the last 10 minutes; or with an `assertion` by a passkey that the owner has (purpose `remove-passkey`).',
+  body: z.strictObject({ assertion: Assertion }),
+  bodyOptional: true,
+  maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
-  errors: ['not_found', 'audit_unavailable'],
+  errors: ['invalid_request', 'not_found', ...REAUTHENTICATION_ERRORS],
   handle: async (context) => {
-    const id = context.params.id.toLowerCase();
+    const id = storedUuid(context.params.id);
+    const { assertion } = context.body;
+    await expectReauthenticated(context, 'Removing a passkey', {
+      assertion,
+      subject: { purpose: 'remove-passkey', id },
+    });
     if (!(await removePasskey(context.services, changingOwner(context), id))) throw unknown();
     return json(200, { id, removed: true });
   },

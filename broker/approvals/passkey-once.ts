@@ -1,4 +1,4 @@
-/** Signing in by passkey. */
+/** Proving who one is by passkey: to sign in, or to change one's passkeys. */
 
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import type { Recording } from '../audit/recorder.ts';
@@ -9,28 +9,43 @@ import type { OwnerTable } from '../store/tables/organisations.ts';
 import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import { useChallenge } from '../store/used-challenges.ts';
 import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';
-import { CHALLENGE_LIFETIME_MS, judgeChallenge, NOBODY } from './passkey-challenge.ts';
+import { CHALLENGE_LIFETIME_MS, type ChallengeSubject, judgeChallenge } from './passkey-challenge.ts';
 import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
 import type { AssertionRefused } from './passkey-verify.ts';
 
-export type SignedIn = { kind: 'signed_in'; owner: OwnerTable } | AssertionRefused;
+export type Asserted = { kind: 'asserted'; owner: OwnerTable } | AssertionRefused;
+
+/** What an assertion is for. */
+type Subject = Extract<ChallengeSubject, { purpose: 'sign-in' | 'add-passkey' | 'remove-passkey' }>;
+
+const FOR = {
+  'sign-in': 'signing in',
+  'add-passkey': 'adding a passkey',
+  'remove-passkey': 'removing this passkey',
+} as const satisfies Record<Subject['purpose'], string>;
+
+const unverified = (detail: string): Asserted => ({ kind: 'unverified', detail });
 
 /**
- * Who signs in with this assertion, once. The challenge is used up and the counter is stored in one transaction. Throws
- * AuditUnavailable: a cloned passkey could not be disabled.
+ * Who it is, by this assertion for this purpose, once. The challenge is used up and the counter is stored in one transaction. `session`: the
+ * owner whose passkey it has to be; undefined: the passkey says who it is.
+ *
+ * @throws AuditUnavailable when a cloned passkey could not be disabled
  */
-export async function signInByPasskey(
+export async function assertOnce(
   services: Recording & Uses<'baseUrl' | 'fleetRun' | 'vault'>,
   response: AuthenticationResponseJSON,
+  { subject, session }: { subject: Subject; session?: OwnerTable },
   ids: { correlationId: string },
-): Promise<SignedIn> {
+): Promise<Asserted> {
   const { broker } = services;
   const verified = await verifyAnybody(broker, response);
-  if (!verified.ok) return { kind: 'unverified', detail: verified.detail };
+  if (!verified.ok) return unverified(verified.detail);
   const { challenge, passkey, owner, asserted } = verified;
-  const state = await judgeChallenge(broker, challenge, { purpose: 'sign-in', id: NOBODY });
+  const state = await judgeChallenge(broker, challenge, subject);
   if (state === 'expired') return { kind: 'challenge_expired' };
-  if (state === 'foreign') return { kind: 'unverified', detail: 'The challenge is not one for signing in.' };
+  if (state === 'foreign') return unverified(`The challenge is not one for ${FOR[subject.purpose]}.`);
+  if (session && session.id !== owner.id) return unverified('This is not a passkey of whoever is signed in here.');
   const { counter } = asserted;
   const at = broker.clock();
   const used = await inTransaction(broker.store.db, async (tx) => {
@@ -40,10 +55,10 @@ export async function signInByPasskey(
   });
   if (!(used instanceof RolledBack)) {
     await noteRestoredCounter(services, passkey, counter, {}, ids);
-    return { kind: 'signed_in', owner };
+    return { kind: 'asserted', owner };
   }
   if (used.reason === 'challenge_expired') return { kind: 'challenge_expired' };
   return (await disableCloned(services, passkey, counter, {}, ids))
     ? { kind: 'counter_regression' }
-    : { kind: 'unverified', detail: NOT_VERIFIED };
+    : unverified(NOT_VERIFIED);
 }

@@ -1,0 +1,239 @@
+/** Passkeys and sign-in links outlive a session, so that they take more than one: a recent sign-in, or a passkey that the owner has. */
+import { describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { RECENT_SIGN_IN_SECONDS } from '../../broker/auth/recent-sign-in.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { Browser } from '../world/browser.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { startLyingProvider } from '../world/lying-provider.ts';
+import { assertion, enrol, post, registerFinish } from '../world/passkeys.ts';
+import { Authenticator } from '../world/software-authenticator.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
+
+const ROOT = '/v1/approvals/passkeys';
+const ASSERT = '/owner/passkeys/assert';
+
+describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.organisation());
+
+  const made = () => new Authenticator(world.running.baseUrl);
+  /** Asks with the session of somebody who signed in so long ago. */
+  const later = async (ms: number, by: OwnerTable = organisation.owner) => {
+    const { token } = mintOwnerSession(world.running.broker, by);
+    world.clock.skewMs += ms;
+    return (method: string, path: string, body?: unknown): Promise<Answer> =>
+      send(world.running.baseUrl + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+  };
+  const unattended = () => later(RECENT_SIGN_IN_SECONDS * 1000);
+  const own = async (by?: OwnerTable) =>
+    (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as { id: string; status: string }[];
+  /** What a passkey answers to a challenge for this. */
+  const confirm = async (key: Authenticator, what: object, how?: Parameters<Authenticator['get']>[1]) => {
+    const begun = await post(world, `${ASSERT}/begin`, what);
+    expect(begun.status, begun.text).toBe(200);
+    return key.get(begun.body, how);
+  };
+  const toAdd = (key: Authenticator, how?: Parameters<Authenticator['get']>[1]) =>
+    confirm(key, { purpose: 'add-passkey' }, how);
+  const toRemove = (key: Authenticator, id: string) =>
+    confirm(key, { purpose: 'remove-passkey', passkey_id: id.toUpperCase() });
+  function expectAskedAgain(answer: Answer): void {
+    expectEnvelope(answer, 403, 'reauthentication_required');
+    expect(answer.body.max_age_seconds).toBe(600);
+    expect(answer.body.detail).toContain('within the last 10 minutes');
+  }
+
+  test('a session whose sign-in is older than 10 minutes adds none, neither the first nor another one', async () => {
+    const first = await unattended();
+    expectAskedAgain(await first('POST', `${ROOT}/register/begin`));
+    expectAskedAgain(await first('POST', `${ROOT}/register/begin`, {}));
+    // Whoever signs in again goes on; a passkey that is lost is not needed for it.
+    await enrol(world, organisation);
+    const further = await unattended();
+    expectAskedAgain(await further('POST', `${ROOT}/register/begin`));
+    await enrol(world, organisation, { name: 'New phone' });
+    expect(await own()).toHaveLength(2);
+  });
+
+  test('just before, it does, and has the 5 minutes of the challenge to finish', async () => {
+    const ask = await later(RECENT_SIGN_IN_SECONDS * 1000 - 5_000);
+    const begun = await ask('POST', `${ROOT}/register/begin`);
+    expect(begun.status, begun.text).toBe(200);
+    world.clock.skewMs += 4 * MINUTE_MS;
+    const response = made().create(begun.body);
+    const finished = await ask('POST', `${ROOT}/register/finish`, { response, device_name: 'Phone' });
+    expect(finished.status, finished.text).toBe(200);
+  });
+
+  test('a passkey that the owner has confirms it, once', async () => {
+    const key = await enrol(world, organisation);
+    const ask = await unattended();
+    const proof = { assertion: await toAdd(key) };
+    const begun = await ask('POST', `${ROOT}/register/begin`, proof);
+    expect(begun.status, begun.text).toBe(200);
+    const response = made().create(begun.body);
+    expect((await ask('POST', `${ROOT}/register/finish`, { response, device_name: 'Key' })).status).toBe(200);
+    expect(await own()).toHaveLength(2);
+    expectEnvelope(await ask('POST', `${ROOT}/register/begin`, proof), 410, 'challenge_expired');
+  });
+
+  test('an assertion for anything else, or of anybody else, confirms nothing', async () => {
+    const [key, colleague] = [await enrol(world, organisation), await organisation.addOwner('approver')];
+    const theirs = await enrol(world, organisation, { by: colleague });
+    const [{ id } = { id: '' }] = await own();
+    const ask = await unattended();
+    const refused = async (proof: unknown, why: string) => {
+      const answer = await ask('POST', `${ROOT}/register/begin`, { assertion: proof });
+      expectEnvelope(answer, 400, 'verification_failed');
+      expect(answer.body.detail).toContain(why);
+    };
+    await refused(await assertion(world, 'sign-in', key), 'not one for adding a passkey');
+    await refused(await toRemove(key, id), 'not one for adding a passkey');
+    await refused(await toAdd(theirs), 'not a passkey of whoever is signed in');
+    await refused(await toAdd(key, { uv: false }), 'has to verify you');
+    await refused(await toAdd(made()), 'No passkey of this broker was verified');
+    // Beside a recent sign-in, too, what is sent has to be right; and for adding it does not sign in.
+    const wrong = { assertion: await toAdd(theirs) };
+    expectEnvelope(await organisation.ask('POST', `${ROOT}/register/begin`, wrong), 400, 'verification_failed');
+    const signIn = { purpose: 'sign-in', response: await toAdd(key) };
+    expectEnvelope(await post(world, `${ASSERT}/finish`, signIn), 400, 'verification_failed');
+    expect(await own()).toHaveLength(1);
+    expect(await own(colleague)).toHaveLength(1);
+    expect((await ask('POST', `${ROOT}/register/begin`, { assertion: await toAdd(key) })).status).toBe(200);
+  });
+
+  test('AP-11 a copy of a passkey confirms nothing, and the passkey is disabled', async () => {
+    const key = await enrol(world, organisation);
+    const ask = await unattended();
+    expect((await ask('POST', `${ROOT}/register/begin`, { assertion: await toAdd(key) })).status).toBe(200);
+    const copied = { assertion: await toAdd(key, { counter: 1 }) };
+    expectEnvelope(await ask('POST', `${ROOT}/register/begin`, copied), 400, 'counter_regression');
+    expect(await own()).toMatchObject([{ status: 'disabled' }]);
+    expectAskedAgain(await ask('POST', `${ROOT}/register/begin`));
+  });
+
+  test('removing one takes the same; an assertion removes the one that it is for', async () => {
+    const key = await enrol(world, organisation);
+    await enrol(world, organisation);
+    const [first, second] = (await own()).map(({ id }) => id);
+    const ask = await unattended();
+    const remove = (id: string, body?: object) => ask('DELETE', `/owner/passkeys/${id}`, body);
+    expectAskedAgain(await remove(second!));
+    expectEnvelope(await remove(second!, { assertion: await toRemove(key, first!) }), 400, 'verification_failed');
+    expectEnvelope(await remove(second!, { assertion: await toAdd(key) }), 400, 'verification_failed');
+    expectEnvelope(await remove(second!, { assertion: {} }), 400, 'invalid_request');
+    expect((await remove(second!, { assertion: await toRemove(key, second!) })).body).toEqual({
+      id: second,
+      removed: true,
+    });
+    // Itself, too.
+    expect((await remove(first!, { assertion: await toRemove(key, first!) })).status).toBe(200);
+    expect(await own()).toEqual([]);
+  });
+
+  test('a sign-in link, whose session is a recent sign-in, is made by whoever signed in recently', async () => {
+    const colleague = await organisation.addOwner('approver');
+    const ask = await unattended();
+    for (const { id } of [colleague, organisation.owner]) {
+      expectAskedAgain(await ask('POST', `/owner/owners/${id}/link`));
+      expect((await organisation.ask('POST', `/owner/owners/${id}/link`)).status).toBe(200);
+    }
+  });
+});
+
+describe('changing passkeys where owners sign in at an identity provider', () => {
+  const provider = shared(() => startLyingProvider());
+  const world = givenWorld('sqlite', () => provider.settings);
+  const organisation = fresh(async () => {
+    provider.beHonest();
+    const made = await world.organisation();
+    const email = `p-${crypto.randomUUID()}@acme.example`;
+    await made.ask('POST', '/owner/owners', { email, role: 'approver' });
+    provider.claims = { sub: `sub-${email}`, email, email_verified: true };
+    return made;
+  });
+
+  const nowSeconds = () => Math.floor(Date.now() / 1000);
+  const begin = (headers: Record<string, string>) =>
+    send(`${world.running.baseUrl}${ROOT}/register/begin`, { method: 'POST', headers });
+  /** Signs in with a browser; `seen`: what the provider was asked. */
+  const signIn = async (claims: Record<string, unknown>, query = '') => {
+    provider.claims = { ...provider.claims, ...claims };
+    const browser = new Browser();
+    const start = `${world.running.baseUrl}/console/oidc/start${query}`;
+    expect((await browser.get(start)).status).toBe(200);
+    const asked = new URL(browser.seen.find((url) => url.startsWith(`${provider.issuer}/auth`))!).searchParams;
+    const cookie = browser.cookieFor(world.running.baseUrl);
+    return { asked, begin: () => begin({ cookie, 'x-svc-csrf': '1' }) };
+  };
+
+  test('a sign-in that the provider took from a session of its own is as old as that session', async () => {
+    const old = await signIn({ auth_time: nowSeconds() - RECENT_SIGN_IN_SECONDS - 5 });
+    expect([old.asked.get('prompt'), old.asked.get('max_age')]).toEqual([null, null]);
+    expectEnvelope(await old.begin(), 403, 'reauthentication_required');
+    const recent = await signIn({ auth_time: nowSeconds() - 60 });
+    expect((await recent.begin()).status).toBe(200);
+    // No clock of the provider makes it younger than the sign-in here.
+    const future = await signIn({ auth_time: nowSeconds() + 3600 });
+    expect((await future.begin()).status).toBe(200);
+    world.clock.skewMs = RECENT_SIGN_IN_SECONDS * 1000 + 5_000;
+    expectEnvelope(await future.begin(), 403, 'reauthentication_required');
+  });
+
+  test('of one that does not say when, a sign-in counts that was asked for again', async () => {
+    const silent = await signIn({ auth_time: undefined });
+    expectEnvelope(await silent.begin(), 403, 'reauthentication_required');
+    const again = await signIn({ auth_time: undefined }, '?reauthenticate=1');
+    expect([again.asked.get('prompt'), again.asked.get('max_age')]).toEqual(['login', '600']);
+    expect((await again.begin()).status).toBe(200);
+    world.clock.skewMs = RECENT_SIGN_IN_SECONDS * 1000 + 5_000;
+    expectEnvelope(await again.begin(), 403, 'reauthentication_required');
+  });
+
+  test('one that says that it did not ask again is believed', async () => {
+    const old = await signIn({ auth_time: nowSeconds() - 3600 }, '?reauthenticate=1');
+    expectEnvelope(await old.begin(), 403, 'reauthentication_required');
+  });
+
+  test('a bearer of the provider is as old as the sign-in that it names, and otherwise as itself', async () => {
+    const bearer = async (different: Record<string, unknown>) =>
+      begin({ authorization: `Bearer ${await provider.sign(provider.honest({ ...provider.claims, ...different }))}` });
+    const old = nowSeconds() - RECENT_SIGN_IN_SECONDS - 5;
+    expectEnvelope(await bearer({ auth_time: old }), 403, 'reauthentication_required');
+    expectEnvelope(await bearer({ iat: old, exp: nowSeconds() + 300 }), 403, 'reauthentication_required');
+    expect((await bearer({ auth_time: nowSeconds() - 60 })).status).toBe(200);
+    expect((await bearer({})).status).toBe(200);
+  });
+
+  test('a passkey, which signs nobody in there, confirms for the session that there is', async () => {
+    const { asked: _, ...recent } = await signIn({ auth_time: nowSeconds() });
+    const key = new Authenticator(world.running.baseUrl);
+    const cookieSession = await signIn({ auth_time: nowSeconds() - 3600 });
+    expectEnvelope(await cookieSession.begin(), 403, 'reauthentication_required');
+    const response = key.create((await recent.begin()).body);
+    const { owners } = (await organisation.ask('GET', '/owner/owners')).body;
+    const ann = owners.find(({ email }: { email: string }) => email === provider.claims.email);
+    const asAnn = { ...organisation.owner, id: ann.id };
+    expect((await registerFinish(organisation, { response, device_name: 'Key' }, asAnn)).status).toBe(200);
+    const options = await post(world, `${ASSERT}/begin`, { purpose: 'add-passkey' });
+    expect(options.status).toBe(200);
+    const old = await provider.sign(provider.honest({ ...provider.claims, auth_time: nowSeconds() - 3600 }));
+    const confirmed = await send(`${world.running.baseUrl}${ROOT}/register/begin`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${old}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ assertion: key.get(options.body) }),
+    });
+    expect(confirmed.status, confirmed.text).toBe(200);
+  });
+});
