@@ -6,6 +6,7 @@ import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { JsonObject } from '../policy/facts.ts';
+import { putNotice } from '../store/notice-outbox.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { listPasskeys, lockPasskeysOf, putPasskey } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/tables/approvals.ts';
@@ -108,6 +109,13 @@ async function keep(
     const used = { challenge_hash: sha256Hex(challenge), expires_at: passkey.created_at + CHALLENGE_LIFETIME_MS };
     if (!(await useChallenge(tx, used))) return rollback('challenge_expired' as const);
     if ((await listPasskeys(tx, owner)).length > MOST_PASSKEYS) return rollback('too_many' as const);
+    await putNotice(tx, {
+      organisation_id: passkey.organisation_id,
+      id: uuidv4(),
+      event: 'passkey_added',
+      subject_id: passkey.id,
+      created_at: passkey.created_at,
+    });
     note(told(passkey));
     return undefined;
   });

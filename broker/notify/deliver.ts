@@ -36,6 +36,7 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
   registration_waiting: 'An agent wants to register',
   agent_suspended: 'Agent suspended',
   connection_broken: 'Connection needs attention',
+  passkey_added: 'Passkey added',
 };
 
 /** What a delivery says. */

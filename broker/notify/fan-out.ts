@@ -114,9 +114,10 @@ async function deliveriesOf(
   const now = broker.clock();
   if (notice.event === 'connection_broken' && (await wasToldSince(tx, notice, now - AGAIN_AFTER_MS))) return [];
   const made: NoticeDeliveryTable[] = [];
-  let subject: Subject | undefined;
+  let subject = notice.event === 'passkey_added' ? await readSubject(broker, tx, notice) : undefined;
   for (const { channel, rules } of channels) {
     if (!wants(rules, notice, agent)) continue;
+    if (subject?.ofOwner !== undefined && channel.owner_id !== null && channel.owner_id !== subject.ofOwner) continue;
     made.push(delivery(notice, channel.id, 'first', quietUntil(rules.quiet, now) ?? now, now));
     if (rules.remind_minutes === undefined) continue;
     subject ??= await readSubject(broker, tx, notice);

@@ -14,7 +14,7 @@ export type Message = {
   event: NoticeEvent | 'test';
   /** `outcome`: what a message told of is over. `test`: an owner tries the channel. */
   step: 'first' | 'reminder' | 'outcome' | 'test';
-  /** The id of the held call, request, registration, agent or connection. */
+  /** The id of the held call, request, registration, agent, connection or passkey. */
   subjectId: string;
   /** Our own words, such as `Approval needed`. */
   title: string;

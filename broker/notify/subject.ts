@@ -11,6 +11,7 @@ import { findAccessRequest } from '../store/access-requests.ts';
 import { findAgent } from '../store/agents.ts';
 import { findConnection } from '../store/connections.ts';
 import { findHeldCall } from '../store/held-calls.ts';
+import { findPasskeyOf } from '../store/passkeys.ts';
 import { findRegistration } from '../store/registrations.ts';
 import type { Db } from '../store/store.ts';
 import type { NoticeEvent } from '../store/tables/notices.ts';
@@ -28,6 +29,8 @@ export type Subject = {
   path: string;
   /** Once it is over: what became of it. */
   outcome: string | undefined;
+  /** The owner whom alone it concerns: of the devices of owners those of this one are told, and no others. */
+  ofOwner?: string;
 };
 
 async function platformOf(db: Db, organisationId: string, id: string): Promise<{ id: string; name: string }> {
@@ -151,6 +154,26 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       until: undefined,
       path: '/console/connections',
       outcome: waits ? undefined : 'The connection works again',
+    };
+  },
+  passkey_added: async (_broker, db, { organisation_id, subject_id }) => {
+    const passkey = await findPasskeyOf(db, organisation_id, subject_id);
+    if (!passkey) return undefined;
+    return {
+      waits: true,
+      sentence: sentence(
+        { text: 'The passkey ' },
+        valuePart(passkey.device_name, { quoted: true }),
+        { text: ' was added for ' },
+        valuePart(passkey.email, { strong: true }),
+        { text: '. If that was somebody else, remove it' },
+      ),
+      agent: undefined,
+      platform: undefined,
+      until: undefined,
+      path: '/console/passkeys',
+      outcome: undefined,
+      ofOwner: passkey.owner_id,
     };
   },
 };

@@ -17,6 +17,28 @@ export async function listNotices(db: Db, limit: number): Promise<NoticeTable[]>
     .execute();
 }
 
+/** Puts a notice into the outbox, where the organisation has a channel to tell it on. */
+export async function putNotice(db: Db, notice: Omit<NoticeTable, 'agent_id' | 'platform_id'>): Promise<void> {
+  await db
+    .insertInto('notices')
+    .columns(['organisation_id', 'id', 'event', 'subject_id', 'created_at'])
+    .expression(
+      db
+        .selectFrom('notice_channels')
+        .select((eb) => [
+          'organisation_id',
+          eb.val(notice.id).as('id'),
+          eb.val(notice.event).as('event'),
+          eb.val(notice.subject_id).as('subject_id'),
+          eb.cast<number>(eb.val(notice.created_at), 'bigint').as('created_at'),
+        ])
+        .where('organisation_id', '=', notice.organisation_id)
+        .where('status', '<>', 'gone')
+        .limit(1),
+    )
+    .execute();
+}
+
 /** Takes notices out of the outbox. */
 export async function deleteNotices(db: Db, notices: readonly Pick<NoticeTable, 'id'>[]): Promise<void> {
   if (notices.length === 0) return;

@@ -73,6 +73,24 @@ export async function listPasskeysOfAll(db: Db, organisationId: string): Promise
     .execute();
 }
 
+/** An active passkey, with the address of its owner; undefined: there is none with this id any more. */
+export async function findPasskeyOf(
+  db: Db,
+  organisationId: string,
+  id: string,
+): Promise<(Pick<PasskeyTable, 'owner_id' | 'device_name'> & { email: string }) | undefined> {
+  return await db
+    .selectFrom('passkeys as p')
+    .innerJoin('owners as o', (j) =>
+      j.onRef('o.organisation_id', '=', 'p.organisation_id').onRef('o.id', '=', 'p.owner_id'),
+    )
+    .select(['p.owner_id', 'p.device_name', 'o.email'])
+    .where('p.organisation_id', '=', organisationId)
+    .where('p.id', '=', id)
+    .where('p.status', '=', 'active')
+    .executeTakeFirst();
+}
+
 /** The active passkey of this credential id, of any organisation; or undefined. */
 export async function findActivePasskey(db: Db, credentialId: string): Promise<PasskeyTable | undefined> {
   return await db

@@ -9,6 +9,7 @@ import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
 import { fresh, givenWorld } from '../world/given.ts';
+import { enrol } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
@@ -80,6 +81,37 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await server.waitFor(1, 5_000);
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
     expect(server.seen).toHaveLength(1);
+  });
+
+  test('a passkey that was added is told, but not on devices of other owners', async () => {
+    await addWebhook();
+    const colleague = await organisation.addOwner('approver');
+    // Stand-ins for the devices of two owners.
+    for (const [name, owner] of [
+      ['own', organisation.owner],
+      ['other', colleague],
+    ] as const) {
+      await addWebhook({ name, url: `${server.url}/${name}` });
+      const { id } = await channelNamed(name);
+      await db().updateTable('notice_channels').set({ owner_id: owner.id }).where('id', '=', id).execute();
+    }
+    await enrol(world, organisation, { name: 'Ann’s phone' });
+    const [told] = await server.waitFor(2, 5_000);
+    expect(server.seen.map(({ target }) => target).toSorted()).toEqual(['/hook', '/own']);
+    const { type, data } = told!;
+    expect([type, data.title, data.agent]).toEqual(['passkey_added.opened', 'Passkey added', null]);
+    expect(data.sentence).toBe(
+      `The passkey “Ann’s phone” was added for ${organisation.owner.email}. If that was somebody else, remove it`,
+    );
+    expect(new URL(`${data.link}`).pathname).toBe('/console/passkeys');
+    await expect.poll(() => ofOrganisation('notices')).toEqual([]);
+    expect(await ofOrganisation('notice_deliveries')).toHaveLength(2);
+    // Where nobody is told anything, nothing is kept to tell.
+    const stranger = await world.organisation();
+    await enrol(world, stranger);
+    expect(await db().selectFrom('notices').select('id').where('organisation_id', '=', stranger.id).execute()).toEqual(
+      [],
+    );
   });
 
   test('every event is told by its name, with where to go, and that it is over', async () => {

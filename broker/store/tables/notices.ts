@@ -1,11 +1,11 @@
 /** Tables of what owners are told, and where. */
 
-/** The outbox: what owners are to be told. Written by the database itself (migration 0034). */
+/** The outbox: what owners are to be told. Written by the database itself (migration 0034), but for passkeys. */
 export type NoticeTable = {
   organisation_id: string;
   id: string;
   event: NoticeEvent | SettledEvent;
-  /** The id of the held call, request, registration, agent or connection. */
+  /** The id of the held call, request, registration, agent, connection or passkey. */
   subject_id: string;
   /** The agent's uuid. */
   agent_id: string | null;
@@ -29,6 +29,7 @@ export const NOTICE_EVENTS = [
   'registration_waiting',
   'agent_suspended',
   'connection_broken',
+  'passkey_added',
 ] as const;
 
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];

@@ -10,6 +10,7 @@ export const EVENTS = {
   registration_waiting: 'Agents that want to register',
   agent_suspended: 'Suspended agents',
   connection_broken: 'Connections that need attention',
+  passkey_added: 'Passkeys that were added',
 };
 
 const moment = (/** @type {string} */ at) =>
