@@ -9,7 +9,7 @@ export type Access =
   | { kind: 'usable'; detail: string }
   /** `scope_denied`: neither allowed nor denied by anybody yet, so that beside the grant a policy has to say something. */
   | { kind: 'missing'; reason: 'not_granted' | 'grant_expired' | 'scope_denied'; detail: string }
-  /** No grant would help: a rule denies it, or it leads nowhere. */
+  /** No grant of the scope would help: a rule denies it, the limits of the grant refuse every call, or it leads nowhere. */
   | { kind: 'refused'; detail: string };
 
 /**
@@ -30,8 +30,13 @@ export function accessTo(facts: Facts, asked: Ask, now: Instant): Access {
     ...(agent.parent && { agent: { ...agent, parent: { ...agent.parent, breakers: [] } } }),
   };
   const today = decide(calm, ask, now);
+  const granted =
+    today.kind === 'deny'
+      ? decide({ ...calm, grants: withScope(facts, platformId, scope, today.grant) }, ask, now)
+      : today;
+  const beyond = outOfReach(facts, scope, granted.grant);
+  if (beyond !== undefined) return { kind: 'refused', detail: beyond };
   if (today.kind !== 'deny') return { kind: 'usable', detail: today.detail };
-  const granted = decide({ ...calm, grants: withScope(facts, platformId, scope, today.grant) }, ask, now);
   if (granted.kind !== 'deny') {
     const reason = today.reason === 'grant_expired' ? 'grant_expired' : 'not_granted';
     return { kind: 'missing', reason, detail: today.detail };
@@ -46,6 +51,14 @@ function leadsNowhere({ platform }: Facts, platformId: string, scope: string): s
   const operations = platform.rules.scopes.get(scope);
   if (operations === undefined && platform.rules.kind !== 'mcp') return `${platformId} has no scope "${scope}"`;
   return operations?.length === 0 ? `no operation of ${platformId} falls under "${scope}"` : undefined;
+}
+
+/** Why the grant leaves nothing to call under a scope, even if it had it. */
+function outOfReach({ platform }: Facts, scope: string, grant: Grant | undefined): string | undefined {
+  if (platform === undefined || grant === undefined || platform.rules.isReachable(scope, grant.constraints))
+    return undefined;
+  const limits = (['repos', 'refs', 'ref_changes'] as const).filter((one) => grant.constraints[one] !== undefined);
+  return `the limits of the grant (${limits.join(', ')}) refuse every call under "${scope}"; an owner would have to change them`;
 }
 
 /** The grants as they would be if an owner granted the scope: added to the grant that is asked for it, without an end. */

@@ -15,6 +15,7 @@ import {
   readMembers,
   UnreadBody,
 } from './call-ask.ts';
+import type { Constraints } from './constraints.ts';
 import type { ToldLimit } from './limit.ts';
 import type { Mask } from './mask.ts';
 import type { PlatformRules } from './platform-rules.ts';
@@ -36,6 +37,7 @@ export type {
   AgentHalt,
   Basis,
   CallAsk,
+  Constraints,
   Effect,
   GitAsk,
   GitRef,
@@ -59,17 +61,6 @@ export const ALL_PLATFORMS = '*';
 
 export const AGENT_STATUSES = ['active', 'suspended', 'revoked', 'pending', 'pending_bind', 'deleted'] as const;
 export type AgentStatus = (typeof AGENT_STATUSES)[number];
-
-/** Constraints of a grant. Absent means unconstrained; an empty list allows nothing. */
-export type Constraints = {
-  recipients?: readonly string[];
-  repos?: readonly string[];
-  allow_repo_creation?: boolean;
-  /** Patterns of branches and tags that may be written (ref-patterns.ts). */
-  refs?: readonly string[];
-  /** How refs may change. */
-  ref_changes?: readonly RefChange[];
-};
 
 /** `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. */
 export type GrantedConnection = { label: string; status: 'active' | 'reauth_needed' | 'not_connected' };

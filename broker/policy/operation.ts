@@ -22,6 +22,7 @@ import { nameList } from './names.ts';
 import { indexOperations } from './operation-index.ts';
 import { compilePattern } from './pattern.ts';
 import type { Classified, Operation, PlatformRules, RefusedParameter, RulesSource } from './platform-rules.ts';
+import { reachability } from './reachable.ts';
 import { compileRecipientPointer } from './recipient-pointer.ts';
 import { compileRefRule } from './ref-rules.ts';
 import type { Spelling } from './spelling.ts';
@@ -133,6 +134,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
   });
   const free = Object.entries(source.free ?? {}).map(([text, members]) => compileFreeRule(read(text, 'free'), members));
   addContentScopes(scopes, content);
+  const allowEncodedSlash = source.encoded_slash === true;
   return {
     kind: source.kind,
     scopes,
@@ -155,12 +157,13 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     bodies,
     free,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
-    allowEncodedSlash: source.encoded_slash === true,
+    allowEncodedSlash,
     decodeSlash: source.encoded_slash === 'as_slash',
     isForm: source.body === 'form',
     rawBodies: source.raw_bodies ?? [source.body ?? 'json'],
     refused: refusedNames(source.refused_parameters ?? []),
     index,
+    isReachable: reachability({ scopes, refs, allowEncodedSlash }),
   };
 }
 

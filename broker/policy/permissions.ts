@@ -37,7 +37,8 @@ export type PlatformPermissions = {
 /**
  * The permissions of an agent on its platforms, sorted by platform id. `scopes`, `requireApproval`, `constraints` and the end of
  * a platform describe a call without `connection_id`; where one has to be named there are no such scopes. The lists of scopes
- * that are held, conditional or unenforced are those of all connections. A platform on which no scope can be used now is left out.
+ * that are held, conditional or unenforced are those of all connections. A scope of which the constraints of the grant refuse every
+ * call is no permission. A platform on which no scope can be used now is left out.
  */
 export function effectivePermissions(platforms: readonly Facts[], now: Instant): PlatformPermissions[] {
   return platforms
@@ -110,7 +111,9 @@ function grantedTo(
   const found: [string, Verdict][] = [...new Set(grant.scopes)]
     .sort()
     .map((scope) => [scope, decide(facts, { ...asked, scope }, now)]);
-  const usable = found.filter(([, verdict]) => verdict.kind !== 'deny');
+  const usable = found.filter(
+    ([scope, verdict]) => verdict.kind !== 'deny' && platform.rules.isReachable(scope, grant.constraints),
+  );
   const held = (verdict: Verdict) => verdict.kind === 'hold' && verdict.holds.some(({ source }) => source !== 'grant');
   const names = (those: typeof found) => those.map(([scope]) => scope);
   const granted = {

@@ -1,6 +1,7 @@
 /** What a manifest says about deciding, as it is written and as it is compiled (operation.ts). */
 import type { JsonObject } from '../../json/json-value.ts';
 import type { Method, RefChange } from './call-ask.ts';
+import type { Constraints } from './constraints.ts';
 import type { NameList } from './names.ts';
 import type { Pattern } from './pattern.ts';
 import type { FreePlace } from './standing-terms.ts';
@@ -163,6 +164,8 @@ export type PlatformRules = {
   refused: { query: NameList | undefined; body: NameList | undefined };
   /** Built from `scopes` by `compilePlatformRules`, and only there. */
   index: OperationIndex;
+  /** Whether a call under a scope could stay within the repositories and refs that a grant is limited to (reachable.ts). */
+  isReachable(scope: string, constraints: Constraints): boolean;
 };
 
 /** As a manifest writes it. */

@@ -2,7 +2,8 @@
  * The ref constraint of a grant: which branches and tags may be written (`refs`), and how (`ref_changes`). It binds git, and
  * every operation of a platform that writes a ref; what cannot be shown to stay within it is refused.
  */
-import { type CallAsk, type Constraints, type GitRef, REF_CHANGES, UnreadBody } from './facts.ts';
+import { limitsRefs } from './constraints.ts';
+import { type CallAsk, type Constraints, type GitRef, UnreadBody } from './facts.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
@@ -16,11 +17,6 @@ const MAX_NAMED = 50;
 const MAX_NAMED_LENGTH = 400;
 /** Of the patterns that a refusal names: who is refused can choose another ref. */
 const MAX_SHOWN = 5;
-
-/** Whether a grant limits which refs are written, or how. */
-function limitsRefs({ refs, ref_changes: changes }: Constraints): boolean {
-  return refs !== undefined || (changes !== undefined && !REF_CHANGES.every((one) => changes.includes(one)));
-}
 
 /** Whether a call writes only refs that the grant allows, in the ways that it allows; undefined when it does. */
 export function refuseRefs(constraints: Constraints, rules: PlatformRules, call: CallAsk): RefRefusal | undefined {

@@ -6,6 +6,7 @@
 
 import { type CallAsk, type JsonValue, readMembers } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
+import { compilePattern, type Pattern, relate } from './pattern.ts';
 import { walkPointer } from './pointer.ts';
 import { type Spelling, unescapeToFixedPoint } from './spelling.ts';
 
@@ -32,7 +33,8 @@ const BEYOND = [
   'security-advisories/*/forks',
 ].map((text) => {
   const parts = text.split('/').filter((part) => part !== '**');
-  return { parts, name: parts.at(-1) ?? text, isOpen: text.endsWith('/**') };
+  const path = compilePattern(`/repos/*/*/${text}`, 'path');
+  return { parts, name: parts.at(-1) ?? text, isOpen: text.endsWith('/**'), path };
 });
 /** `repos`, owner and name. */
 const BEFORE_PARTS = 3;
@@ -71,6 +73,9 @@ export function outwardPart(spellings: readonly Spelling[]): string | undefined 
     (isOpen || spelling.length === BEFORE_PARTS + parts.length);
   return BEYOND.find((one) => spellings.some((spelling) => isUnder(spelling, one)))?.name;
 }
+
+/** Whether whatever is under a path reaches beyond its repository. */
+export const isOutwardPath = (path: Pattern): boolean => BEYOND.some((one) => relate(one.path, path) === 'all');
 
 /**
  * The first parameter in the query of a call that changes something which names what only a body should; undefined when none

@@ -4,8 +4,9 @@
  */
 import { bodyKinds } from './body-kinds.ts';
 import { type CallAsk, type Constraints, type JsonObject, readMembers, UnreadBody } from './facts.ts';
-import type { PlatformRules } from './platform-rules.ts';
-import { foreignName, membersNamed, namedInQuery, outwardPart } from './repo-reach.ts';
+import { compilePattern, relate } from './pattern.ts';
+import type { Operation, PlatformRules } from './platform-rules.ts';
+import { foreignName, isOutwardPath, membersNamed, namedInQuery, outwardPart } from './repo-reach.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
 /** A refusal names the repositories that are not allowed, as far as the call names any, and says why. `unread`: that the body was not read. */
@@ -18,6 +19,13 @@ const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 const FREE_READS = [/^\/user$/, /^\/rate_limit$/, /^\/user\/repos$/, /^\/orgs\/[A-Za-z0-9._-]{1,100}\/repos$/];
 /** The three paths of governed git (specification, Governed git). */
 const GIT = /^\/git\/([^/]+)\/([^/]+)\/(?:info\/refs|git-upload-pack|git-receive-pack)$/;
+const patterns = (...texts: string[]) => texts.map((text) => compilePattern(text, 'path'));
+/** What the forms above are in patterns, or more than they are. */
+const FREE_PATHS = patterns('/user', '/rate_limit', '/user/repos', '/orgs/*/repos');
+export const GIT_PATHS = patterns('/git/*/*/**');
+const REPOSITORY_PATHS = [...patterns('/repos/*/*/**'), ...GIT_PATHS];
+const CREATION_PATHS = patterns('/orgs/*/repos');
+const TEMPLATE_PATHS = patterns('/repos/*/*/generate/**');
 /** Names that hosts may take for other ones. */
 const ALIAS = /\.(?:git)?$/i;
 const OWNER = new Set(['owner']);
@@ -47,6 +55,19 @@ export function refuseRepositories(
     if (refused !== undefined || !creates.fromTemplate) return refused;
   }
   return refuseTarget(listed, call, spellings, rules);
+}
+
+/** Whether each call of an operation is refused, whichever repository it names. Never says so where one could pass. */
+export function isNeverInRepositories(
+  { repos = [], allow_repo_creation: mayCreate }: Constraints,
+  { method, path }: Extract<Operation, { kind: 'http' }>,
+): boolean {
+  const meets = (paths: typeof FREE_PATHS) => paths.some((one) => relate(one, path) !== 'none');
+  if (repos.length === 0) return true;
+  if (method === 'GET' && meets(FREE_PATHS)) return false;
+  if (method === 'POST' && mayCreate && meets(CREATION_PATHS)) return false;
+  if (method === 'POST' && !mayCreate && TEMPLATE_PATHS.some((one) => relate(one, path) === 'all')) return true;
+  return !meets(REPOSITORY_PATHS) || isOutwardPath(path);
 }
 
 /** The entries that lie in both lists: `acme/*` and `ACME/app` have `ACME/app` in common. */

@@ -9,6 +9,7 @@ import { ALLOW_ALL } from '../world/world.ts';
 
 const SCOPES = {
   'codehost:any': ['GET /**', 'POST /**', 'PUT /**', 'PATCH /**', 'DELETE /**', 'query *', 'mutation *'],
+  'codehost:stars': ['GET /gists/*/star'],
 };
 const LIST = { repos: ['acme/app', 'tools/*'] };
 
@@ -121,5 +122,24 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
       expect(world.upstream.seen.slice(before).map(({ target }) => target)).toEqual(['/v1/repos/acme/app']);
       await refused(agent, 'GET /repositories/42', []);
     });
+  });
+
+  test('a scope of which it refuses every call is no permission, and asking for it says why', async () => {
+    const permissions = async (agent: TestAgent) => {
+      const { body } = await agent.get('/v1/agent/permissions');
+      return body.data.platforms.map(({ scopes }: { scopes: string[] }) => scopes);
+    };
+    const body = JSON.stringify({ platform: 'codehost', scope: 'codehost:stars' });
+    const headers = { 'content-type': 'application/json' };
+    const ask = (agent: TestAgent) => agent.request('POST', '/v1/access-request', { body, headers });
+    const agent = await limited();
+    expect(await permissions(agent)).toEqual([['codehost:any']]);
+    const answer = await ask(agent);
+    expect([answer.status, answer.body.error]).toEqual([403, 'scope_not_grantable']);
+    expect(answer.body.detail).toContain('the limits of the grant (repos) refuse every call under "codehost:stars"');
+
+    const other = await limited({});
+    expect(await permissions(other)).toEqual([['codehost:any', 'codehost:stars']]);
+    expect((await ask(other)).status).toBe(409);
   });
 });

@@ -1,0 +1,18 @@
+/** What a grant limits its calls to. */
+import { REF_CHANGES, type RefChange } from './call-ask.ts';
+
+/** Constraints of a grant. Absent means unconstrained; an empty list allows nothing. */
+export type Constraints = {
+  recipients?: readonly string[];
+  repos?: readonly string[];
+  allow_repo_creation?: boolean;
+  /** Patterns of branches and tags that may be written (ref-patterns.ts). */
+  refs?: readonly string[];
+  /** How refs may change. */
+  ref_changes?: readonly RefChange[];
+};
+
+/** Whether a grant limits which refs are written, or how. */
+export function limitsRefs({ refs, ref_changes: changes }: Constraints): boolean {
+  return refs !== undefined || (changes !== undefined && !REF_CHANGES.every((one) => changes.includes(one)));
+}
