@@ -114,10 +114,16 @@ const receiptLink = (auditId: string) => ({ capability: 'audit.receipt', endpoin
 
 const ME = { capability: 'agents.me', endpoint: '/v1/agents/me' };
 const ACCESS_REQUEST = { capability: 'access_requests.create', endpoint: '/v1/access-request' };
+const PERMISSIONS = { capability: 'permissions.read', endpoint: '/v1/agent/permissions' };
 /** Refusals that an owner can lift by granting more, or by deciding at all (specification, Errors 5; Access request). */
 const MAY_BE_REQUESTED = new Set<DenyReason>(['scope_not_granted', 'no_permission_record', 'grant_expired']);
-const mayBeRequested = (verdict: OutcomeOf<'denied'>['verdict']) =>
-  MAY_BE_REQUESTED.has(verdict.reason) || isUndecided(verdict);
+
+/** What is not granted is asked for (specification, Errors 5); where no owner could grant it, the permissions say what else there is. */
+function nextAfter(verdict: OutcomeOf<'denied'>['verdict']) {
+  if (verdict.halt !== undefined) return [ME];
+  if (!MAY_BE_REQUESTED.has(verdict.reason) && !isUndecided(verdict)) return [];
+  return [ACCESS_REQUEST, ...(verdict.notGrantable ? [PERMISSIONS] : [])];
+}
 
 /** ActionDenied of the specification. */
 function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<'denied'>): Reply {
@@ -126,7 +132,7 @@ function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<
   const { halt, violating, reason, limit, refusedPlatformId } = verdict;
   const retryAfter = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
   const error = halted ? 'agent_halted' : 'Permission denied';
-  const next = [...(halted ? [ME] : mayBeRequested(verdict) ? [ACCESS_REQUEST] : []), receiptLink(auditId)];
+  const next = [...nextAfter(verdict), receiptLink(auditId)];
   return {
     ...json(403, {
       error,

@@ -64,6 +64,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
     if (finding.masking !== undefined) masking = masking ? [...masking, ...finding.masking] : finding.masking;
     if (finding.kind === 'deny') {
       const { kind, reason, detail, halt, retryAfterSeconds, refusedPlatformId, violating, suspend, limit } = finding;
+      const { notGrantable } = finding;
       return {
         kind,
         reason,
@@ -74,6 +75,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
         ...(violating && { violating }),
         ...(suspend && { suspend }),
         ...(limit && { limit }),
+        ...(notGrantable && { notGrantable }),
         ...(finding.unread && { unread: true }),
       };
     }

@@ -232,6 +232,8 @@ export type Verdict =
       violating?: readonly string[];
       /** Of the rule that denies, where it has one. */
       limit?: ToldLimit;
+      /** No owner could grant what was asked for: there is no such platform or scope, or the limits of the grant refuse all of it. */
+      notGrantable?: true;
       /** A guardrail with `effect: suspend` matched: the caller of `decide` suspends the agent. */
       suspend?: { guardrail: string };
     });

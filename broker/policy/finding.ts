@@ -15,6 +15,10 @@ export type Matter = {
 };
 
 type Deny = Extract<Verdict, { kind: 'deny' }>;
+type More = Pick<
+  Deny,
+  'halt' | 'retryAfterSeconds' | 'refusedPlatformId' | 'violating' | 'suspend' | 'limit' | 'notGrantable'
+>;
 
 /** What one check found. `masking`: the rules that mask what comes back. */
 export type Finding = {
@@ -25,10 +29,7 @@ export type Finding = {
 } & (
   | { kind: 'pass' }
   | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[]; limit?: ToldLimit }
-  | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<
-      Deny,
-      'halt' | 'retryAfterSeconds' | 'refusedPlatformId' | 'violating' | 'suspend' | 'limit'
-    >)
+  | ({ kind: 'deny'; reason: DenyReason; detail: string } & More)
 );
 
 export type Check<Name extends CheckName> = readonly [name: Name, check: (matter: Matter) => Finding];
@@ -36,13 +37,6 @@ export type Check<Name extends CheckName> = readonly [name: Name, check: (matter
 export const PASS: Extract<Finding, { kind: 'pass' }> = Object.freeze({ kind: 'pass' });
 
 /** A refusal. */
-export function deny(
-  reason: DenyReason,
-  detail: string,
-  more: Pick<
-    Deny,
-    'halt' | 'retryAfterSeconds' | 'refusedPlatformId' | 'violating' | 'suspend' | 'limit' | 'unread'
-  > = {},
-): Finding {
+export function deny(reason: DenyReason, detail: string, more: More & Pick<Deny, 'unread'> = {}): Finding {
   return { kind: 'deny', reason, detail, ...more };
 }

@@ -72,8 +72,8 @@ export function checkPolicy(matter: Matter): Finding {
       };
     case undefined: {
       const failures = found.failures.length === 0 ? '' : `; ${found.failures.join('; ')}`;
-      const detail = `no rule of policy "${policy.name}" allows this call${failures}${scopeProblem(matter)}`;
-      return deny('denied_by_policy', detail, unreadOf(found));
+      const detail = `no rule of policy "${policy.name}" allows this call${failures}`;
+      return denyUnknown(matter, 'denied_by_policy', detail, unreadOf(found));
     }
     default:
       return { ...deny('denied_by_policy', sentence(found, who, 'denies this call', told), more), matched };
@@ -93,9 +93,20 @@ function masksOf(
   return { kind: 'deny', reason, detail: `${who} ${first.name} masks what this call is answered, and ${why}`, matched };
 }
 
-/** In words, where the platform has no such scope. */
-export const scopeProblem = ({ facts: { platform }, question: { ask } }: Matter): string =>
-  platform === undefined ? '' : unknownScope(ask.platformId, ask.scope, platform.rules);
+/** A refusal of what is not granted or not allowed; of a platform or a scope that there is not it says so. */
+export function denyUnknown(matter: Matter, reason: DenyReason, detail: string, more: { unread?: true } = {}): Finding {
+  const { facts, grant, question } = matter;
+  const { platformId, scope } = question.ask;
+  const { platform } = facts;
+  if (platform === undefined)
+    return deny(reason, `${detail}; the organisation has no such platform`, { ...more, notGrantable: true });
+  const { rules } = platform;
+  const problem = unknownScope(platformId, scope, rules);
+  // The tools of an MCP server come and go, and their scopes with them.
+  const isUnknown = problem !== '' && rules.kind !== 'mcp';
+  const isGrantable = !isUnknown && rules.isReachable(scope, grant?.constraints ?? {});
+  return deny(reason, `${detail}${problem}`, { ...more, ...(!isGrantable && { notGrantable: true }) });
+}
 
 const holdsOf = (source: 'policy' | 'guardrail', { holding }: RuleFinding): Hold[] =>
   holding.map(({ place: rule, name, lasting }) => ({ source, rule, name, lasting }));

@@ -5,7 +5,7 @@ import { refuses, refusesUntil } from './breaker.ts';
 import type { BreakerFacts, CheckName, Grant, Instant, ParentFacts, STANDING_CHECKS } from './facts.ts';
 import { type Check, deny, type Finding, type Matter, PASS } from './finding.ts';
 import { haltOf } from './halt.ts';
-import { checkGuardrails, checkPolicy, scopeProblem } from './rule-checks.ts';
+import { checkGuardrails, checkPolicy, denyUnknown } from './rule-checks.ts';
 
 /** In the order of STANDING_CHECKS. */
 export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] = [
@@ -50,12 +50,15 @@ function checkStatus({ facts: { agent }, now }: Pick<Matter, 'facts' | 'now'>): 
   return deny('agent_revoked', expired ? 'the agent expired' : 'the agent is revoked', { halt });
 }
 
-function checkGrant({ facts: { platform, grants }, grant, question: { ask } }: Matter): Finding {
+function checkGrant(matter: Matter): Finding {
+  const { facts, grant, question } = matter;
+  const { platform, grants } = facts;
+  const { ask } = question;
   if (platform === undefined || grant === undefined) {
     const choices = platform === undefined ? [] : connectionChoices(grants, ask, platform.defaultConnectionId);
     if (choices.length > 0) return deny('scope_not_granted', nameOneOf(choices, ask.platformId));
     const where = ask.connectionId === undefined ? '' : ' for this connection';
-    return deny('no_permission_record', `the agent has no grant on platform ${ask.platformId}${where}`);
+    return denyUnknown(matter, 'no_permission_record', `the agent has no grant on platform ${ask.platformId}${where}`);
   }
   if (platform.suspended)
     return deny('platform_suspended', `the organisation has suspended platform ${ask.platformId}`);
@@ -138,5 +141,5 @@ function checkParent(parent: ParentFacts | undefined, now: Instant, breakers = p
 
 function checkScope(matter: Matter): Finding {
   if (matter.grant?.scopes.includes(matter.question.ask.scope)) return PASS;
-  return deny('scope_not_granted', `the grant does not include this scope${scopeProblem(matter)}`);
+  return denyUnknown(matter, 'scope_not_granted', 'the grant does not include this scope');
 }

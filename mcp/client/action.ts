@@ -115,6 +115,8 @@ export type CallOutcome =
       limit: Limit | undefined;
       /** Whether an access request may help. */
       requestable: boolean;
+      /** No owner could grant it: there is no such platform or scope, or the limits of the grant refuse all of it. */
+      notGrantable: boolean;
       retryAfterSeconds: number | undefined;
       /** Of circuit_breaker_open: the platform whose calls are refused; undefined: those of every platform. */
       platform: string | undefined;

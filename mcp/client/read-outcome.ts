@@ -98,13 +98,16 @@ function readRefusal(
   if (typeof body.halt === 'object' && body.halt !== null)
     return { kind: 'halted', reason, detail, halt: body.halt as Halt, auditId };
   const retryAfter = reply.headers.get('retry-after');
+  const leadsTo = (wanted: string) => (meta.next_actions ?? []).some(({ capability }) => capability === wanted);
+  const notGrantable = leadsTo('permissions.read');
   return {
     kind: 'denied',
     reason,
     detail,
     violating: Array.isArray(body.violating) ? body.violating.map(String) : [],
     limit: typeof body.limit === 'object' && body.limit !== null ? (body.limit as Limit) : undefined,
-    requestable: (meta.next_actions ?? []).some(({ capability }) => capability === 'access_requests.create'),
+    requestable: leadsTo('access_requests.create') && !notGrantable,
+    notGrantable,
     retryAfterSeconds: retryAfter === null ? undefined : Number(retryAfter),
     platform: text(body.platform),
     auditId,

@@ -9,11 +9,13 @@ const TELL = 'Tell the person you work for';
 
 /** After a refusal by the rules. */
 export function afterDenial(
-  { reason, requestable, violating, limit, retryAfterSeconds, platform }: Denied,
+  { reason, requestable, notGrantable, violating, limit, retryAfterSeconds, platform }: Denied,
   about: About,
 ): string {
   const ask = `Call request_access with platform "${about.platform}"${about.scope ? `, scope "${about.scope}"` : ''} and your reason, unless another scope that you hold fits (list_permissions).`;
   if (requestable) return ask;
+  if (notGrantable)
+    return `Call again with the scope that the answer names, if any, or with a platform and scope of list_permissions; call request_access with that scope if you do not hold it. If nothing fits, ${TELL.toLowerCase()}: this platform and scope cannot be asked for.`;
   if (limit)
     return `Do not send it again before ${limit.resets_at}, when the next ${limit.per} begins, and do not split it or try another way. ${TELL} that the limit is reached.`;
   const words: Partial<Record<DenyReason, string>> = {

@@ -10,6 +10,7 @@ const denied = (violating: string[]) =>
       reason: 'repo_not_allowed',
       detail: '',
       requestable: false,
+      notGrantable: false,
       violating,
       limit: undefined,
       retryAfterSeconds: undefined,

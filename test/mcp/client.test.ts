@@ -78,7 +78,12 @@ describe('what becomes of a call', () => {
     const refused = await clientOf(agent).call({ ...READ, endpoint: '/elsewhere' });
     expect(refused).toMatchObject({ kind: 'denied', reason: 'endpoint_scope_mismatch', requestable: false });
     const unknown = await clientOf(agent).call({ ...READ, platform: 'nowhere' });
-    expect(unknown).toMatchObject({ kind: 'denied', reason: 'no_permission_record', requestable: true });
+    expect(unknown).toMatchObject({
+      kind: 'denied',
+      reason: 'no_permission_record',
+      requestable: false,
+      notGrantable: true,
+    });
 
     const other = await organisation.agent();
     await organisation.ask('POST', `/owner/agents/${other.agentId}/suspend`, { reason: 'Stop until Monday.' });

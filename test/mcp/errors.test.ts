@@ -344,6 +344,29 @@ describe('a refusal says what to do next', () => {
     expect(again.structuredContent).toMatchObject({ status: 'granted' });
   });
 
+  test('a platform or a scope by another name leads to the right one, and not to an access request for the wrong one', async () => {
+    const policy = await organisation.policy([{ effect: 'allow' }]);
+    const narrow = await organisation.policy([{ effect: 'allow', scopes: ['demo:read'] }]);
+    const reader = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
+    const without = await organisation.agent({ policy, grants: {} });
+    const careful = await organisation.agent({ policy: narrow, grants: { demo: { scopeList: ['demo:read'] } } });
+    for (const [who, wrong, detail] of [
+      [reader, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
+      [careful, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
+      [without, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
+      [reader, { platform: 'github' }, 'the organisation has no such platform'],
+    ] as const) {
+      const mcp = await connected(writeProfile(who));
+      const { structuredContent: told } = await callTool(mcp, 'write_platform', { ...PATCH, ...wrong });
+      expect(told.detail).toContain(detail);
+      expect(told.next).toMatch(/^Call again with the scope that the answer names, .* list_permissions/);
+      expect(told.next).not.toMatch(/"write"|"github"/);
+    }
+    const mcp = await connected(writeProfile(without));
+    const refused = await callTool(mcp, 'write_platform', PATCH);
+    expect(refused.structuredContent.next).toContain('Call request_access with platform "demo", scope "demo:write"');
+  });
+
   test('a wrong scope, a wrong endpoint, too much, and arguments that are none', async () => {
     const mcp = await connected(writeProfile(agent));
     const cases: [name: string, args: Record<string, unknown>, code: string, next: RegExp][] = [
