@@ -42,11 +42,13 @@ export type Connected = {
   grants?: ShownGrant[];
   /** What an invited agent may do now; undefined where nobody tells. */
   permissions?: PlatformPermissions[];
+  /** An agent that was there already is halted, for as long as an owner or time decides. */
+  warning?: string;
   dry_run: boolean;
 };
 
 /**
- * Throws CommandFailed and WrongUsage. That the configuration can be changed and written is checked before an agent is created; where
+ * Throws CommandFailed and WrongUsage; CommandFailed also for an agent that is there already and revoked. That the configuration can be changed and written is checked before an agent is created; where
  * writing it fails all the same, the error names the agent that was.
  */
 export async function connectClient(client: ClientId, options: ConnectOptions): Promise<Connected> {
@@ -78,8 +80,14 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   let grants: ShownGrant[] = [];
   let permissions: PlatformPermissions[] | undefined;
   const name = agentName(client, options);
-  if (there) agent_id = readProfile({}, profile).agentId;
-  else if (!dry_run) ({ agent_id, grants } = await makeAgent(name, options, profile));
+  let warning: string | undefined;
+  if (there) {
+    const own = readProfile({}, profile);
+    agent_id = own.agentId;
+    const { standingOfAgent } = await import('./own-permissions.ts');
+    const instead = `Make another one: ${PROGRAM} ${commandLine(['connect', client, '--name', 'NAME'])}`;
+    ({ warning } = await standingOfAgent(own, instead));
+  } else if (!dry_run) ({ agent_id, grants } = await makeAgent(name, options, profile));
   // The same is looked up that would be refused otherwise. What an invite is good for nobody tells without using it.
   else if (options.invite === undefined) grants = await lookUpTerms(await connectAsOwner(options), name, options);
   try {
@@ -109,6 +117,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     ...(agent_id !== undefined && { agent_id }),
     ...(!isInvited && { grants }),
     ...(permissions && { permissions }),
+    ...(warning !== undefined && { warning }),
     dry_run,
   };
 }
@@ -145,7 +154,7 @@ const DONE: Record<Edited['change'], [did: string, would: string]> = {
 };
 
 export function inWords(done: Connected): string {
-  const { client, config, change, lines, profile, agent, agent_id, dry_run } = done;
+  const { client, config, change, lines, profile, agent, agent_id, warning, dry_run } = done;
   const { title, afterwards } = clientNamed(client);
   const key =
     agent === 'made' && profile !== undefined
@@ -163,6 +172,7 @@ export function inWords(done: Connected): string {
     ...(lines.length > 0 ? ['', ...lines.map((line) => `  ${line}`), ''] : []),
     ...(change === 'none' || change === 'removed' || dry_run ? [] : [afterwards]),
     ...(undone === undefined ? [] : [undone]),
+    ...(warning === undefined ? [] : [warning]),
     ...(dry_run ? ['Nothing was done.'] : []),
   ].join('\n');
 }

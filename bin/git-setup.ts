@@ -44,6 +44,8 @@ export type GitSetupDone = {
   prefixes: string[];
   /** Where there is nothing to remove: profiles of which there are settings. */
   others: (string | undefined)[];
+  /** The agent is halted for now. */
+  warning?: string;
 };
 
 const REPOSITORY = /^[A-Za-z0-9._-]{1,100}\/(?:[A-Za-z0-9._-]{1,100}|\*)$/;
@@ -65,7 +67,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   const scope = options.local ? 'local' : 'global';
   const agent = agentOf(options.profile);
   const profile = profilePath(process.env, options.profile);
-  const [broker] = await Promise.all([doorAddress(agent.url), requireGit(agent, repositories)]);
+  const [broker, warning] = await Promise.all([doorAddress(agent.url), requireGit(agent, repositories)]);
   const helper = helperCommand(profile, broker === agent.url ? undefined : broker);
   const added = settingsFor(broker, repositories, options, helper);
   const { signed, rules } = writtenIn(await readSettings(scope));
@@ -95,7 +97,8 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
     await addSettings(scope, [...added, ...moved]);
   }
   const prefixes = repositories.filter((one) => !one.endsWith('/*'));
-  return { ...doneBy(scope, options, removed), broker, profile, added, prefixes };
+  const halted = warning === undefined ? {} : { warning };
+  return { ...doneBy(scope, options, removed), broker, profile, added, prefixes, ...halted };
 }
 
 /** By what was written, and not by where the broker is now: it may be away, or have moved, and the profile may be gone. */
@@ -201,7 +204,7 @@ function hostOf(text: string): URL {
 
 /** What was done, and what to do next. */
 export function inWords(done: GitSetupDone): string {
-  const { scope, profile, added, removed, dryRun, prefixes, others } = done;
+  const { scope, profile, added, removed, dryRun, prefixes, others, warning } = done;
   const where = scope === 'local' ? 'this clone' : 'all of your clones on this machine';
   const would = dryRun ? 'would be ' : '';
   const lines: string[] = [];
@@ -223,6 +226,7 @@ export function inWords(done: GitSetupDone): string {
       `Git compares beginnings: the rule for ${one} sends ${one}-anything to the broker too, where nobody signs for it unless it is named as well.`,
     );
   if (added.length > 0) lines.push(`Take it out again with: ${undoOf(profile)}`, WHAT_A_PUSH_NEEDS);
+  if (warning !== undefined) lines.push(warning);
   return lines.join('\n');
 }
 

@@ -1,7 +1,7 @@
 /** Whether git would be of use to an agent, as the broker says. */
 import type { Profile } from '../mcp/profile.ts';
 import { CommandFailed } from './failure.ts';
-import { ownPermissions } from './own-permissions.ts';
+import { standingOfAgent } from './own-permissions.ts';
 import { PROGRAM } from './program-name.ts';
 import { commandLine } from './server-entry.ts';
 
@@ -9,15 +9,17 @@ const PLATFORM = 'codehost';
 const SCOPES = [`${PLATFORM}:contents.read`, `${PLATFORM}:contents.write`];
 
 /**
- * Passes where the agent may clone or push something, and where the broker does not answer, because nothing is known then.
+ * Passes where the agent may clone or push something, and where the broker does not answer, because nothing is known then. Answers a
+ * warning where the agent is halted for now.
  *
  * @throws CommandFailed with what an owner can do
  */
-export async function requireGit(profile: Profile, repositories: readonly string[]): Promise<void> {
-  const permissions = await ownPermissions(profile);
+export async function requireGit(profile: Profile, repositories: readonly string[]): Promise<string | undefined> {
+  const instead = 'Name the profile of another agent: --profile FILE.';
+  const { permissions, warning } = await standingOfAgent(profile, instead);
   const platform = permissions?.platforms.find(({ platformId }) => platformId === PLATFORM);
   const scopes = [platform, ...(platform?.connections ?? [])].flatMap((one) => one?.scopes ?? []);
-  if (permissions === undefined || SCOPES.some((one) => scopes.includes(one))) return;
+  if (permissions === undefined || SCOPES.some((one) => scopes.includes(one))) return warning;
   const { name, id } = permissions.agent;
   const repos = repositories.length === 0 ? [] : ['--repos', repositories.join(',')];
   const add = platform ? ['change', name || id, PLATFORM, '--add-scopes'] : ['add', name || id, PLATFORM, '--scopes'];

@@ -140,6 +140,33 @@ describe('agent-broker connect', () => {
     expect(readFileSync(config, 'utf8')).not.toContain('agent-broker');
   });
 
+  test('an agent that is suspended is warned of, and for one that is revoked nothing is written', async () => {
+    const config = join(home, '.codeium', 'windsurf', 'mcp_config.json');
+    const words = ['connect', 'windsurf', '--name', 'stopped'];
+    expect((await run(...words, ...READS)).code).toBe(0);
+    expect((await run('connect', 'windsurf', '--undo')).code).toBe(0);
+    const profile = join(data, 'profiles', 'stopped.json');
+    const { agent_id: id } = JSON.parse(readFileSync(profile, 'utf8'));
+    const git = ['git-setup', '--dry-run', '--profile', profile];
+
+    expect((await run('agent', 'suspend', id, '--reason', 'until Monday')).code).toBe(0);
+    for (const line of [words, git]) {
+      const warned = await run(...line);
+      expect(warned.code, warned.stderr).toBe(0);
+      expect(warned.stdout).toMatch(/Warning: The agent agt_\w+ is suspended \(owner_manual: until Monday\)/);
+    }
+    expect(readFileSync(config, 'utf8')).toContain('agent-broker');
+    expect((await run('connect', 'windsurf', '--undo')).code).toBe(0);
+
+    expect((await run('agent', 'revoke', id, '--yes', '--reason', 'gone')).code).toBe(0);
+    for (const line of [words, git]) {
+      const refused = await run(...line);
+      expect([refused.code, refused.stdout]).toEqual([1, '']);
+      expect(refused.stderr).toMatch(/The agent agt_\w+ is revoked \(owner_manual: gone\).*Nothing was written/);
+    }
+    expect(readFileSync(config, 'utf8')).not.toContain('agent-broker');
+  });
+
   test('makes no agent where the configuration cannot be changed, and says what is wrong', async () => {
     const config = join(home, '.claude.json');
     writeFileSync(config, '{ "mcpServers": ');
