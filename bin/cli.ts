@@ -27,6 +27,7 @@ import { addMigrateCommand } from './commands/migrate.ts';
 import { addOwnerCommands } from './commands/owner.ts';
 import { addPipelineCommands } from './commands/pipeline.ts';
 import { addPolicyCommands } from './commands/policy.ts';
+import { addRequestAccessCommand } from './commands/request-access.ts';
 import { addRestoreCommands } from './commands/restore.ts';
 import { addRunCommand } from './commands/run.ts';
 import { addSecretCommands } from './commands/secret.ts';
@@ -68,6 +69,7 @@ export function commandLine(stop?: AbortSignal): Command {
   addTokenCommand(program);
   addMcpCommand(program);
   addRunCommand(program);
+  addRequestAccessCommand(program);
   addGitSetupCommand(program);
   addGitCredentialCommand(program);
   addDoctorCommand(program);

@@ -5,7 +5,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'Daily work:': ['inbox', 'approve', 'correct', 'deny', 'standing', 'activity', 'channel'],
   'What agents may do:': ['agent', 'grant', 'policy', 'connection', 'add', 'add-mcp', 'secret', 'github-app'],
   'Governance as code:': ['plan', 'apply', 'export', 'pipeline'],
-  'On the agent’s side:': ['connect', 'mcp', 'run', 'token', 'git-setup', 'git-credential', 'doctor'],
+  'On the agent’s side:': ['connect', 'mcp', 'run', 'request-access', 'token', 'git-setup', 'git-credential', 'doctor'],
   'Running a broker:': [
     'serve',
     'demo',

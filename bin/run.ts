@@ -151,7 +151,7 @@ async function askGranted(broker: Broker): Promise<Granted[]> {
   const granted = grantedOf(answer.value.permissions);
   if (granted.length === 0)
     throw new CommandFailed(
-      'This agent has no grant on any connection, so the command was not started. An owner can grant it one.',
+      `This agent has no grant on any connection, so the command was not started. An owner can grant it one; ask with: ${PROGRAM} request-access PLATFORM`,
     );
   return granted;
 }

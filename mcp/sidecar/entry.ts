@@ -1,6 +1,7 @@
 /** A way in to the sidecar: who is served there, and what a request leads to. */
-import type { IncomingMessage, RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { CallerProblem } from '../caller-problem.ts';
+import type { HeldCalls } from './api-routes.ts';
 import type { Forward } from './forward.ts';
 import { isShown, withoutCredentials, withoutPlaceholder } from './placeholder.ts';
 import { type ErrorForm, refuse, refuseStranger } from './refusal.ts';
@@ -13,6 +14,8 @@ export type Entry = {
   isShown: boolean;
   /** `at`: what `Host` was, and what stands before the path. Undefined: nothing of this run. */
   routeOf(target: string, at: { host: string; origin: string }): Route | undefined;
+  /** Whether it is a request of the broker's own API that is sent on. */
+  isApi(method: string, target: string, host: string): boolean;
   /** Of what leads nowhere: what there is, and the connection by whose address it came. */
   unknown: string;
   connectionOf(target: string, at: { host: string }): string | undefined;
@@ -27,6 +30,8 @@ type Sidecar = {
   wait: number | undefined;
   /** By connection, how its platform tells of errors. */
   errors: ReadonlyMap<string, ErrorForm>;
+  /** Of this run, by every entry. */
+  held: HeldCalls;
 };
 
 const WRONG_PLACEHOLDER = {
@@ -48,7 +53,7 @@ const isUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessage): 
 
 /** Answers what comes in by an entry. */
 export const answerAt =
-  (entry: Entry, { broker, placeholder, forward, caller, wait, errors }: Sidecar): RequestListener =>
+  (entry: Entry, { broker, placeholder, forward, caller, wait, errors, held }: Sidecar): RequestListener =>
   (request, response) => {
     const refusal = refusedSender(request, entry.hosts);
     if (refusal) return void refuseStranger(response, { status: 403, error: 'not_served', detail: refusal });
@@ -61,6 +66,8 @@ export const answerAt =
     const host = request.headers.host ?? '';
     const origin = `http://${host}${inPath === undefined ? '' : `/~${inPath}`}`;
     const asked = inPath === undefined ? target : rest;
+    if (entry.isApi(request.method ?? '', asked, host))
+      return askBroker(request, response, { forward, path: asked, found });
     const route = entry.routeOf(asked, { host, origin });
     const connection = route?.connection ?? entry.connectionOf(asked, { host });
     const form = connection === undefined || route?.isGit ? undefined : errors.get(connection);
@@ -79,10 +86,27 @@ export const answerAt =
           ? ['Authorization', `Basic ${basic(`connection.${route.connection}:${token}`)}`]
           : ['X-Svc-Authorization', `Bearer ${token}`],
       errors: form,
+      heard: ({ [APPROVAL]: id }) => typeof id === 'string' && held.note(id),
       back: (value) => value.replaceAll(doorOf(broker, route.connection), () => route.back),
     });
   };
 
+/** Of the broker's own API: for the agent and no person, and without whatever else is made for credentials. */
+function askBroker(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { forward, path, found }: { forward: Forward; path: string; found: { headers: string[] } },
+): void {
+  forward(request, response, {
+    path,
+    headers: withoutCredentials(found.headers),
+    authorization: (token) => ['Authorization', `Bearer ${token}`],
+    errors: undefined,
+    back: (address) => address,
+  });
+}
+
+const APPROVAL = 'x-svc-approval-id';
 const CALLER = 'X-Svc-Caller';
 const WAIT = 'X-Svc-Wait';
 

@@ -2,6 +2,7 @@
 import {
   type ClientRequest,
   Agent as HttpAgent,
+  type IncomingHttpHeaders,
   type IncomingMessage,
   request as requestHttp,
   type ServerResponse,
@@ -30,6 +31,8 @@ export type Forwarded = {
   back: (address: string) => string;
   /** Of the platform that is asked. */
   errors: ErrorForm | undefined;
+  /** Told of the headers of the answer. */
+  heard?: (headers: IncomingHttpHeaders) => void;
 };
 
 /** Whoever still sends what nobody reads is cut off after so long. */
@@ -60,7 +63,7 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
   const kept = { keepAlive: true, timeout: IDLE_MS, ...environmentProxy() };
   const agent = isTls ? new HttpsAgent(kept) : new HttpAgent(kept);
   const open = isTls ? requestHttps : requestHttp;
-  const forward: Forward = (request, response, { path, headers, authorization, back, errors }) => {
+  const forward: Forward = (request, response, { path, headers, authorization, back, errors, heard }) => {
     let shown: readonly string[];
     try {
       shown = authorization(token());
@@ -73,6 +76,7 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
     relay(request, response, {
       open: (more) => open(`${url}${path}`, { agent, method: request.method, headers: [...sent, ...more] }),
       back,
+      heard,
       failed: ({ code }) => refuse(response, unreachable(url, code), errors),
     });
   };
@@ -84,15 +88,21 @@ type Relayed = {
   open: (framing: readonly string[]) => ClientRequest;
   /** Of addresses in headers of the answer. */
   back?: (address: string) => string;
+  heard?: ((headers: IncomingHttpHeaders) => void) | undefined;
   /** There is no answer, and nothing was written yet. */
   failed: (error: NodeJS.ErrnoException) => void;
 };
 
 /** Passes the body of a request on as it comes, and so the answer. Whoever is no longer there to read the answer needs none. */
-export function relay(request: IncomingMessage, response: ServerResponse, { open, back, failed }: Relayed): void {
+export function relay(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { open, back, heard, failed }: Relayed,
+): void {
   const isChunked = request.headers['transfer-encoding'] !== undefined;
   const asking = open(isChunked ? ['Transfer-Encoding', 'chunked'] : []);
   asking.on('response', (answer) => {
+    heard?.(answer.headers);
     response.writeHead(answer.statusCode ?? 502, passedOn(answer.rawHeaders, back));
     // What is written now goes out now, also when the body is long in coming.
     response.flushHeaders();

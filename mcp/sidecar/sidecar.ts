@@ -6,6 +6,7 @@
 import { chmodSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { API_SERVED, type HeldCalls, heldCalls, isApiServed } from './api-routes.ts';
 import { answerAt, type Entry } from './entry.ts';
 import { type Broker, forwarding } from './forward.ts';
 import { originOf, type PlatformAddress } from './platform-address.ts';
@@ -47,8 +48,9 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
     for (const part of parts) part.close();
   };
   const { placeholder, caller, wait, errors = new Map() } = served;
+  const held = heldCalls();
   const answer = (entry: Entry) =>
-    answerAt(entry, { broker: served.broker.url, placeholder, forward, caller, wait, errors });
+    answerAt(entry, { broker: served.broker.url, placeholder, forward, caller, wait, errors, held });
   const open = async (at: { host: string; port: number } | { path: string }): Promise<Server> => {
     const server = await listen(at);
     parts.push({
@@ -63,7 +65,7 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
     const tunnels = served.proxy && tunnelling(served.proxy, { placeholder, answer });
     if (tunnels) parts.push(tunnels);
     const serve = (server: Server, hosts: readonly string[]) => {
-      const atDoors = answer(doorEntry(hosts, served));
+      const atDoors = answer(doorEntry(hosts, served, held));
       server.on('request', (request, response) => {
         if (!tunnels?.ask(request, response)) atDoors(request, response);
       });
@@ -106,11 +108,13 @@ function hostsOf(server: Server): string[] {
   return [`${LOOPBACK}:${port}`, `localhost:${port}`];
 }
 
-const doorEntry = (hosts: readonly string[], served: Connections): Entry => ({
+const doorEntry = (hosts: readonly string[], served: Connections, held: HeldCalls): Entry => ({
   hosts,
   isShown: false,
   routeOf: (target, at) => doorRoute(target, at, served),
-  unknown: `No such address here. There is: ${doorsOf(served)}.`,
+  // The paths of api.github.com are GitHub's.
+  isApi: (method, target, host) => host.toLowerCase() !== GITHUB_API && isApiServed(method, target, held),
+  unknown: `No such address here. There is: ${doorsOf(served)}; and ${API_SERVED}.`,
   connectionOf: (target, { host }) => doorConnection(target, host, served),
 });
 
@@ -118,6 +122,7 @@ const portEntry = (hosts: readonly string[], address: PlatformAddress): Entry =>
   hosts,
   isShown: false,
   routeOf: (target, { origin }) => platformRoute(target, origin, [address]),
+  isApi: () => false,
   unknown: `No such address here. This port stands for ${originOf(address)}, and there is: ${address.path || '/'}.`,
   connectionOf: () => address.connection,
 });

@@ -103,6 +103,7 @@ function entryOf(origin: string, addresses: readonly PlatformAddress[]): Entry {
     hosts: host.endsWith(']') || !host.includes(':') ? [host, `${host}:443`] : [host],
     isShown: true,
     routeOf: (target) => platformRoute(target, origin, here),
+    isApi: () => false,
     connectionOf: () => here[0]?.connection,
     unknown: `This is outside of what is granted at this host. There is: ${here.map(({ connection, path }) => `${origin}${path} (${connection})`).join(', ')}.`,
   };

@@ -66,7 +66,7 @@ export async function askForAccess(host: ToolHost, request: ToolRequest, asked: 
 }
 
 /** Whether the permissions have what was asked for. */
-const holds = ({ platforms }: Permissions, { platform, scope }: AccessAsk): boolean =>
+export const holds = ({ platforms }: Permissions, { platform, scope }: AccessAsk): boolean =>
   platforms.some(
     ({ platformId, scopes, connections = [] }) =>
       platformId === platform &&

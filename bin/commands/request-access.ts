@@ -1,0 +1,33 @@
+import type { Command } from 'commander';
+import { wholeNumber } from '../duration.ts';
+import type { RequestOptions } from '../request-access.ts';
+
+const MOST_WAIT_SECONDS = 600;
+/** Shorter than what agent programs let a command take. */
+const WAIT_SECONDS = 50;
+
+export function addRequestAccessCommand(program: Command): void {
+  program
+    .command('request-access')
+    .description(
+      'ask the owners for a scope, as the agent of this run or of a profile; asked again it is the same request',
+    )
+    .argument('<platform>', 'id of the platform')
+    .argument('[scope]', 'the scope that is needed; left out: the platform as a whole')
+    .option('--reason <text>', 'why, for whoever decides to read')
+    .option(
+      '--wait <seconds>',
+      'how long to wait for the decision, 0 to 600',
+      wholeNumber(0, MOST_WAIT_SECONDS),
+      WAIT_SECONDS,
+    )
+    .option(
+      '--profile <file>',
+      'profile of the agent (or AGENT_BROKER_PROFILE), instead of the run that this is part of',
+    )
+    .option('--json', 'print JSON')
+    .action(async (platform: string, scope: string | undefined, options: RequestOptions) => {
+      const { requestAccess } = await import('../request-access.ts');
+      await requestAccess({ platform, scope }, options);
+    });
+}

@@ -1,0 +1,180 @@
+/** A command of `agent-broker run` asks, from where it was refused, for what it lacks: it holds no key, and the sidecar signs. */
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { BIN } from '../world/checkout.ts';
+import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { profileOf, run, type Started, sh, startRun } from './run-world.ts';
+
+const COMMAND = `'${process.execPath}' '${BIN}' request-access`;
+const CURL = 'curl -sS -H "Authorization: Bearer $AGENT_BROKER_RUN_KEY"';
+
+/** Waits until the agent has asked for something, and decides on it. */
+async function decide(organisation: Organisation, agent: TestAgent, verb: 'approve' | 'deny', body: object = {}) {
+  const found = await vi.waitFor(
+    async () => {
+      const { access_requests } = (await organisation.ask('GET', '/owner/access-requests?status=pending')).body;
+      const one = access_requests.find(({ agent: { agent_id: id } }: never) => id === agent.agentId);
+      expect(one).toBeDefined();
+      return one;
+    },
+    { timeout: 60_000, interval: 100 },
+  );
+  const decided = await organisation.ask('POST', `/owner/access-requests/${found.request_id}/${verb}`, body);
+  expect(decided.status, decided.text).toBe(200);
+  return found;
+}
+
+describe('a command that was refused', { timeout: 60_000 }, () => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+    await organisation.platform();
+  });
+  const reader = (rules: readonly unknown[] = ALLOW_ALL) =>
+    organisation.agent({ rules, grants: { demo: { scopeList: ['demo:read'] } } });
+  const WRITE = `${CURL} -X POST -H "Content-Type: application/json" -d "{}" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items"`;
+
+  test('is told how, does so by curl, waits for the decision, and goes on', async () => {
+    const agent = await reader();
+    const started = startRun(
+      profileOf(agent),
+      sh(`${WRITE}; echo
+        poll=$(${CURL} -H "Content-Type: application/json" -d '{"platform":"demo","scope":"demo:write","reason":"ticket 7"}' \\
+          "$AGENT_BROKER_RUN_URL/v1/access-request" | sed 's/.*"poll_url":"\\([^"]*\\)".*/\\1/')
+        ${CURL} "$AGENT_BROKER_RUN_URL$poll?wait=50"; echo
+        ${CURL} "$AGENT_BROKER_RUN_URL/v1/agent/permissions"; echo
+        ${WRITE}`),
+    );
+    const asked = await decide(organisation, agent, 'approve', { note: 'Only today.' });
+    expect(asked).toMatchObject({ platform: 'demo', scope: 'demo:write', reason: 'ticket 7' });
+    const ended = await started.ended;
+    expect(ended.code, ended.stderr).toBe(0);
+    const [refused = '', status = '', permissions = '', made = ''] = ended.stdout.split('\n');
+    expect(JSON.parse(refused)).toMatchObject({
+      error: 'scope_not_granted',
+    });
+    expect(JSON.parse(status)).toEqual({ status: 'approved', note: 'Only today.' });
+    expect(JSON.parse(permissions).data.platforms[0].scopes).toEqual(['demo:read', 'demo:write']);
+    expect(JSON.parse(made)).toMatchObject({ method: 'POST', target: '/v1/items' });
+  });
+
+  test('asks by the command that it was told, which ends when an owner has decided', async () => {
+    const agent = await reader();
+    const started = startRun(profileOf(agent), sh(`${COMMAND} demo demo:write --reason "ticket 7" && ${WRITE}`));
+    await decide(organisation, agent, 'approve', { note: 'Only today.' });
+    const ended = await started.ended;
+    expect(ended.code, ended.stderr).toBe(0);
+    const [said, made = ''] = ended.stdout.split('\n');
+    expect(said).toBe(
+      'An owner granted demo:write on demo. Make the call again; if its connection is new, start the run again. They wrote: Only today.',
+    );
+    expect(JSON.parse(made)).toMatchObject({ method: 'POST' });
+    const again = await run(profileOf(agent), sh(`${COMMAND} demo demo:write --json`));
+    expect(JSON.parse(again.stdout)).toEqual({
+      status: 'granted',
+      detail: expect.stringMatching(/^There is nothing to ask for/),
+    });
+  });
+
+  test('the command says what else became of it, by the exit code too, also outside of a run', async () => {
+    const agent = await reader();
+    const profile = profileOf(agent);
+    const pending = await run(profile, sh(`${COMMAND} demo demo:write --wait 0`));
+    expect(pending).toMatchObject({ code: 1, stderr: '' });
+    expect(pending.stdout).toMatch(/^The owners were asked for demo:write on demo, and have not decided yet\./);
+    const other = await reader();
+    const started = startRun(profile, sh(`${COMMAND} demo demo:write --profile '${profileOf(other)}'`));
+    await decide(organisation, other, 'deny', { note: 'Never.' });
+    expect(await started.ended).toMatchObject({
+      code: 1,
+      stdout: 'An owner denied demo:write on demo. Do not ask for it again. They wrote: Never.\n',
+    });
+    const impossible = await run(profile, sh(`${COMMAND} demo demo:nothing`));
+    expect(impossible).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/No owner could grant this/),
+    });
+  });
+
+  test('reads the answer to a read that was held, by its id', async () => {
+    const agent = await reader([{ effect: 'require_approval' }]);
+    const started = startRun(
+      profileOf(agent),
+      sh(`${CURL} -H "X-Svc-Wait: 0" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items/7" > refused; cat refused; echo
+        id=$(sed 's/.*"approval_id":"\\([^"]*\\)".*/\\1/' refused)
+        ${CURL} "$AGENT_BROKER_RUN_URL/v1/approvals/$id?wait=50"; echo; exec sleep 600`),
+    );
+    const refused = JSON.parse((await started.written(/\n/)).split('\n')[0] ?? '');
+    const { approval_id: id } = refused;
+    const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    expect(approved.status, approved.text).toBe(200);
+    const [, told = ''] = (await started.written(/\n.*\n/)).split('\n');
+    expect(JSON.parse(told)).toMatchObject({ status: 'approved', result: { data: { target: '/v1/items/7' } } });
+    started.child.kill('SIGTERM');
+    await started.ended;
+    // Another run of the same agent did not make that call: it may be for another person, or of other connections.
+    const other = await run(profileOf(agent), sh(`${CURL} "$AGENT_BROKER_RUN_URL/v1/approvals/${id}"`));
+    expect(JSON.parse(other.stdout)).toMatchObject({ status: 404, error: 'not_found' });
+    expect(other.stdout).toContain('No such address here');
+  });
+
+  describe('and what else of the API it tries', () => {
+    let started: Started;
+    let [url, key] = ['', ''];
+    beforeAll(async () => {
+      started = startRun(
+        profileOf(await reader()),
+        sh('echo "$AGENT_BROKER_RUN_URL $AGENT_BROKER_RUN_KEY $AGENT_BROKER_RUN_SOCKET."; exec sleep 600'),
+      );
+      [, url = '', key = ''] = /^(\S+) (\S+) /.exec(await started.written(/\n/)) ?? [];
+    });
+    const ask = async (method: string, path: string, headers: Record<string, string> = {}) => {
+      const shown = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const body = method === 'GET' ? undefined : '{"platform":"demo","scope":"demo:write"}';
+      const answer = await fetch(`${url}${path}`, { method, headers: { ...shown, ...headers }, body: body ?? null });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const ID = '0190e5f0-0000-7000-8000-000000000000';
+
+    test.each([
+      ['POST', '/v1/actions'],
+      ['POST', '/v1/agents/children'],
+      ['POST', '/v1/access-request?x=1'],
+      ['POST', '/v1/access-request/'],
+      ['POST', '/v1//access-request'],
+      ['GET', '/v1/access-request'],
+      ['GET', '/v1/access-request/status/..%2f..%2fagents%2fme'],
+      ['GET', '/v1/access-request/status/a/b'],
+      ['GET', '/v1/agents/me'],
+      ['GET', '/v1/agents/me/pending-actions'],
+      ['GET', '/v1/agent/permissions?x=1'],
+      ['POST', '/v1/agent/permissions'],
+      ['GET', `/v1/approvals/${ID}`],
+      ['GET', '/owner/access-requests'],
+    ])('%s %s is not served, and says what is', async (method, path) => {
+      const { status, text } = await ask(method, path);
+      expect(status).toBe(404);
+      expect(text).toContain('/proxy/demo-main; and POST /v1/access-request, GET /v1/access-request/status/<token>');
+    });
+
+    test('what is served is served to the command alone, and signed by the sidecar alone', async () => {
+      for (const headers of [
+        { authorization: 'Bearer x' },
+        { origin: 'http://127.0.0.1' },
+        { 'sec-fetch-site': 'none' },
+      ])
+        for (const [method, path] of [
+          ['POST', '/v1/access-request'],
+          ['GET', '/v1/agent/permissions'],
+        ] as const)
+          expect((await ask(method, path, headers)).status).toBe(403);
+      const own = { authorization: 'Bearer eyJ.eyJ.x', cookie: 'session=x', 'x-svc-authorization': 'Bearer x' };
+      const { status, text } = await ask('GET', '/v1/agent/permissions', { ...own, 'x-api-key': key });
+      expect(status, text).toBe(200);
+      expect(text).not.toContain(key);
+    });
+  });
+});
