@@ -23,6 +23,7 @@ import { gitOutcomeReply } from './git-outcome.ts';
 import { told } from './git-told.ts';
 import { cutShort, leftEarly, linger } from './leaving.ts';
 import { GIT_HEADERS } from './line.ts';
+import { callerOf } from './next-step.ts';
 import { send } from './reply.ts';
 import { inTime } from './request-pieces.ts';
 import type { Context } from './route.ts';
@@ -68,7 +69,11 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
     });
     if (outcome === undefined) throw new Error('a git request has no Idempotency-Key');
     if (!writer.finish(outcome))
-      send(response, told(context.request, target, body, gitOutcomeReply(outcome, nameOf(target))), correlationId);
+      send(
+        response,
+        told(context.request, target, body, gitOutcomeReply(outcome, nameOf(target), callerOf(context))),
+        correlationId,
+      );
   } catch (error) {
     fail(context, response, error, typeof target === 'string' ? undefined : target, body);
   } finally {

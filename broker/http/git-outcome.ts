@@ -3,17 +3,19 @@ import { reachOf } from '../audit/effect.ts';
 import { assertNever, type GitOutcome, type NotPassedOn, type OutcomeOf } from '../audit/outcome.ts';
 import type { GitRef } from '../policy/facts.ts';
 import { line } from './line.ts';
+import { afterGitRefusal, type Caller } from './next-step.ts';
+import { isGrantable } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
 import { sentence } from './unready.ts';
 
-/** The line for an outcome, whose answer was not begun. `repository`: `owner/repo`. */
-export function gitOutcomeReply(outcome: GitOutcome, repository: string): Reply {
+/** The line for an outcome, whose answer was not begun. `repository`: `owner/repo`. `caller`: who is told what to do next. */
+export function gitOutcomeReply(outcome: GitOutcome, repository: string, caller: Caller): Reply {
   const { auditId } = outcome.call;
   const answer = (status: number, code: string, what: string, headers: Record<string, string> = {}) =>
     line(status, code, what, { 'X-Svc-Audit-Id': auditId, ...headers });
   switch (outcome.kind) {
     case 'denied':
-      return denied(outcome, repository, answer);
+      return denied(outcome, { repository, caller }, answer);
     case 'inactive':
       return answer(403, 'agent_inactive', `${repository}: ${sentence(outcome.detail)}`);
     case 'cannot_hold':
@@ -58,7 +60,7 @@ export function gitOutcomeReply(outcome: GitOutcome, repository: string): Reply 
 
 function denied(
   { verdict, call }: OutcomeOf<'denied'>,
-  repository: string,
+  { repository, caller }: { repository: string; caller: Caller },
   answer: (status: number, code: string, what: string, headers?: Record<string, string>) => Reply,
 ): Reply {
   const { halt, reason, detail } = verdict;
@@ -67,15 +69,19 @@ function denied(
   // In the words of the specification; the same reason is that of refs, which are named in full, and of push options.
   if (reason === 'repo_not_allowed' && !verdict.violating?.some((name) => /^(?:refs\/|-o )/.test(name)))
     return answer(403, reason, `${repository} is not in the agent's allowed repositories`);
+  const { scope } = call.asked;
   // Whoever types git has named no scope.
-  if (reason === 'scope_not_granted')
-    return answer(
-      403,
-      reason,
-      `${repository}: this needs the scope ${call.asked.scope}, which the grant does not include. Ask an owner to grant it.`,
-    );
-  const next = halt ? ` ${sentence(halt.instructions)}` : '';
-  return answer(403, halt ? 'agent_halted' : reason, `${repository}: ${sentence(detail)}${next}`, headers);
+  const why =
+    reason === 'scope_not_granted'
+      ? `this needs the scope ${scope}, which the grant does not include.`
+      : sentence(detail);
+  const next = halt
+    ? sentence(halt.instructions)
+    : isGrantable(verdict)
+      ? afterGitRefusal(reason, caller, scope)
+      : undefined;
+  const words = [why, next].filter((one) => one !== undefined).join(' ');
+  return answer(403, halt ? 'agent_halted' : reason, `${repository}: ${words}`, headers);
 }
 
 const whyNoCredential = ({ cause, detail }: OutcomeOf<'reauth_needed'>): string =>

@@ -117,11 +117,16 @@ const ACCESS_REQUEST = { capability: 'access_requests.create', endpoint: '/v1/ac
 const PERMISSIONS = { capability: 'permissions.read', endpoint: '/v1/agent/permissions' };
 /** Refusals that an owner can lift by granting more, or by deciding at all (specification, Errors 5; Access request). */
 const MAY_BE_REQUESTED = new Set<DenyReason>(['scope_not_granted', 'no_permission_record', 'grant_expired']);
+const mayBeRequested = (verdict: OutcomeOf<'denied'>['verdict']): boolean =>
+  MAY_BE_REQUESTED.has(verdict.reason) || isUndecided(verdict);
+/** Whether an access request could be granted. */
+export const isGrantable = (verdict: OutcomeOf<'denied'>['verdict']): boolean =>
+  mayBeRequested(verdict) && verdict.notGrantable !== true;
 
 /** What is not granted is asked for (specification, Errors 5); where no owner could grant it, the permissions say what else there is. */
 function nextAfter(verdict: OutcomeOf<'denied'>['verdict']) {
   if (verdict.halt !== undefined) return [ME];
-  if (!MAY_BE_REQUESTED.has(verdict.reason) && !isUndecided(verdict)) return [];
+  if (!mayBeRequested(verdict)) return [];
   return [ACCESS_REQUEST, ...(verdict.notGrantable ? [PERMISSIONS] : [])];
 }
 

@@ -27,20 +27,21 @@ export type Asked = {
   waitMs: number;
 };
 
-/** It names none that the agent can use: why. */
-export type Missing = { missing: string };
+/** It names none that the agent can use: why, and whether owners can grant it one. */
+export type Missing = { missing: string; isGrantable: boolean };
 
 /** Throws Refusal where the token stood where none may. */
 export async function findAsked(context: Context<'raw'>): Promise<Asked | Missing> {
   const { request, services, who } = context;
   const target = readRawTarget(request.url ?? '');
-  if (target === undefined) return { missing: 'No such address: use /proxy/<connection>/<path of the platform>.' };
+  if (target === undefined)
+    return { missing: 'No such address: use /proxy/<connection>/<path of the platform>.', isGrantable: false };
   const found = connectionNamed(who.rows, target.connection);
   const notIts = who.staticKey && notForKey(who.staticKey, target.connection, found?.connection_id);
-  if (notIts !== undefined) return { missing: notIts };
+  if (notIts !== undefined) return notIts;
   if (found?.platform_id == null || found.connection_id === null) {
     const { rows } = await reloadPrincipal(services, who, ALL_PLATFORMS);
-    return { missing: unknown(grantedOf(rows)) };
+    return { missing: unknown(grantedOf(rows)), isGrantable: true };
   }
   const loaded = await services.loadFacts(who.rows, found.platform_id, services.broker.clock());
   const manifest = loaded.platform?.manifest;
@@ -82,6 +83,6 @@ export const connectionNamed = (rows: Rows, name: string): Rows[number] | undefi
 function unknown(granted: Rows): string {
   const labels = [...new Set(granted.map((row) => row.connection_label))].sort();
   return labels.length === 0
-    ? 'This agent has no grant on any connection. An owner can grant it one.'
+    ? 'This agent has no grant on any connection.'
     : `This agent has no grant on a connection of this name. It has: ${labels.join(', ')}.`;
 }

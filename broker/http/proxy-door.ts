@@ -1,7 +1,7 @@
 /** The raw door: a request of any client of a platform as a governed call, and the platform's own answer (decisions, Raw door). */
 import type { ServerResponse } from 'node:http';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
-import type { StreamOutcome, WholeOutcome } from '../audit/outcome.ts';
+import type { StreamOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { joinOf } from '../calls/held-raw.ts';
@@ -21,6 +21,7 @@ import { heldRefusal, openFor, unreadRefusal, waitWithin, writeMade } from './pr
 import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { headerProblem, type ReadRequest, readRequest, reasonOf } from './proxy-request.ts';
 import { askedByLabel } from './proxy-shape.ts';
+import { isMethod, refuseMethod, refuseMissing } from './proxy-uncalled.ts';
 import { send } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalOf, refusalReply } from './route-steps.ts';
@@ -47,7 +48,7 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
     const found = await findAsked(context);
     asked = 'missing' in found ? undefined : found;
     const refusal = !asked
-      ? await refuseUncalled(context, lease, { code: 'not_found', detail: (found as Missing).missing })
+      ? await refuseMissing(context, lease, found as Missing)
       : isMethod(request.method)
         ? await answer({ ...context, left }, response, lease, asked)
         : await refuseMethod(context, lease, asked);
@@ -58,33 +59,6 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
     lease.release();
     linger(request);
   }
-}
-
-const ALLOWED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
-const isMethod = (method = ''): boolean => ALLOWED.includes(method);
-
-/** OPTIONS, TRACE and the methods of WebDAV: no rule could judge them. */
-async function refuseMethod(context: RawContext, lease: CallLease, { platform }: Asked): Promise<RawRefusal> {
-  const detail = `The method ${context.request.method} is not passed on. Allowed: ${ALLOWED.join(', ')}.`;
-  const refusal = await refuseUncalled(context, lease, { platform, code: 'method_not_allowed', detail });
-  return { ...refusal, headers: { ...refusal.headers, Allow: ALLOWED.join(', ') } };
-}
-
-/** A request for a connection that the agent cannot use, or by no method of a call, is on record like any other that is refused. */
-async function refuseUncalled(
-  context: RawContext,
-  lease: CallLease,
-  { platform, ...why }: { platform?: string; code: 'not_found' | 'method_not_allowed'; detail: string },
-): Promise<RawRefusal> {
-  const { services, request, correlationId, who } = context;
-  const asked = { ok: false, body: { platform, method: request.method }, ...why } as const;
-  let outcome: WholeOutcome | undefined;
-  await perform(services, who, { asked, correlationId, lease }, (ended) => {
-    outcome = ended;
-    return { status: 0, body: '' };
-  });
-  if (outcome === undefined) throw new Error('a raw request has no Idempotency-Key of the broker’s');
-  return outcomeRefusal(context, outcome);
 }
 
 /** Undefined: it was answered. */

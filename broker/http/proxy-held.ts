@@ -10,11 +10,12 @@ import type { Place } from '../proxy/links.ts';
 import { storedAnswer } from '../proxy/stored-result.ts';
 import { ERRORS } from './errors.ts';
 import { approveUrl } from './held-call.ts';
+import { afterHeldRead, callerOf } from './next-step.ts';
 import type { RawRefusal } from './proxy-refusal.ts';
 import type { RateLimits } from './rate-limits.ts';
 import type { Context } from './route.ts';
 
-type Answering = Pick<Context<'raw'>, 'services' | 'who'>;
+type Answering = Pick<Context<'raw'>, 'services' | 'who' | 'request'>;
 
 /** At most so many requests wait: of an agent, and for one held call. One more is answered without waiting. */
 const MOST_OF_AGENT = 100;
@@ -78,22 +79,16 @@ export async function writeMade(
   return true;
 }
 
-/** The same read again joins no held call. */
-const readLater = ({ broker }: Answering['services'], approvalId: string): string =>
-  `The answer will be at ${broker.baseUrl}/v1/approvals/${approvalId}; the same request again would be another call, which needs an approval of its own.`;
-
 /** What a client is told of a held call that could not be read: not that nothing was sent. */
-export function unreadRefusal(
-  { services, request: { method } }: Pick<Context<'raw'>, 'services' | 'request'>,
-  { approvalId, cause }: HeldUnread,
-): RawRefusal {
-  const { broker } = services;
+export function unreadRefusal(context: Answering, { approvalId, cause }: HeldUnread): RawRefusal {
+  const { broker } = context.services;
+  const { method } = context.request;
   broker.storeOutage.failed(cause);
   broker.metrics.refused(ERRORS.store_unavailable, 'store_unavailable');
   const url = approveUrl(broker, approvalId);
   const isRead = method === 'GET' || method === 'HEAD';
   const next = isRead
-    ? readLater(services, approvalId)
+    ? afterHeldRead(callerOf(context), approvalId)
     : 'Send the very same request again, and it gets the answer; the call is made once.';
   return {
     status: ERRORS.store_unavailable,
@@ -115,14 +110,15 @@ const FOR_TEN_MINUTES = 'The same request is answered so for ten minutes; after 
 
 /** What a client is told of it. Statuses that clients repeat by themselves are not used: they would ask a person again, and hide why. */
 export async function heldRefusal(
-  { services, who }: Answering,
+  context: Answering,
   { end, found, approvalId }: Pick<Waited, 'found' | 'approvalId'> & { end: NoAnswer },
 ): Promise<RawRefusal> {
+  const { services, who } = context;
   if (end.kind === 'failed') await endJoin(services.broker, who, approvalId);
   else if (HAS_NO_ANSWER.includes(end.kind)) await tellJoin(services.broker, who, approvalId);
   const url = approveUrl(services.broker, approvalId);
   const isRead = found.method === 'GET';
-  const readAgain = readLater(services, approvalId);
+  const readAgain = afterHeldRead(callerOf(context), approvalId);
   const auditId = ('auditId' in end ? end.auditId : null) ?? found.audit_id;
   const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
     status: ERRORS[code],

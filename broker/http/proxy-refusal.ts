@@ -11,26 +11,17 @@ import type { Method } from '../policy/facts.ts';
 import { entryFor } from '../policy/operation-index.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
 import { ERRORS, type ErrorCode, type Refusal, UNREPEATED } from './errors.ts';
-import { outcomeReply } from './outcome-reply.ts';
+import { afterRefusal, callerOf, type Wanted } from './next-step.ts';
+import { isGrantable, outcomeReply } from './outcome-reply.ts';
 import { PROBLEM_TYPE } from './problem.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 import { sentence } from './unready.ts';
 
-type Told = Pick<Context, 'services' | 'correlationId'>;
+type Told = Pick<Context<'raw'>, 'services' | 'correlationId' | 'request' | 'who'>;
 
 /** What clients of the platform must not do by themselves: the same request would be refused again, or asks a person again. */
 const NO_RETRY: Readonly<Record<string, string>> = { 'x-should-retry': 'false', 'stripe-should-retry': 'false' };
-
-/** What to do next, where the detail does not say it already. */
-const NEXT: Readonly<Record<string, string>> = {
-  scope_not_granted: 'An owner can grant it; ask with POST /v1/access-request.',
-  no_permission_record: 'An owner can grant it; ask with POST /v1/access-request.',
-  grant_expired: 'An owner can renew it; ask with POST /v1/access-request.',
-  endpoint_scope_mismatch: 'Use an endpoint that the platform’s manifest names, or ask an owner to add it.',
-  denied_by_policy: 'Nothing was sent. Do not repeat it; an owner can change the policy.',
-  denied_by_guardrail: 'Nothing was sent. Do not repeat it; an owner can change the guardrail.',
-};
 
 export type RawRefusal = {
   status: number;
@@ -54,13 +45,11 @@ export type AskedFor = { platform: Shape | undefined; method: string; endpoint: 
 /** A refusal as an answer. */
 export function refusedReply(
   refusal: RawRefusal,
-  { correlationId }: Pick<Told, 'correlationId'>,
+  { correlationId }: Pick<Context, 'correlationId'>,
   asked?: AskedFor,
 ): Reply {
   const manifest = asked?.platform?.manifest;
-  const { status, code, headers, extra = {}, retry = false } = refusal;
-  const next = NEXT[code];
-  const detail = next === undefined ? refusal.detail : `${refusal.detail} ${next}`;
+  const { status, code, detail, headers, extra = {}, retry = false } = refusal;
   const own = manifest?.error_body;
   const problem = {
     title: STATUS_CODES[status] ?? 'Error',
@@ -123,7 +112,9 @@ export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
         ? withheld(outcome.ended)
         : refuse('upstream_unreachable', 'The answer of the platform broke off before any of it could be passed on.');
     default:
-      return fromReply(outcomeReply(told, outcome), auditId);
+      return fromReply(outcomeReply(told, outcome), auditId, (code) =>
+        afterRefusal(code, callerOf(told), wantedOf(outcome)),
+      );
   }
 }
 
@@ -140,8 +131,18 @@ export const thrownRefusal = ({ status, code, message, headers, extra }: Refusal
   retry: status === 429 || status === 503,
 });
 
-/** An answer of `POST /v1/actions`, told in the other form. */
-function fromReply({ status, body, headers }: Reply, auditId: string): RawRefusal {
+/** What the call lacked, if owners can grant it. */
+const wantedOf = (outcome: StreamOutcome): Wanted | undefined =>
+  outcome.kind === 'denied' && isGrantable(outcome.verdict)
+    ? { platform: outcome.call.asked.platform, scope: outcome.call.asked.scope }
+    : undefined;
+
+/** An answer of `POST /v1/actions`, told in the other form, with what this caller can do next. */
+function fromReply(
+  { status, body, headers }: Reply,
+  auditId: string,
+  next: (code: string) => string | undefined,
+): RawRefusal {
   const { error, reason, detail, message, halt, ...others } = JSON.parse(String(body)) as Record<string, unknown>;
   const instructions = (halt as { instructions?: string } | undefined)?.instructions;
   const code = error === 'Permission denied' ? String(reason) : String(error);
@@ -151,7 +152,7 @@ function fromReply({ status, body, headers }: Reply, auditId: string): RawRefusa
   return {
     status,
     code,
-    detail: [detail ?? message, instructions].filter((one) => one !== undefined).join(' '),
+    detail: [detail ?? message, instructions, next(code)].filter((one) => one !== undefined).join(' '),
     headers: { ...headers, 'X-Svc-Audit-Id': auditId },
     extra: { audit_id: auditId, ...(typeof reason === 'string' && { reason }), ...told },
     retry: status === 429 || status === 503,

@@ -80,7 +80,11 @@ export const answerAt =
     if (wait !== undefined && request.headers[WAIT.toLowerCase()] === undefined) headers.push(WAIT, String(wait));
     forward(request, response, {
       path: route.path,
-      headers: person.caller === undefined ? headers : withHeader(headers, CALLER, person.caller),
+      headers: withHeader(
+        person.caller === undefined ? headers : withHeader(headers, CALLER, person.caller),
+        VIA,
+        'run',
+      ),
       authorization: (token) =>
         route.isGit
           ? ['Authorization', `Basic ${basic(`connection.${route.connection}:${token}`)}`]
@@ -107,6 +111,8 @@ function askBroker(
 }
 
 const APPROVAL = 'x-svc-approval-id';
+/** So that refusals say what the command of a run can do, which holds no key. It grants nothing. */
+const VIA = 'X-Svc-Via';
 const CALLER = 'X-Svc-Caller';
 const WAIT = 'X-Svc-Wait';
 

@@ -85,7 +85,9 @@ const without = <Kept extends Outcome>(...kinds: Exclude<Outcome, Kept>['kind'][
 const named = <One extends Outcome>(outcomes: One[]) => outcomes.map((one) => [one.kind, one] as const);
 
 const services = { broker: { baseUrl: 'https://broker.example', clock: () => 1 }, logHeads: { of: () => undefined } };
-const context = { services, correlationId: ID } as unknown as Parameters<typeof outcomeReply>[0];
+const CALLER = { door: 'token', agentId: 'agt_x', baseUrl: services.broker.baseUrl } as const;
+const asking = { request: { headers: {} }, who: { agent: { agent_id: CALLER.agentId } } };
+const context = { services, correlationId: ID, ...asking } as unknown as Parameters<typeof outcomeRefusal>[0];
 
 describe('an outcome of each kind', () => {
   test.each(named(ALL))('%s has a row', (_kind, outcome) => {
@@ -106,7 +108,7 @@ describe('an outcome of each kind', () => {
 
   const git = without<GitOutcome>('answered', 'response_blocked', 'held', 'too_many_pending', 'not_as_approved');
   test.each(named(git))('%s is answered by the git door', (_kind, outcome) => {
-    expect(gitOutcomeReply(outcome, 'acme/app').status).toBeGreaterThanOrEqual(400);
+    expect(gitOutcomeReply(outcome, 'acme/app', CALLER).status).toBeGreaterThanOrEqual(400);
   });
 
   const replays = without<ReplayFailure>(
@@ -160,7 +162,7 @@ describe('what a call may have changed', () => {
   test('a push that broke off says so, and a fetch only to try again', () => {
     const [outcome] = ALL.filter(({ kind }) => kind === 'streamed') as OutcomeOf<'streamed'>[];
     if (!outcome) throw new Error('there is one');
-    const line = (call: CallRecord) => String(gitOutcomeReply({ ...outcome, call }, 'acme/app').body);
+    const line = (call: CallRecord) => String(gitOutcomeReply({ ...outcome, call }, 'acme/app', CALLER).body);
     expect(line({ ...CALL, git: PUSH })).toContain(
       'broke off. The push may have been made: fetch before you repeat it.',
     );

@@ -2,6 +2,8 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
+import { GIT_ENVIRONMENT } from '../world/git-host.ts';
+import { startGitWorld } from '../world/git-world.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { profileOf, run, type Started, sh, startRun } from './run-world.ts';
 
@@ -24,7 +26,7 @@ async function decide(organisation: Organisation, agent: TestAgent, verb: 'appro
   return found;
 }
 
-describe('a command that was refused', { timeout: 60_000 }, () => {
+describe('a command that was refused', { timeout: 180_000 }, () => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {
@@ -54,6 +56,8 @@ describe('a command that was refused', { timeout: 60_000 }, () => {
     const [refused = '', status = '', permissions = '', made = ''] = ended.stdout.split('\n');
     expect(JSON.parse(refused)).toMatchObject({
       error: 'scope_not_granted',
+      detail:
+        'the call needs the scope demo:write, which the grant does not include. An owner can grant it. Ask with POST /v1/access-request at AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer, or run: npx agent-broker request-access demo demo:write',
     });
     expect(JSON.parse(status)).toEqual({ status: 'approved', note: 'Only today.' });
     expect(JSON.parse(permissions).data.platforms[0].scopes).toEqual(['demo:read', 'demo:write']);
@@ -99,7 +103,7 @@ describe('a command that was refused', { timeout: 60_000 }, () => {
     });
   });
 
-  test('reads the answer to a read that was held, by its id', async () => {
+  test('reads the answer to a read that was held, by the address that the refusal names', async () => {
     const agent = await reader([{ effect: 'require_approval' }]);
     const started = startRun(
       profileOf(agent),
@@ -109,6 +113,9 @@ describe('a command that was refused', { timeout: 60_000 }, () => {
     );
     const refused = JSON.parse((await started.written(/\n/)).split('\n')[0] ?? '');
     const { approval_id: id } = refused;
+    expect(refused.detail).toContain(
+      `The answer will be at /v1/approvals/${id} of AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer;`,
+    );
     const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
     expect(approved.status, approved.text).toBe(200);
     const [, told = ''] = (await started.written(/\n.*\n/)).split('\n');
@@ -177,4 +184,22 @@ describe('a command that was refused', { timeout: 60_000 }, () => {
       expect(text).not.toContain(key);
     });
   });
+});
+
+test('git says at the terminal where an owner can grant the scope, and how to ask', { timeout: 60_000 }, async () => {
+  const given = await startGitWorld('sqlite');
+  given.host.repository('acme/app');
+  const agent = await given.agent({ scopes: ['codehost:contents.read'] });
+  const started = startRun(
+    profileOf(agent),
+    sh(`git clone -q https://github.com/acme/app; cd app; git switch -q -c agent/x; git commit -q --allow-empty -m x
+      git push -q origin agent/x; ${COMMAND} codehost codehost:contents.write; git push -q origin agent/x && echo pushed`),
+    GIT_ENVIRONMENT,
+  );
+  await decide(given.organisation, agent, 'approve');
+  const { stdout, stderr } = await started.ended;
+  expect(stderr.replace(/\s+/g, ' ')).toContain(
+    `remote: agent-broker: scope_not_granted - acme/app: this needs the scope codehost:contents.write, which the grant does not include. Ask an owner to grant it, at ${agent.baseUrl}/console/agents/${agent.agentId}, or run: npx agent-broker request-access codehost codehost:contents.write`,
+  );
+  expect(stdout).toMatch(/pushed\n$/);
 });

@@ -1,0 +1,46 @@
+/** Requests of the raw door that are no calls: by no method of one, or for a connection that the agent cannot use. */
+import type { WholeOutcome } from '../audit/outcome.ts';
+import { perform } from '../calls/perform.ts';
+import type { CallLease } from '../egress/call-budget.ts';
+import { afterRefusal, callerOf } from './next-step.ts';
+import type { Asked, Missing } from './proxy-asked.ts';
+import { outcomeRefusal, type RawRefusal } from './proxy-refusal.ts';
+import type { Context } from './route.ts';
+
+const ALLOWED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+export const isMethod = (method = ''): boolean => ALLOWED.includes(method);
+
+/** Of a connection that the agent cannot use. */
+export async function refuseMissing(context: Context<'raw'>, lease: CallLease, missing: Missing): Promise<RawRefusal> {
+  const refusal = await refuseUncalled(context, lease, { code: 'not_found', detail: missing.missing });
+  if (!missing.isGrantable || refusal.code !== 'not_found') return refusal;
+  return { ...refusal, detail: `${refusal.detail} ${afterRefusal(refusal.code, callerOf(context), {})}` };
+}
+
+/** OPTIONS, TRACE and the methods of WebDAV: no rule could judge them. */
+export async function refuseMethod(
+  context: Context<'raw'>,
+  lease: CallLease,
+  { platform }: Asked,
+): Promise<RawRefusal> {
+  const detail = `The method ${context.request.method} is not passed on. Allowed: ${ALLOWED.join(', ')}.`;
+  const refusal = await refuseUncalled(context, lease, { platform, code: 'method_not_allowed', detail });
+  return { ...refusal, headers: { ...refusal.headers, Allow: ALLOWED.join(', ') } };
+}
+
+/** A request for a connection that the agent cannot use, or by no method of a call, is on record like any other that is refused. */
+async function refuseUncalled(
+  context: Context<'raw'>,
+  lease: CallLease,
+  { platform, ...why }: { platform?: string; code: 'not_found' | 'method_not_allowed'; detail: string },
+): Promise<RawRefusal> {
+  const { services, request, correlationId, who } = context;
+  const asked = { ok: false, body: { platform, method: request.method }, ...why } as const;
+  let outcome: WholeOutcome | undefined;
+  await perform(services, who, { asked, correlationId, lease }, (ended) => {
+    outcome = ended;
+    return { status: 0, body: '' };
+  });
+  if (outcome === undefined) throw new Error('a raw request has no Idempotency-Key of the broker’s');
+  return outcomeRefusal(context, outcome);
+}

@@ -1,0 +1,110 @@
+/** Refusals of the raw door say what their caller can do next, by the credential that it showed: not every caller can ask for access. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { type Asked, rawClient } from './raw-client.ts';
+
+describe.each(STORES)(`what a caller of the raw door is told to do next, on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+  });
+  type Options = { rules?: readonly unknown[]; policy?: null; grant?: object };
+  const agentWith = ({ rules = ALLOW_ALL, grant = {}, ...more }: Options) =>
+    organisation.agent({
+      ...('policy' in more ? more : { rules }),
+      grants: { demo: { scopeList: ['demo:read'], ...grant } },
+    });
+  /** How each kind of caller asks. */
+  const DOORS = {
+    token: async () => ({}),
+    run: async () => ({ headers: { 'x-svc-via': 'run' } }),
+    static_key: async ({ agentId }: TestAgent) => {
+      const wanted = { label: 'old client', connection: 'demo-main' };
+      const { key } = (await organisation.ask('POST', `/owner/agents/${agentId}/static-keys`, wanted)).body;
+      // Whoever shows such a key has no sidecar, whatever else it says.
+      return { bare: true, headers: { authorization: `Bearer ${key}`, 'x-svc-via': 'run' } };
+    },
+  } satisfies Record<string, (agent: TestAgent) => Promise<Asked>>;
+  const tell = async (
+    door: keyof typeof DOORS,
+    agent: TestAgent,
+    asked: Asked & { method?: string; path?: string } = {},
+  ) => {
+    const { method = 'POST', path = '/proxy/demo-main/items', ...more } = asked;
+    const { headers, ...by }: Asked = await DOORS[door](agent);
+    const answer = await rawClient(() => agent)(method, path, {
+      ...by,
+      ...more,
+      headers: { ...headers, ...more.headers },
+    });
+    return answer.body.detail as string;
+  };
+  const WRITE = { body: '{}' };
+  const RUN =
+    'Ask with POST /v1/access-request at AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer, or run: npx agent-broker request-access demo';
+  const page = ({ agentId }: TestAgent) => `${world.running.baseUrl}/console/agents/${agentId}`;
+
+  test('of a scope that is not granted', async () => {
+    const agent = await agentWith({});
+    const missing = 'the call needs the scope demo:write, which the grant does not include. An owner can grant it';
+    expect(await tell('token', agent, WRITE)).toBe(
+      `${missing}; ask with POST ${world.running.baseUrl}/v1/access-request (platform demo, scope demo:write).`,
+    );
+    expect(await tell('run', agent, WRITE)).toBe(`${missing}. ${RUN} demo:write`);
+    expect(await tell('static_key', agent, WRITE)).toBe(
+      `${missing}, at ${page(agent)}; a static key cannot ask for it.`,
+    );
+  });
+
+  test.each([
+    ['a grant that has ended', { grant: { expires_at: 1 } }, 'renew'],
+    ['a policy that says nothing of it', { rules: [] }, 'allow'],
+    ['no policy', { policy: null }, 'allow'],
+  ] as const)('of %s', async (_, options, verb) => {
+    const read = { method: 'GET' };
+    const agent = await agentWith(options);
+    expect(await tell('run', agent, read)).toContain(` An owner can ${verb} it. ${RUN} demo:read`);
+    expect(await tell('token', agent, read)).toMatch(
+      new RegExp(`An owner can ${verb} it; ask with POST .*scope demo:read`),
+    );
+  });
+
+  test('of a rule that denies it nobody is told to ask', async () => {
+    const agent = await agentWith({ rules: [{ effect: 'deny' }] });
+    for (const door of ['token', 'run', 'static_key'] as const)
+      expect(await tell(door, agent, { method: 'GET' })).toMatch(/Do not repeat it; an owner can change the policy\.$/);
+  });
+
+  test('of a connection without a grant', async () => {
+    const agent = await agentWith({});
+    const path = '/proxy/other/items';
+    expect(await tell('token', agent, { method: 'GET', path })).toBe(
+      `This agent has no grant on a connection of this name. It has: demo-main. An owner can grant it; ask with POST ${world.running.baseUrl}/v1/access-request.`,
+    );
+    expect(await tell('static_key', agent, { method: 'GET', path })).toBe(
+      'This static key is good for one connection only: use /proxy/demo-main/.',
+    );
+  });
+
+  test('of a read that is held, and the claim to be a run lets nobody read more', async () => {
+    const agent = await agentWith({ rules: [{ effect: 'require_approval' }] });
+    const read = { method: 'GET', headers: { 'x-svc-wait': '0' } };
+    expect(await tell('token', agent, read)).toContain(`The answer will be at ${world.running.baseUrl}/v1/approvals/`);
+    expect(await tell('run', agent, read)).toMatch(
+      /The answer will be at \/v1\/approvals\/\S+ of AGENT_BROKER_RUN_URL/,
+    );
+    expect(await tell('static_key', agent, read)).toMatch(
+      /A static key cannot read its answer later, .*: send it with "X-Svc-Wait: 120"/,
+    );
+    const stranger = await rawClient(() => agent)('GET', '/proxy/demo-main/items', {
+      bare: true,
+      headers: { 'x-svc-via': 'run' },
+    });
+    expect(stranger).toMatchObject({ status: 401, body: { error: 'missing_token' } });
+  });
+});
