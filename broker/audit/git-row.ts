@@ -35,6 +35,19 @@ export function pushFlags({ refs, pushOptions }: RecordedGit): AuditFlags {
   };
 }
 
+/**
+ * What the code host reports of a push whose answer came as a whole. Of another one its row says that nobody knows. The receipt has
+ * `refused_refs` and `push_report`, too.
+ */
+export function reportFlags({ ended, report }: OutcomeOf<'streamed'>): Record<string, unknown> {
+  if (report === undefined || ended !== 'complete') return {};
+  const { refused, absent } = report;
+  return {
+    ...(refused.length > 0 && { failed: true, refused_refs: refused }),
+    ...(absent !== undefined && { push_report: absent }),
+  };
+}
+
 /** Of an answer that was not git's. */
 export function notPassedOn(outcome: OutcomeOf<'not_passed_on'>) {
   const { cause, upstreamStatus, sent } = outcome;

@@ -25,6 +25,12 @@ export type RecordedGit = {
   readonly pushOptions: readonly string[];
 };
 
+/**
+ * What a code host reports of a push. `refused`: names of the refs that it did not change. `absent`: of some of the others nothing was
+ * reported, because the client asked for no report, or though it did.
+ */
+export type PushReport = { readonly refused: readonly string[]; readonly absent?: 'not_asked' | 'missing' };
+
 /** What is known of a call independent of its outcome. Immutable: a step that learns more makes a new one. */
 export type CallRecord = {
   readonly auditId: string;
@@ -168,7 +174,8 @@ type End =
   | { kind: 'response_blocked'; cause: BlockedCause; upstreamStatus: number; followed?: Followed | undefined }
   /**
    * The answer was passed on as it came. `received`: what was; `sent`: the body of the request; `redacted`: the credential was taken
-   * out of its headers or its text. `masked`: how many members and values were masked; undefined: nothing is masked in it.
+   * out of its headers or its text. `masked`: how many members and values were masked; undefined: nothing is masked in it. `report`: of
+   * a push, as far as it came.
    */
   | {
       kind: 'streamed';
@@ -179,6 +186,7 @@ type End =
       redacted: boolean;
       masked?: number | undefined;
       followed?: Followed | undefined;
+      report?: PushReport | undefined;
     }
   /** The platform's answer is not one that this door passes on. `sent`: the body of the request. */
   | { kind: 'not_passed_on'; cause: NotPassedOn; upstreamStatus: number; sent?: Transferred }

@@ -65,6 +65,15 @@ const LATER: readonly LaterFormat[] = [
     needs: (row) => callSays(row, '"workload":"'),
     text: (before, row) => withMember(before, 'workload', flagsOf(row).workload ?? null),
   },
+  {
+    // Of a push: the refs that the code host refused, and why it did not report on all of them (`not_asked`, `missing`).
+    format: 9,
+    needs: (row) => callSays(row, '"refused_refs":[') || callSays(row, '"push_report":"'),
+    text: (before, row) => {
+      const { refused_refs = [], push_report = null } = flagsOf(row);
+      return withMember(withMember(before, 'refused_refs', refused_refs), 'push_report', push_report);
+    },
+  },
 ];
 
 /** The format of a new receipt: the first that can say all that the row does. */

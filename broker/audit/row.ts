@@ -4,7 +4,7 @@ import type { AuditRow } from '../store/audit.ts';
 import { answeredFlags, followedFlags, streamedFlags } from './answer-notes.ts';
 import { type AuditFlags, flagsText, readFlags } from './audit-flags.ts';
 import { reachOf } from './effect.ts';
-import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
+import { CUT_PUSH, notPassedOn, pushFlags, reportFlags } from './git-row.ts';
 import { assertNever, BLOCKED_DETAILS, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';
 
@@ -134,7 +134,7 @@ export function endOf(outcome: Outcome): End {
       };
     case 'streamed': {
       const { ended, upstreamStatus } = outcome;
-      const flags = streamedFlags(outcome);
+      const flags = { ...streamedFlags(outcome), ...reportFlags(outcome) };
       if (ended === 'credential_found' || ended === 'not_masked')
         return {
           result: 'blocked',

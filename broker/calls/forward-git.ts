@@ -13,7 +13,8 @@ import type { Credential } from './credentials.ts';
 import { GONE } from './forward.ts';
 import { openStream, passOn, patienceOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
-import type { GitRequest } from './git-request.ts';
+import type { GitRequest, ReadsReport } from './git-request.ts';
+import type { StreamedPart, StreamTaker } from './streamed.ts';
 
 /** GitHub's name for whoever has a token; other hosts take any name beside one, or say theirs in the manifest. */
 const DEFAULT_USER = 'x-access-token';
@@ -25,8 +26,8 @@ export async function forwardGit(
   { manifest, connection }: { manifest: Manifest; connection: ConnectionFacts },
   credential: Credential,
 ): Promise<Forwarded> {
-  const { git, taker } = call;
-  if (taker === undefined) throw new Error('the git door takes answers as they come');
+  const { git } = call;
+  if (call.taker === undefined) throw new Error('the git door takes answers as they come');
   const authorization = basicCredential(manifest, credential.secret);
   if (!isHeaderValue(authorization))
     return { kind: 'refused_locally', error: 'credential_malformed', detail: 'the stored credential is empty' };
@@ -42,13 +43,31 @@ export async function forwardGit(
     search: { credential: credential.streamed, forms: git.step === 'fetched' ? 'raw' : 'all' },
     ...(git.body && body && { body, bodyBytes: git.body.bytes }),
   };
+  const { report } = git;
+  const taker = report ? readBy(report, call.taker) : call.taker;
   const streaming = { outbound, call, taker, credential };
   const answer = await openStream(streaming, request);
   if (answer.kind !== 'stream') return answer;
   const cause = whyNotPassedOn(git, answer);
-  if (cause === undefined) return await passOn(streaming, answer);
+  if (cause === undefined) {
+    const { streamed, ...passed } = await passOn(streaming, answer);
+    return { ...passed, streamed: { ...streamed, report: report?.read() } };
+  }
   await answer.body.return();
   return { kind: 'not_passed_on', status: answer.status, cause, sent: await answer.uploaded() };
+}
+
+/** A taker that has the report of a push read from what it takes. */
+const readBy =
+  (report: ReadsReport, taker: StreamTaker): StreamTaker =>
+  (part) =>
+    taker({ ...part, body: seenBy(report, part.body) });
+
+async function* seenBy(report: ReadsReport, body: StreamedPart['body']): StreamedPart['body'] {
+  for await (const piece of body) {
+    report.push(piece);
+    yield piece;
+  }
 }
 
 /** The repository at the code host, always with `.git`. Names are checked by the door, so that they change nothing of the path. */

@@ -1,4 +1,5 @@
 /** Answers that are passed on as they come. */
+import type { PushReport } from '../audit/outcome.ts';
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 
 /** The beginning of a streamed answer, and its body in pieces. Neither holds the credential. */
@@ -25,11 +26,12 @@ export type StreamedPart = {
  */
 export type StreamTaker = (part: StreamedPart) => Promise<'blocked' | undefined>;
 
-/** How a stream went: `received` is what was passed on, `sent` the body of the request. `redacted`: the credential was taken out. `masked`: how many members and values were; undefined: nothing is masked. */
+/** How a stream went: `received` is what was passed on, `sent` the body of the request. `redacted`: the credential was taken out. `masked`: how many members and values were; undefined: nothing is masked. `report`: of a push, as far as it came. */
 export type Streamed = {
   ended: StreamEnding;
   received: Transferred;
   sent: Transferred;
   redacted: boolean;
   masked?: number | undefined;
+  report?: PushReport | undefined;
 };

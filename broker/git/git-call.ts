@@ -3,6 +3,7 @@ import type { GitRequest, GitStep } from '../calls/git-request.ts';
 import type { CallRequest } from '../calls/perform.ts';
 import type { GitAsk, GitRef } from '../policy/facts.ts';
 import type { Push } from './command-list.ts';
+import { ReportReader } from './read-report.ts';
 
 /** The platform that all of `/git` is. */
 export const GIT_PLATFORM = 'codehost';
@@ -63,7 +64,7 @@ export type GitHeaders = { gitProtocol: string | undefined; userAgent: string | 
 /** A request that was read as a call of `perform`. `connectionId`: which connection is to be used, if not the default one. */
 export function gitCall(
   target: GitTarget,
-  read: { step: GitStep; refs: readonly GitRef[]; push?: Pick<Push, 'options'>; body?: GitRequest['body'] },
+  read: { step: GitStep; refs: readonly GitRef[]; push?: Push; body?: GitRequest['body'] },
   headers: GitHeaders,
   connectionId: string | undefined,
 ): Pick<CallRequest, 'asked'> & { git: GitRequest } {
@@ -86,6 +87,7 @@ export function gitCall(
       headers: sentHeaders(target, headers),
       answerType: mediaTypeOf(service, isAdvertisement ? 'advertisement' : 'result'),
       ...(read.body && { body: read.body }),
+      ...(read.push && { report: new ReportReader(read.push) }),
     },
   };
 }

@@ -31,3 +31,37 @@ export function readPktLine(
 }
 
 const malformed = (why: string) => ({ kind: 'malformed' as const, why });
+
+/** Reads pkt-lines from pieces, in memory that is bounded by the longest one. */
+export class PktLineReader {
+  #bytes = Buffer.alloc(DIGITS);
+  #size = 0;
+  #wanted = DIGITS;
+  #isMalformed = false;
+
+  /** The lines that this piece completes; none any more once something was no pkt-line. The data of one is overwritten by the next. */
+  *read(piece: Uint8Array): Generator<PktLine, void, undefined> {
+    for (let at = 0; at < piece.length && !this.#isMalformed; ) {
+      const taken = piece.subarray(at, at + this.#wanted - this.#size);
+      this.#bytes.set(taken, this.#size);
+      this.#size += taken.length;
+      at += taken.length;
+      if (this.#size < this.#wanted) return;
+      const read = readPktLine(this.#bytes.subarray(0, this.#size), 0);
+      if (read.kind === 'line') {
+        this.#size = 0;
+        this.#wanted = DIGITS;
+        yield read.line;
+      } else if (read.kind === 'malformed') this.#isMalformed = true;
+      else this.#want(Number.parseInt(this.#bytes.toString('latin1', 0, DIGITS), 16));
+    }
+  }
+
+  #want(length: number): void {
+    this.#wanted = length;
+    if (length <= this.#bytes.length) return;
+    const longer = Buffer.alloc(length);
+    this.#bytes.copy(longer, 0, 0, this.#size);
+    this.#bytes = longer;
+  }
+}

@@ -58,6 +58,8 @@ test.each<[format: number, row: Partial<AuditRow>]>([
   [6, { flags: '{"trace_id":"4b"}' }],
   [7, { kind: 'event', agent_id: null, agent_public_id: null }],
   [8, { flags: '{"workload":"a"}' }],
+  [9, { flags: '{"refused_refs":["refs/heads/a"]}' }],
+  [9, { flags: '{"push_report":"not_asked"}' }],
 ])('a new receipt has the first format that can say all of its row: %i', (format, row) => {
   expect(signed(row).receipt_format).toBe(format);
   expect([...new Set(golden(`format-${format}.jsonl`).map((one) => one.row.receipt_format ?? null))]).toEqual(
@@ -67,7 +69,7 @@ test.each<[format: number, row: Partial<AuditRow>]>([
 });
 
 test('whole.jsonl is older than formats, and there are no other files', () => {
-  expect(FILES).toEqual([...[1, 2, 3, 4, 5, 6, 7, 8].map((format) => `format-${format}.jsonl`), 'whole.jsonl']);
+  expect(FILES).toEqual([...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((format) => `format-${format}.jsonl`), 'whole.jsonl']);
   expect(golden('whole.jsonl').every(({ row }) => row.receipt_format === undefined)).toBe(true);
 });
 
@@ -77,11 +79,13 @@ test('one format says what those before say, and what is new in it at the end', 
     standing_approval: { id: 'a', left: 1 },
     static_key: 'k',
     workload: 'w',
+    push_report: 'missing',
+    refused_refs: ['refs/heads/a'],
     caller: { verified: false, person_id: 'p' },
     pushed_refs: [{ ref: 'refs/heads/a', action: 'create' }],
   };
   const payload = decodeJwt(receiptOf(signed({ flags: JSON.stringify(flags) }))!);
-  expect(Object.entries(payload).slice(-7)).toEqual([
+  expect(Object.entries(payload).slice(-9)).toEqual([
     ['row_hash', expect.stringMatching(/^[0-9a-f]{64}$/)],
     ['pushed_refs', flags.pushed_refs],
     ['caller', { identity: 'asserted', person_id: 'p' }],
@@ -89,6 +93,8 @@ test('one format says what those before say, and what is new in it at the end', 
     ['standing_approval', flags.standing_approval],
     ['trace_id', '4b'],
     ['workload', 'w'],
+    ['refused_refs', flags.refused_refs],
+    ['push_report', 'missing'],
   ]);
 });
 

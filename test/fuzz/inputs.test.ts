@@ -9,6 +9,7 @@ import { graphql } from './inputs/graphql.ts';
 import { json } from './inputs/json.ts';
 import { multipart } from './inputs/multipart.ts';
 import { pktLines } from './inputs/pkt-lines.ts';
+import { pushReports } from './inputs/push-reports.ts';
 
 const FUZZERS: Record<string, (count: Count) => Fuzzed> = {
   'fuzz-agent-tokens': agentTokens,
@@ -19,6 +20,7 @@ const FUZZERS: Record<string, (count: Count) => Fuzzed> = {
   'fuzz-json': json,
   'fuzz-multipart': multipart,
   'fuzz-pkt-lines': pktLines,
+  'fuzz-push-reports': pushReports,
 };
 const SECONDS = secondsOr(process.env.CI ? 1.5 : 0.5);
 

@@ -93,8 +93,10 @@ function Details({ row, names }) {
 }
 
 /** @param {AuditRow} row */
-const answerOf = ({ upstream_status: status, flags }) =>
-  flags?.failed === true ? `${status}, with an error in its body` : status;
+const answerOf = ({ upstream_status: status, flags }) => {
+  const absent = flags?.push_report && ', without a report on each ref';
+  return `${status}${flags?.failed === true ? ', with an error in its body' : ''}${absent ?? ''}`;
+};
 
 /** @typedef {{ changes?: string[], more?: number, adopted?: number }} Applied */
 
@@ -117,15 +119,17 @@ function changesOf({ flags }) {
 /** @typedef {{ ref: string, action: string }} PushedRef */
 
 /**
- * What a push asked to change, allowed or not.
+ * What a push asked to change, allowed or not, and what of it the code host refused.
  *
  * @param {AuditRow} row
  */
 function pushedRefs({ flags }) {
   const refs = /** @type {PushedRef[]} */ (flags?.pushed_refs ?? []);
+  const refused = /** @type {string[]} */ (flags?.refused_refs ?? []);
   if (refs.length === 0) return undefined;
   return refs.map(
-    ({ ref, action }) => html`<div><span class="quiet">${action}</span> <code>${visibleLine(ref)}</code></div>`,
+    ({ ref, action }) =>
+      html`<div><span class="quiet">${action}</span> <code>${visibleLine(ref)}</code>${refused.includes(ref) && ' refused by the platform'}</div>`,
   );
 }
 

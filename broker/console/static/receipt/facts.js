@@ -24,6 +24,14 @@ const code = (value) => (text(value) === undefined ? undefined : html`<code>${te
 const moment = (seconds) =>
   typeof seconds === 'number' && Math.abs(seconds) < 1e11 ? exactly(new Date(seconds * 1000).toISOString()) : undefined;
 
+/**
+ * Refs of a push that the platform refused; undefined: none.
+ *
+ * @param {Json} payload
+ * @returns {unknown[] | undefined}
+ */
+const refusedIn = ({ refused_refs: refs }) => (Array.isArray(refs) && refs.length > 0 ? refs : undefined);
+
 /** @param {unknown} id @param {Names} names */
 function named(id, names) {
   const name = typeof id === 'string' ? names.get(id) : undefined;
@@ -60,6 +68,8 @@ export function ReceiptFacts({ payload, names }) {
       Array.isArray(payload.pushed_refs) &&
         objects(payload.pushed_refs).map((one) => html`<div>${text(one.action)} ${code(one.ref)}</div>`),
     ],
+    ['Refused by the platform', refusedIn(payload)?.map((one) => html`<div>${code(one)}</div>`)],
+    ['Report on the push', code(payload.push_report)],
     ['Key of the agent', static_key && html`static key ${code(static_key)}, no signature`],
     ['Key of the agent', workload && html`token of the workload ${code(workload)}, no signature`],
     ['When', moment(payload.iat)],
@@ -81,8 +91,9 @@ export function ReceiptFacts({ payload, names }) {
  * @param {Json} payload
  * @param {Names} names
  */
-function decisionOf({ result, reason, upstream_status: status, approval }, names) {
-  const flags = approval ? { approval: object(approval) } : null;
+function decisionOf(payload, names) {
+  const { result, reason, upstream_status: status, approval } = payload;
+  const flags = { ...(approval ? { approval: object(approval) } : {}), failed: refusedIn(payload) !== undefined };
   const known = typeof result === 'string' && Object.hasOwn(RESULTS, result);
   const badge =
     known &&
