@@ -3,6 +3,7 @@ import { readRewrites, type Setting } from '../mcp/git-config.ts';
 import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
+import { addressesOf } from './git-addresses.ts';
 import { goesBefore, isRewrite, isSame } from './git-rewrites.ts';
 import {
   addSettings,
@@ -188,13 +189,6 @@ function signedFor(broker: string, repository: string): string[] {
   return address.endsWith('/') ? [address.slice(0, -1)] : [address, `${address}.git`];
 }
 
-/** Where the addresses of a code host's repositories begin. */
-export const addressesOf = ({ origin, hostname }: URL): string[] => [
-  `${origin}/`,
-  `git@${hostname}:`,
-  `ssh://git@${hostname}/`,
-];
-
 function hostOf(text: string): URL {
   const url = URL.parse(text);
   if (!url || !['http:', 'https:'].includes(url.protocol) || url.pathname !== '/')
@@ -219,6 +213,7 @@ export function inWords(done: GitSetupDone): string {
     lines.push(
       `Settings of git ${would}written, for ${where}:`,
       ...added.map(inLine).map(indent),
+      'Git compares addresses by letter: one in other letter case, or with another user name, goes past the broker.',
       'Clone, fetch and push as always: each request is decided by the broker, and signed by the agent for five minutes.',
     );
   for (const one of prefixes)

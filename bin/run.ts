@@ -25,7 +25,7 @@ import { platformAddresses } from '../mcp/sidecar/platform-address.ts';
 import { startSidecar } from '../mcp/sidecar/sidecar.ts';
 import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { addressesOf } from './git-setup.ts';
+import { addressesOf } from './git-addresses.ts';
 import { PROGRAM } from './program-name.ts';
 import { makeProxy, notTaken, readPorts, variablesOf } from './run-proxy.ts';
 

@@ -34,6 +34,10 @@ describe('git-setup', () => {
       'https://github.com/acme/app.git',
       'git@github.com:acme/app.git',
       'ssh://git@github.com/acme/app.git',
+      'https://github.com:443/acme/app.git',
+      'git@github.com:/acme/app.git',
+      'github.com:acme/app.git',
+      'github.com:/acme/app.git',
     ])
       expect(rewritten(url)).toBe(`${BROKER}/git/acme/app.git`);
     expect(rewritten('https://gitlab.com/acme/app')).toBe('https://gitlab.com/acme/app');
