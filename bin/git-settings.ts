@@ -1,8 +1,12 @@
 /** The configuration of git, and what git-setup wrote into it: known by what it says, so that a person's own values are left alone. */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Setting, settingsIn } from '../mcp/git-config.ts';
 import { CommandFailed } from './failure.ts';
+import { isSame } from './git-rewrites.ts';
 import { commandLine, ownLauncher } from './server-entry.ts';
 
 export type Scope = 'global' | 'local';
@@ -27,9 +31,23 @@ export function helperCommand(profile: string | undefined, at: string | undefine
   return `!${commandLine([...words, 'git-credential', ...named, ...elsewhere], false)}`;
 }
 
-/** All values of the scope, in their order. Throws CommandFailed. */
+/** All values of the scope, in the order in which git reads them. Throws CommandFailed. */
 export const readSettings = async (scope: Scope): Promise<Setting[]> =>
-  settingsIn(await git(scope, '--null', '--list'));
+  (await Promise.all(placesOf(scope).map(settingsAt))).flat();
+
+/** Files that are not of the global scope, such as `file:.git/config`, with rules of a profile for these parts, or for any. Throws CommandFailed. */
+export async function otherFilesOf(profile: string | undefined, parts: readonly string[]): Promise<string[]> {
+  const entries = (await git(['--null', '--show-origin', '--list'])).split('\0');
+  const all = entries.flatMap((origin, i) =>
+    i % 2 === 0 ? settingsIn(entries[i + 1] ?? '').map((setting) => ({ origin, setting })) : [],
+  );
+  const own = globalFiles().map((file) => `file:${file}`);
+  const files = Map.groupBy(all, ({ origin }) => origin);
+  const isLeft = ({ part, by }: Rule) => by.profile === profile && (parts.length === 0 || parts.includes(part));
+  return [...files].flatMap(([file, found]) =>
+    !own.includes(file) && writtenIn(found.map(({ setting }) => setting)).rules.some(isLeft) ? [file] : [],
+  );
+}
 
 /** What git-setup wrote, in this or an earlier version. A rule is its own where its helper signs for what the rule leads to. */
 export function writtenIn(all: readonly Setting[]): { signed: Signed[]; rules: Rule[] } {
@@ -69,13 +87,17 @@ export function leftUnused(all: readonly Signed[], rules: readonly Rule[], gone:
 /** Takes values out, and sections that are empty then. Throws CommandFailed. */
 export async function removeSettings(scope: Scope, settings: readonly Setting[]): Promise<void> {
   const distinct = new Map(settings.map((one) => [`${one.name}\n${one.value}`, one]));
-  for (const { name, value } of distinct.values())
-    await git(scope, '--unset-all', name, `^${value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`);
+  for (const place of placesOf(scope)) {
+    const here = await settingsAt(place);
+    for (const { name, value } of distinct.values())
+      if (here.some((one) => isSame(one, { name, value })))
+        await git([...place, '--unset-all', name, `^${value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`]);
+  }
 }
 
 /** Writes values after those that are there. Throws CommandFailed. */
 export async function addSettings(scope: Scope, settings: readonly Setting[]): Promise<void> {
-  for (const { name, value } of settings) await git(scope, '--add', name, value);
+  for (const { name, value } of settings) await git([`--${scope}`, '--add', name, value]);
 }
 
 const longestFirst = (a: Signed, b: Signed): number => b.address.length - a.address.length;
@@ -86,16 +108,30 @@ function profileOf(helper: string): string | undefined {
   return word?.startsWith("'") ? word.slice(1, -1).replaceAll(`'\\''`, "'") : word;
 }
 
-async function git(scope: Scope, ...words: string[]): Promise<string> {
+/** How `git config` is told of each file of the scope. Of the two global ones `--global` is one alone, which depends on which there are. */
+const placesOf = (scope: Scope): string[][] =>
+  scope === 'local' ? [['--local']] : globalFiles().map((file) => ['--file', file]);
+
+/** Those that are there, in the order in which git reads them (git-config(1), Files). */
+function globalFiles(): string[] {
+  const { GIT_CONFIG_GLOBAL: given, XDG_CONFIG_HOME: folder, HOME: home = homedir() } = process.env;
+  const files = [join(folder || join(home, '.config'), 'git', 'config'), join(home, '.gitconfig')];
+  return (given === undefined ? files : [given]).filter(existsSync);
+}
+
+const settingsAt = async (place: readonly string[]): Promise<Setting[]> =>
+  settingsIn(await git([...place, '--null', '--list']));
+
+async function git(words: readonly string[]): Promise<string> {
   try {
-    return (await run('git', ['config', `--${scope}`, ...words])).stdout;
+    return (await run('git', ['config', ...words])).stdout;
   } catch (error) {
     const { code, stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string };
     if (code === 'ENOENT')
       throw new CommandFailed('There is no git on this machine (or not in PATH). Install it and try again.');
     // Nothing is configured yet.
     if (words.includes('--list') && /unable to read config file/.test(stderr)) return '';
-    if (scope === 'local' && /not in a git directory|only be used inside/.test(stderr))
+    if (words.includes('--local') && /not in a git directory|only be used inside/.test(stderr))
       throw new CommandFailed('This folder is no clone of a repository. Change into one, or leave out --local.');
     throw new CommandFailed(`git config failed: ${stderr.trim()}`);
   }

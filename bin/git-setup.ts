@@ -10,6 +10,7 @@ import {
   covers,
   helperCommand,
   leftUnused,
+  otherFilesOf,
   type Rule,
   readSettings,
   removeSettings,
@@ -114,6 +115,11 @@ async function undo(repositories: readonly string[], options: GitSetupOptions): 
   const removed = settingsOf(gone, parts.length === 0 ? own : leftUnused(own, rules, gone));
   const broker = signed.length === 0 ? agentOf(options.profile).url : urlOf(options.profile);
   if (!options.dryRun) await removeSettings(scope, removed);
+  const left = scope === 'local' || options.dryRun ? [] : await otherFilesOf(profile, parts);
+  if (left.length > 0)
+    throw new CommandFailed(
+      `Other files have settings of this agent, too, which are left as they are:\n${left.map(indent).join('\n')}\nThose of a clone are taken out there with --undo --local, any others by hand.`,
+    );
   const others = own.length === 0 ? [...new Set(signed.map((one) => one.profile))] : [];
   return { ...doneBy(scope, options, removed), broker, profile, others };
 }

@@ -1,7 +1,9 @@
 /** `git-setup` more than once: several agents and connections, a person's own values, and undoing it later. */
-import { rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type GitMachine, newGitMachine } from './git-machine.ts';
@@ -146,5 +148,30 @@ describe('--undo', () => {
     expect(signerOf(APP)).toBe('agt_2');
     await setup('--undo', '--profile', second);
     expect(machine.config().trim()).toBe('');
+  });
+});
+
+describe('of two global files', () => {
+  test('--undo takes the settings out of the one that --global is not any more', async () => {
+    const folder = join(machine.home, '.config/git');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'config'), '[user]\n\tname = Ann\n');
+    expect((await setup('acme/app')).code).toBe(0);
+    expect(machine.config()).toBe('');
+    machine.configure('[user]\n\temail = ann@acme.example\n');
+    const ran = await setup('--undo');
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(readFileSync(join(folder, 'config'), 'utf8')).toBe('[user]\n\tname = Ann\n');
+    expect(machine.config()).toBe('[user]\n\temail = ann@acme.example\n');
+  });
+
+  test('--undo names another file that has settings of the agent, and fails', async () => {
+    await setup('acme/app');
+    const other = join(machine.home, 'included');
+    writeFileSync(other, machine.config());
+    execFileSync('git', ['config', '--file', join(machine.home, '.gitconfig'), 'include.path', other]);
+    const { code, stderr } = await setup('--undo');
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`file:${other}`)]);
+    expect(machine.config()).not.toContain('insteadOf');
   });
 });
