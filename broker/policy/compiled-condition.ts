@@ -11,8 +11,8 @@ export type Expression<Value> = {
   readsFirstTimes: boolean;
   /** Whether it may read what no audit row holds of a call: query, headers, body and others. */
   readsUnrecorded: boolean;
-  /** `loosely`: the result as a lenient server reads the parameters, where it may be another one. */
-  evaluate(input: ConditionInput): Evaluated<Value> & { loosely?: Evaluated<Value> };
+  /** `others`: what else servers come to that read the call differently. */
+  evaluate(input: ConditionInput): Evaluated<Value> & { others?: readonly Evaluated<Value>[] };
 };
 
 export type Condition = Expression<boolean>;

@@ -18,6 +18,7 @@ import {
   listType,
   mapType,
 } from '@bufbuild/cel';
+import { known, type Truth } from './condition-readings.ts';
 import { type Meter, spend, spendText } from './condition-values.ts';
 
 const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar;
@@ -38,16 +39,13 @@ export function comparisonFunctions(meter: () => Meter): CelFunc[] {
     ]),
   ];
   return [
-    celFunc('_==_', [DYN, DYN], BOOL, (left, right) => isEqual(left, right, meter())),
-    celFunc('_!=_', [DYN, DYN], BOOL, (left, right) => !isEqual(left, right, meter())),
+    celFunc('_==_', [DYN, DYN], BOOL, (left, right) => known(isEqual(left, right, meter()))),
+    celFunc('_!=_', [DYN, DYN], BOOL, (left, right) => !known(isEqual(left, right, meter()))),
     ...ordered('_<_', (left, right) => left < right),
     ...ordered('_<=_', (left, right) => left <= right),
     ...ordered('_>_', (left, right) => left > right),
     ...ordered('_>=_', (left, right) => left >= right),
-    celFunc('@in', [DYN, LIST], BOOL, (value, list) => {
-      for (const member of list) if (isEqual(member, value, meter())) return true;
-      return false;
-    }),
+    celFunc('@in', [DYN, LIST], BOOL, (value, list) => known(isIn(value, list, meter()))),
     celFunc('@in', [STRING, MAP], BOOL, (key, map) => {
       spendText(meter(), key.length);
       return map.has(key);
@@ -81,14 +79,21 @@ function isWrittenAs(text: string, value: CelValue): boolean {
   return isNumber(value) && NUMBER.test(text) && isSameScalar(Number(text), value);
 }
 
-function isEqual(left: CelValue, right: CelValue, meter: Meter): boolean {
+function isIn(value: CelValue, list: CelList, meter: Meter): Truth {
+  let truth: Truth = false;
+  for (const member of list) {
+    const one = isEqual(member, value, meter);
+    if (one === true) return true;
+    truth = one || truth;
+  }
+  return truth;
+}
+
+function isEqual(left: CelValue, right: CelValue, meter: Meter): Truth {
   if (typeof left !== typeof right) {
     if (meter.isForm && typeof left === 'string' && isWrittenAs(left, right)) return true;
     if (meter.isForm && typeof right === 'string' && isWrittenAs(right, left)) return true;
-    if (isReadAs(left, right, meter) || isReadAs(right, left, meter)) {
-      if (!meter.loose) meter.isAmbiguous = true;
-      return meter.loose;
-    }
+    if (isReadAs(left, right, meter) || isReadAs(right, left, meter)) return 'unknown';
   }
   if (typeof left === 'string') {
     if (typeof right !== 'string' || left.length !== right.length) return false;
@@ -143,7 +148,7 @@ const MOST_READ = 40;
 function isReadAs(written: CelValue, value: CelValue, meter: Meter): boolean {
   if (isCelList(written)) {
     if (typeof value === 'object' || written.size > MOST_READ) return false;
-    for (const member of written) if (isEqual(member, value, meter) || isReadAs(member, value, meter)) return true;
+    for (const member of written) if (isEqual(member, value, meter)) return true;
     return false;
   }
   if (typeof value === 'boolean') {
@@ -154,26 +159,32 @@ function isReadAs(written: CelValue, value: CelValue, meter: Meter): boolean {
   return written.length <= MOST_READ && written.trim() !== '' && isSameScalar(Number(written), value);
 }
 
-function isEqualList(left: CelList, right: CelList, meter: Meter): boolean {
+function isEqualList(left: CelList, right: CelList, meter: Meter): Truth {
   const { size } = left;
   if (size !== right.size) return false;
+  let truth: Truth = true;
   for (let i = 0; i < size; i++) {
     spend(meter, 1);
     const one = left.get(i);
     const other = right.get(i);
-    if (one === undefined || other === undefined || !isEqual(one, other, meter)) return false;
+    const isSame = one !== undefined && other !== undefined && isEqual(one, other, meter);
+    if (isSame === false) return false;
+    if (isSame === 'unknown') truth = isSame;
   }
-  return true;
+  return truth;
 }
 
-function isEqualMap(left: CelMap, right: CelMap, meter: Meter): boolean {
+function isEqualMap(left: CelMap, right: CelMap, meter: Meter): Truth {
   if (left.size !== right.size) return false;
+  let truth: Truth = true;
   for (const [key, value] of left) {
     if (typeof key === 'string') spendText(meter, key.length);
     const other = right.get(key);
-    if (other === undefined || !isEqual(value, other, meter)) return false;
+    const isSame = other !== undefined && isEqual(value, other, meter);
+    if (isSame === false) return false;
+    if (isSame === 'unknown') truth = isSame;
   }
-  return true;
+  return truth;
 }
 
 const isNumber = (value: CelValue): value is number | bigint => typeof value === 'number' || typeof value === 'bigint';

@@ -1,7 +1,7 @@
 /**
  * `request.query` and `request.body`: members that servers know under more than one name. A condition reads what stands there. Where a
- * lenient server would read something else under that name, the condition is evaluated once more on that reading, and the stricter
- * answer counts (rules.ts).
+ * lenient server would read something else under that name, the condition is evaluated for that reading, too (condition-readings.ts), and
+ * the strictest answer counts (rule-selection.ts).
  */
 import type { CelValue } from '@bufbuild/cel';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
@@ -23,7 +23,7 @@ type Parameters<Value> = {
 const REPEATED = 'the name is given more than once in the query; look at request.query_all';
 const SPELLED_TWICE = 'the name is given more than once, in another spelling or in the query, too';
 
-/** A map whose members are read loosely where the meter says so, and that notes on the meter where it would matter. */
+/** A map whose members are read as the readings of the meter say. */
 class ParameterMap<Value extends JsonValue> extends JsonMap {
   readonly #loose: ReadonlyMap<string, Reading<Value>>;
   readonly #readAs: (values: readonly Value[]) => Source;
@@ -52,8 +52,8 @@ class ParameterMap<Value extends JsonValue> extends JsonMap {
     spend(this.#meter, 1 + key.length / 16);
     const reading = this.#loose.get(foldName(key));
     if (reading === undefined || reading.from === key) return undefined;
-    if (!this.#meter.loose) this.#meter.isAmbiguous = true;
-    return this.#meter.loose ? reading : undefined;
+    // In one place for `query` and `query_all`.
+    return this.#meter.readings.isLenient(`query.${key}`) ? reading : undefined;
   }
 }
 
@@ -73,28 +73,33 @@ export function queryMaps(query: string, meter: Meter): { query: CelValue; query
  * @param query of a call that has a body; empty otherwise
  */
 export const bodyMap = (body: BodyMembers, query: string, meter: Meter): CelValue =>
-  new BodyMap(body, query, meter) as unknown as CelValue;
+  new BodyMap(body, query, 'body', meter) as unknown as CelValue;
 
 /** An object of a body. Its names are folded once a condition reads one of them. */
 class BodyMap extends JsonMap {
   readonly #body: BodyMembers;
   readonly #query: string;
+  /** The names that lead to it. The members of a list are read by the same reader, so they have one path. */
+  readonly #path: string;
   readonly #meter: Meter;
   #loose: ReadonlyMap<string, Reading<JsonValue | Error>> | undefined;
 
-  constructor(body: BodyMembers, query: string, meter: Meter) {
+  constructor(body: BodyMembers, query: string, path: string, meter: Meter) {
     super(body, meter);
     this.#body = body;
     this.#query = query;
+    this.#path = path;
     this.#meter = meter;
   }
 
   override get(key: unknown): CelValue | undefined {
     const reading = this.#otherReading(key);
-    if (reading !== undefined) return bodyValue(single(reading.values, SPELLED_TWICE), this.#meter);
-    if (typeof key !== 'string' || !Object.hasOwn(this.#body, key)) return super.get(key);
+    if (typeof key !== 'string' || (reading === undefined && !Object.hasOwn(this.#body, key))) return super.get(key);
     spend(this.#meter, 1 + key.length / 512);
-    return bodyValue(this.#body[key], this.#meter);
+    const value = reading === undefined ? this.#body[key] : single(reading.values, SPELLED_TWICE);
+    return typeof value === 'object'
+      ? bodyValue(value, memberPath(this.#path, key), this.#meter)
+      : bodyValue(value, '', this.#meter);
   }
 
   override has(key: unknown): boolean {
@@ -107,8 +112,7 @@ class BodyMap extends JsonMap {
     spend(this.#meter, 1 + key.length / 16);
     const reading = this.#readings().get(foldName(key));
     if (reading === undefined || reading.from === key) return undefined;
-    if (!this.#meter.loose) this.#meter.isAmbiguous = true;
-    return this.#meter.loose ? reading : undefined;
+    return this.#meter.readings.isLenient(memberPath(this.#path, key)) ? reading : undefined;
   }
 
   #readings(): ReadonlyMap<string, Reading<JsonValue | Error>> {
@@ -128,12 +132,15 @@ class BodyMap extends JsonMap {
 }
 
 /** A value of a body as CEL sees it: the objects in it are read as the body is. */
-function bodyValue(value: Source | undefined, meter: Meter): CelValue | undefined {
-  if (value === undefined) return undefined;
-  if (Array.isArray(value)) return new JsonList(value, meter, bodyValue) as unknown as CelValue;
-  const isObject = typeof value === 'object' && value !== null && !(value instanceof Error);
-  return isObject ? bodyMap(value as JsonObject, '', meter) : toCelValue(value, meter);
+function bodyValue(value: Source | undefined, path: string, meter: Meter): CelValue | undefined {
+  if (typeof value !== 'object' || value === null || value instanceof Error)
+    return value === undefined ? undefined : toCelValue(value, meter);
+  if (!Array.isArray(value)) return new BodyMap(value as JsonObject, '', path, meter) as unknown as CelValue;
+  return new JsonList(value, meter, (item) => bodyValue(item, path, meter)) as unknown as CelValue;
 }
+
+/** With the length, for no two paths are the same text then. */
+const memberPath = (path: string, name: string) => `${path}.${name.length}:${name}`;
 
 function single(values: readonly (JsonValue | Error)[], repeated = REPEATED): Source {
   const [value, ...more] = values;

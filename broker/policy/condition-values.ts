@@ -6,17 +6,17 @@
 
 import { type CelList, type CelMap, type CelValue, celError, isCelError, isCelList, isCelMap } from '@bufbuild/cel';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
+import { Readings } from './condition-readings.ts';
 
 /**
  * Of one evaluation: `left`, what it may still spend (a step is about a fifth of a microsecond), and `leftOfCall`, what all of its call
- * may spend from its beginning on; `loose`, whether it reads
- * parameters as lenient servers do; `isAmbiguous`, whether it would have read something else then; `isForm`, whether the body is a
- * form, where a number is a text.
+ * may spend from its beginning on; `readings`, which names it reads as lenient servers do; `isForm`, whether the body is a form, where a
+ * number is a text.
  */
-export type Meter = { left: number; leftOfCall: number; loose: boolean; isAmbiguous: boolean; isForm: boolean };
+export type Meter = { left: number; leftOfCall: number; readonly readings: Readings; readonly isForm: boolean };
 
 export function newMeter(isForm = false): Meter {
-  return { left: EVALUATION_STEPS, leftOfCall: CALL_STEPS, loose: false, isAmbiguous: false, isForm };
+  return { left: EVALUATION_STEPS, leftOfCall: CALL_STEPS, readings: new Readings(), isForm };
 }
 
 /** Enough for a loop over some thousand members; used up in about 10 ms. */

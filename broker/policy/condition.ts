@@ -5,11 +5,13 @@
 import { type CelValue, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { DEED_KINDS } from './call-ask.ts';
-import type { ConditionInput, Evaluated, Expression } from './compiled-condition.ts';
+import type { ConditionInput, Expression } from './compiled-condition.ts';
+import { evaluateEach, type Results } from './condition-evaluation.ts';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
 import { type BodyMembers, bodyMap, queryMaps } from './condition-parameters.ts';
+import { isUnknown } from './condition-readings.ts';
 import { checkSyntax } from './condition-syntax.ts';
-import { EVALUATION_STEPS, type Meter, newMeter, toCelValue } from './condition-values.ts';
+import { type Meter, newMeter, toCelValue } from './condition-values.ts';
 import { type AgentFacts, type CallAsk, type GitRef, type Instant, type JsonObject, UnreadBody } from './facts.ts';
 import { type GraphqlAsk, graphqlForConditions } from './graphql-conditions.ts';
 import { isGraphql } from './operation.ts';
@@ -33,6 +35,10 @@ export function compileCondition(source: string): Compiled<boolean> {
     mustBeBool: true,
     take: (value) => (typeof value === 'boolean' ? value : undefined),
     wrong: 'the result is neither true nor false',
+    unknown: [
+      { ok: true, value: false },
+      { ok: true, value: true },
+    ],
   });
 }
 
@@ -48,11 +54,16 @@ function amountOf(value: unknown): number | undefined {
 
 type Compiled<Value> = { ok: true; condition: Expression<Value> } | { ok: false; error: string };
 
-/** `take`: the value of a result, or undefined for another one, of which `wrong` is said. */
-function compile<Value>(
-  source: string,
-  { mustBeBool, take, wrong }: { mustBeBool: boolean; take: (value: unknown) => Value | undefined; wrong: string },
-): Compiled<Value> {
+type Kind<Value> = {
+  mustBeBool: boolean;
+  /** The value of a result, or undefined for another one, of which `wrong` is said. */
+  take: (value: unknown) => Value | undefined;
+  wrong: string;
+  /** All that a result may be that is unknown; undefined: then it is an error. */
+  unknown?: Results<Value>;
+};
+
+function compile<Value>(source: string, { mustBeBool, take, wrong, unknown }: Kind<Value>): Compiled<Value> {
   if (source.length > MAX_SOURCE_LENGTH)
     return { ok: false, error: `a condition has at most ${MAX_SOURCE_LENGTH} characters` };
   const literals: Literals = { regexes: new Map(), zones: new Map() };
@@ -62,23 +73,18 @@ function compile<Value>(
     const { expr } = parse(source);
     const readsWithoutHas = checkSyntax(expr, env.funcs, literals, { mustBeBool });
     const run = plan(env, expr);
-    const evaluateOnce = (input: ConditionInput, loose: boolean): Evaluated<Value> => {
-      const { meter } = input;
-      running.meter = meter;
-      const budget = Math.min(EVALUATION_STEPS, meter.leftOfCall);
-      meter.left = budget;
-      meter.loose = loose;
-      const result = withoutStackTraces(() => run(input.variables));
-      // What was asked for beyond it was not done.
-      meter.leftOfCall -= budget - Math.max(meter.left, 0);
-      if (isCelError(result)) return { ok: false, error: describe(result.message, source) };
+    const evaluateOnce = ({ variables }: ConditionInput): Results<Value> => {
+      const result = withoutStackTraces(() => run(variables));
+      if (isCelError(result)) {
+        if (unknown !== undefined && isUnknown(result)) return unknown;
+        return [{ ok: false, error: describe(result.message, source) }];
+      }
       const value = take(result);
-      return value === undefined ? { ok: false, error: wrong } : { ok: true, value };
+      return [value === undefined ? { ok: false, error: wrong } : { ok: true, value }];
     };
     const evaluate: Expression<Value>['evaluate'] = (input) => {
-      input.meter.isAmbiguous = false;
-      const exactly = evaluateOnce(input, false);
-      return input.meter.isAmbiguous ? { ...exactly, loosely: evaluateOnce(input, true) } : exactly;
+      running.meter = input.meter;
+      return evaluateEach(input.meter, source.length, () => evaluateOnce(input));
     };
     const readsFirstTimes = FIRST_TIME.test(source);
     const readsUnrecorded = UNRECORDED.test(source);

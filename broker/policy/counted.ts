@@ -1,6 +1,7 @@
 /** Which limits of rules a call counts towards, and how much of each it takes. */
 
 import { present } from '../runtime/present.ts';
+import type { Amount } from './compiled-condition.ts';
 import type { Ask, Facts, Instant } from './facts.ts';
 import type { Counted } from './limit.ts';
 import type { Rule } from './rule.ts';
@@ -20,10 +21,9 @@ export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {
 
 function counted({ name: rule, limit: of }: Rule, source: Counted['source'], question: Question): Counted {
   const limit = present(of, 'limit');
-  const taken = limit.of === undefined ? ({ ok: true, value: 1 } as const) : limit.of.evaluate(question.input());
-  const loosely = 'loosely' in taken ? taken.loosely : undefined;
-  // Of two readings of a call, the one that gives the agent less.
-  const read = taken.ok && loosely !== undefined && (!loosely.ok || loosely.value > taken.value) ? loosely : taken;
+  const taken: ReturnType<Amount['evaluate']> = limit.of?.evaluate(question.input()) ?? { ok: true, value: 1 };
+  // Of all readings of a call, the one that gives the agent least.
+  const read = [taken, ...(taken.others ?? [])].reduce((a, b) => (!a.ok || (b.ok && b.value <= a.value) ? a : b));
   return read.ok
     ? { source, rule, limit, amount: read.value }
     : { source, rule, limit, amount: undefined, error: read.error };

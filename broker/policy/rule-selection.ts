@@ -70,7 +70,7 @@ export function selects(rule: Rule, question: Question): Match {
   if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
   if (rule.when === undefined) return 'yes';
   if (isUntold(call, rule.when)) return 'depends';
-  const result = stricter(rule, rule.when.evaluate(question.input()));
+  const result = strictest(rule, rule.when.evaluate(question.input()));
   return result.ok ? (result.value ? 'yes' : 'no') : { error: result.error };
 }
 
@@ -80,10 +80,11 @@ function isUntold({ recorded }: CallAsk, { readsUnrecorded, readsFirstTimes }: C
   return recorded === 'row' ? readsUnrecorded : readsFirstTimes;
 }
 
-/** Of two readings of a call, the one that gives the agent less. */
-function stricter(rule: Rule, { loosely, ...exactly }: ReturnType<Condition['evaluate']>): Evaluated {
-  if (loosely === undefined || !exactly.ok || exactly.value === (rule.effect !== 'allow')) return exactly;
-  return loosely;
+/** Of all readings of a call, the one that gives the agent least. */
+function strictest(rule: Rule, { others, ...exactly }: ReturnType<Condition['evaluate']>): Evaluated {
+  if (others === undefined) return exactly;
+  const all = [exactly, ...others];
+  return all.find((one) => one.ok && one.value === (rule.effect !== 'allow')) ?? all.find((one) => !one.ok) ?? exactly;
 }
 
 /** Permission is byte for byte; what denies or holds also takes other spellings of the path. */

@@ -15,6 +15,9 @@ function evaluate(source: string, body: JsonObject, isForm = true, query = '') {
   return compiled.condition.evaluate(input);
 }
 
+/** What servers differ in. */
+const BOTH = { ok: true, value: false, others: [{ ok: true, value: true }] };
+
 const amount = (text: string): JsonObject => ({ amount: text, inner: { amount: text }, list: [text] });
 
 describe.each(['request.body.amount', 'request.body.inner.amount', 'request.body.list[0]'])('%s', (place) => {
@@ -69,16 +72,8 @@ describe.each([
     ['== 7', ['7']],
   ])('`%s` of %j: the stricter answer counts', (comparison, x) => {
     const source = `request.body.x ${comparison}`;
-    expect(evaluate(source, { x } as JsonObject, isForm)).toEqual({
-      ok: true,
-      value: false,
-      loosely: { ok: true, value: true },
-    });
-    expect(evaluate(`!(${source})`, { x } as JsonObject, isForm)).toMatchObject({
-      ok: true,
-      value: true,
-      loosely: { ok: true, value: false },
-    });
+    expect(evaluate(source, { x } as JsonObject, isForm)).toEqual(BOTH);
+    expect(evaluate(`!(${source})`, { x } as JsonObject, isForm)).toEqual(BOTH);
   });
 
   test.each<[string, JsonObject['x']]>([
@@ -139,9 +134,9 @@ describe.each([
     ['request.body.items[0].list[0].to == "eve"', { items: [{ list: [{ to: 'ann', tO: 'eve' }] }] }],
     ['"admin" in request.body', { ADMIN: true }],
   ])('%s: the stricter answer of %j counts', (source, body) => {
-    const { loosely, ...exactly } = evaluate(source, body, isForm);
+    const { others = [], ...exactly } = evaluate(source, body, isForm);
     expect(exactly).toEqual({ ok: true, value: false });
-    expect(loosely === undefined || (loosely.ok && !loosely.value)).toBe(false);
+    expect(others.some((one) => !one.ok || one.value)).toBe(true);
   });
 
   test.each<[string, JsonObject]>([
@@ -154,11 +149,13 @@ describe.each([
 
   test('what stands in the query may be read as a member of the body', () => {
     const source = 'has(request.body.channel) && request.body.channel == "C2"';
-    expect(evaluate(source, { text: 'x' }, isForm, 'channel=C2')).toMatchObject({ loosely: { ok: true, value: true } });
+    expect(evaluate(source, { text: 'x' }, isForm, 'channel=C2')).toMatchObject({
+      others: [{ ok: true, value: true }],
+    });
     expect(evaluate(source, { channel: 'C1' }, isForm, 'Channel=C2')).toMatchObject({
       ok: true,
       value: false,
-      loosely: { ok: false },
+      others: [{ ok: false }],
     });
     expect(evaluate(source, { text: 'x' }, isForm, 'limit=5')).toEqual({ ok: true, value: false });
   });

@@ -103,8 +103,8 @@ describe('request.body.variables', () => {
   });
 
   test('is unknown to other spellings of its name, too', () => {
-    const { loosely } = of('has(request.body.Variables) && has(request.body.Variables.input)', SPELLINGS[2]?.[1] ?? '');
-    expect(loosely).toMatchObject({ ok: false });
+    const { others } = of('has(request.body.Variables) && has(request.body.Variables.input)', SPELLINGS[2]?.[1] ?? '');
+    expect(others).toMatchObject([{ ok: false }]);
   });
 
   test('a default that is not used, directives and fields without arguments take nothing from it', () => {

@@ -229,7 +229,8 @@ export function conditions(count: Count): Fuzzed {
       return;
     }
     const theirs = reference(text, given as JsonObject);
-    if (theirs === undefined) return;
+    // Where servers differ, the library is one of them.
+    if (theirs === undefined || said.others !== undefined) return;
     count('as the library says');
     expect(said.value).toBe(theirs);
   });

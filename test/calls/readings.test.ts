@@ -1,0 +1,62 @@
+/** Calls that servers read differently pass no rule that one of the readings does not pass, by any door. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { actThrough, DOORS } from '../proxy/doors.ts';
+import { givenWorld, shared } from '../world/given.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
+const PURGE = '!has(request.body.dry_run) && has(request.body.purge) && request.body.purge == true';
+
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+beforeEach(() => world.forgive());
+
+/** Under the rules alone. */
+async function agentUnder(...rules: readonly object[]) {
+  return await organisation.agent({ policy: await organisation.policy(rules), grants: { demo: {} } });
+}
+
+describe.each(DOORS)('by %s', (door) => {
+  test('a server may be strict with one name and lenient with the next', async () => {
+    const agent = await agentUnder({ effect: 'allow' }, { effect: 'deny', when: PURGE });
+    const act = async (data: object, endpoint = '/items') => {
+      const answer = await actThrough(door, agent, { ...WRITE, endpoint, data });
+      return answer.status === 200 ? 'sent' : answer.body.reason;
+    };
+    for (const data of [
+      { purge: true },
+      { purge: 'true' },
+      { purge: 'true', DRY_RUN: true },
+      { Purge: true, Dry_Run: 1 },
+    ])
+      expect(await act(data)).toBe('denied_by_policy');
+    expect(await act({ purge: 'true' }, '/items?dry_run=1')).toBe('denied_by_policy');
+    expect(await act({ purge: 'true', dry_run: true })).toBe('sent');
+    expect(await act({ DRY_RUN: true, text: 'x' })).toBe('sent');
+  });
+
+  test('a rule that allows needs every reading', async () => {
+    const agent = await agentUnder({
+      effect: 'allow',
+      when: '!has(request.body.live) || request.body.approved == true',
+    });
+    const act = async (data: object) => (await actThrough(door, agent, { ...WRITE, data })).status;
+    for (const data of [{ live: 1, approved: true }, { Live: 1, approved: true }, { text: 'x' }])
+      expect(await act(data)).toBe(200);
+    for (const data of [
+      { live: 1, approved: 'true' },
+      { Live: 1, approved: 'true' },
+      { Live: 1, approved: false },
+    ])
+      expect(await act(data)).toBe(403);
+  });
+});
+
+test('a limit counts the calls that some server reads so', async () => {
+  const limit = { most: 2, per: 'month' };
+  const agent = await agentUnder({ effect: 'allow' }, { name: 'few', effect: 'deny', limit, when: PURGE });
+  const act = async (data: object) => (await agent.act({ ...WRITE, data })).status;
+  expect(await act({ purge: 'true', DRY_RUN: true })).toBe(200);
+  expect(await act({ purge: 'true' })).toBe(200);
+  for (const data of [{ purge: true }, { purge: 'true', DRY_RUN: true }]) expect(await act(data)).toBe(403);
+  expect(await act({ purge: false })).toBe(200);
+});

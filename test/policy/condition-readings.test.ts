@@ -1,0 +1,88 @@
+/**
+ * Conditions on calls that servers read differently: each combination of readings counts, for a server may be strict with one name or value and
+ * lenient with the next.
+ */
+import { describe, expect, test } from 'vitest';
+import { compileAmount, compileCondition, conditionInput } from '../../broker/policy/condition.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
+import { agent, call, NOW } from './world.ts';
+
+function resultsOf(compiled: ReturnType<typeof compileCondition | typeof compileAmount>, body: JsonObject, query = '') {
+  if (!compiled.ok) throw new Error(compiled.error);
+  const ask = { platformId: 'crm', scope: 'crm:x', call: call({ method: 'POST', body, query }) };
+  const { others = [], ...exactly } = compiled.condition.evaluate(conditionInput(agent(), ask, NOW));
+  return [exactly, ...others].map((one) => (one.ok ? one.value : one.error));
+}
+
+/** What servers come to: the first is what is written. */
+const evaluate = (source: string, body: JsonObject, query?: string) => resultsOf(compileCondition(source), body, query);
+
+const PURGE = '!has(request.body.dry_run) && has(request.body.purge) && request.body.purge == true';
+
+test.each<[string, JsonObject, string?]>([
+  [PURGE, { purge: 'true' }],
+  [PURGE, { purge: 'true', DRY_RUN: true }],
+  [PURGE, { purge: 'true' }, 'dry_run=1'],
+  [PURGE, { Purge: true, Dry_Run: true }],
+  [
+    'request.body.publish == true && request.body.visibility != "private"',
+    { publish: 'true', visibility: ['private'] },
+  ],
+  ['request.body.amount == 1000 && !(request.body.test == true)', { amount: '1000', test: 'yes' }],
+  ['request.body.o.exists(o, !has(o.dry) && has(o.to) && o.to == "eve")', { o: [{ To: 'eve', Dry: 1 }] }],
+  ['request.body.x == true ? !(request.body.y == true) : false', { x: 'true', y: 'true' }],
+  ['[1, 2].exists(i, request.body.x == true && request.body.y != true)', { x: 1, y: 1 }],
+])('%s holds of %j to some servers alone', (source, body, query) => {
+  expect(evaluate(source, body, query)).toEqual([false, true]);
+  expect(evaluate(`!(${source})`, body, query).sort()).toEqual([false, true]);
+});
+
+test.each<[string, JsonObject, boolean]>([
+  [PURGE, { purge: true }, true],
+  [PURGE, { purge: 'true', dry_run: 1 }, false],
+  ['request.body.x == true && request.body.y == "b"', { x: 'true', y: 'a' }, false],
+  ['request.body.x == true || request.body.y == "a"', { x: 'true', y: 'a' }, true],
+  ['[request.body.x, "z"] == [true, "y"]', { x: 'true' }, false],
+  ['request.body.x in [true, "true"]', { x: 'true' }, true],
+  ['has(request.body.x) && has(request.body.x) == has(request.body.x)', { x: 1, X: 1 }, true],
+  ['has(request.body.limit) && request.body.limit > 10', { Limit: 9 }, false],
+])('%s has one result of %j, whatever a server reads', (source, body, result) => {
+  expect(evaluate(source, body)).toEqual([result]);
+});
+
+describe('many names that servers read differently', () => {
+  const names = (n: number) => Array.from({ length: n }, (_, i) => `n${i}`);
+  const sum = (n: number) => names(n).map((name) => `has(request.body.${name})`);
+  const body = (n: number) => Object.fromEntries(names(n).map((name) => [name.toUpperCase(), 1]));
+
+  test('are tried in each combination, up to a bound, beyond which the condition fails', () => {
+    const odd = (n: number) => sum(n).reduce((a, b) => `(${a}) != ${b}`);
+    expect(evaluate(odd(6), body(6))).toEqual([false, true]);
+    expect(evaluate(odd(7), body(7))).toEqual([
+      false,
+      true,
+      'the call has too many names that servers read differently',
+    ]);
+    expect(evaluate(`false && (${odd(7)})`, body(7))).toEqual([false]);
+  });
+
+  test('are read alike in all members of a list', () => {
+    const to = Array.from({ length: 50 }, () => ({ To: 'ann' }));
+    expect(evaluate('request.body.to.exists(t, has(t.to) && t.to == "eve")', { to })).toEqual([false]);
+  });
+
+  test('cost no more than two evaluations', () => {
+    const l = Array.from({ length: 3000 }, (_, i) => `t${i}`);
+    const source = `request.body.l.all(i, i != "eve") && (${sum(6).join(' || ')})`;
+    expect(evaluate(source, { l, ...body(6) })).toEqual([false, true, 'the condition costs too much on this call']);
+  });
+});
+
+test('the largest amount of all readings counts', () => {
+  const amount = compileAmount('has(request.body.dry_run) ? 0 : (has(request.body.amount) ? request.body.amount : 1)');
+  expect(resultsOf(amount, { amount: 5 })).toEqual([5]);
+  expect(resultsOf(amount, { Amount: 5, DRY_RUN: 1 })).toEqual([1, 5, 0]);
+  const unknown = compileAmount('request.body.free == true ? 0 : 5');
+  expect(resultsOf(unknown, { free: true })).toEqual([0]);
+  expect(resultsOf(unknown, { free: 'true' })).toEqual([expect.stringContaining('servers differ')]);
+});
