@@ -1,6 +1,6 @@
 /** What is known of an object that goes out in parts: the same as of the bytes that are sent (parse-multipart.ts). */
 import type { JsonObject, JsonValue, UnreadBody } from '../policy/facts.ts';
-import { FormTree } from './parse-form.ts';
+import { FormTree, GAPS } from './parse-form.ts';
 import { FILE_NAME, knownFile, PART_NAME, unreadParts } from './parse-multipart.ts';
 
 /** @param data as `partsProblem` has nothing against it */
@@ -15,7 +15,7 @@ export function judgedParts(data: JsonObject): JsonObject | UnreadBody {
       if (problem !== undefined) return unreadParts(problem);
     }
   }
-  return tree.toObject();
+  return tree.toObject() ?? unreadParts(GAPS);
 }
 
 function judgedPart(value: JsonValue): JsonValue | undefined {

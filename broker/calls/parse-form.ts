@@ -33,8 +33,9 @@ export class FormTree {
     return put(this.#root, path, value);
   }
 
-  toObject(): JsonObject {
-    return objectOf(this.#root);
+  /** Undefined: it has a list whose indices do not count from 0, which some readers keep, and others close up or take for names. */
+  toObject(): JsonObject | undefined {
+    return [...this.#root.values()].some(hasGaps) ? undefined : objectOf(this.#root);
   }
 }
 
@@ -55,7 +56,7 @@ export function parseForm(text: string): JsonObject | UnreadBody {
     const problem = isLossy ? 'escapes that are not UTF-8' : tree.add(name, value);
     if (problem !== undefined) return new UnreadBody(`a form with ${problem} is not read`);
   }
-  return tree.toObject();
+  return tree.toObject() ?? new UnreadBody(`a form with ${GAPS} is not read`);
 }
 
 /** The fields one after the other, so that a form of too many is read as far as that is known. */
@@ -72,6 +73,7 @@ function* fieldsOf(text: string): Generator<[string, string]> {
 /** One field: its name and value, unescaped. Behind an `&`, because a `?` at the very beginning would be dropped. */
 export const readField = (field: string): URLSearchParams => new URLSearchParams(`&${field}`);
 
+export const GAPS = 'a list whose indices do not count from 0';
 const TWICE = 'a name that is given more than once';
 
 /** Why it cannot stand there. */
@@ -96,8 +98,15 @@ function put(node: Node, [name = '', ...rest]: readonly string[], value: JsonVal
 const objectOf = (node: Node): JsonObject =>
   Object.fromEntries(Array.from(node, ([name, inner]) => [name, memberOf(inner)]));
 
+const isList = (node: Node): boolean => [...node.keys()].every((name, i) => name === String(i));
+
+function hasGaps(node: Node | Leaf): boolean {
+  if (!(node instanceof Map)) return false;
+  const isNumbered = [...node.keys()].every((name) => /^\d+$/.test(name));
+  return (isNumbered && !isList(node)) || [...node.values()].some(hasGaps);
+}
+
 function memberOf(node: Node | Leaf): JsonValue {
   if (!(node instanceof Map)) return node.value;
-  const isList = [...node.keys()].every((name, i) => name === String(i));
-  return isList ? Array.from(node.values(), memberOf) : objectOf(node);
+  return isList(node) ? Array.from(node.values(), memberOf) : objectOf(node);
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
-import { FormTree } from './parse-form.ts';
+import { FormTree, GAPS } from './parse-form.ts';
 
 const MOST_PARTS = 200;
 const MOST_HEAD_LINES = 4;
@@ -44,7 +44,7 @@ export function parseMultipart(type: string, bytes: Buffer): JsonObject | Unread
     const problem = tree.add(found.name, found.value);
     if (problem !== undefined) return unreadParts(problem);
   }
-  return tree.toObject();
+  return tree.toObject() ?? unreadParts(GAPS);
 }
 
 function readPart(part: string): { name: string; value: JsonValue } | UnreadBody {

@@ -5,7 +5,7 @@ import { parsePlatformEntry } from '../platforms/builtin.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { ruleProblems } from '../policy/compile-rules.ts';
 import { compileCondition } from '../policy/condition.ts';
-import { presenceTest } from '../policy/condition-syntax.ts';
+import { presenceTest } from '../policy/condition-variables.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
 import { entriesOf, type Governance, ruleSources, termsOf } from './governance.ts';
 import type { JsonSchema } from './json-schema.ts';

@@ -18,12 +18,16 @@ import {
   listType,
   mapType,
 } from '@bufbuild/cel';
+import { isObjectInBody } from './condition-parameters.ts';
 import { known, type Truth } from './condition-readings.ts';
 import { type Meter, spend, spendText } from './condition-values.ts';
 
-const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar;
+const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
 const LIST = listType(DYN);
 const MAP = mapType(DYN, DYN);
+
+/** `in`, of a map by who reads the member as well. */
+export const IN_MEMBER = '@in@member';
 
 /** The comparisons of one condition. `meter` gives the meter of the evaluation that is running. */
 export function comparisonFunctions(meter: () => Meter): CelFunc[] {
@@ -46,10 +50,14 @@ export function comparisonFunctions(meter: () => Meter): CelFunc[] {
     ...ordered('_>_', (left, right) => left > right),
     ...ordered('_>=_', (left, right) => left >= right),
     celFunc('@in', [DYN, LIST], BOOL, (value, list) => known(isIn(value, list, meter()))),
-    celFunc('@in', [STRING, MAP], BOOL, (key, map) => {
-      spendText(meter(), key.length);
-      return map.has(key);
-    }),
+    ...[STRING, DOUBLE, INT, BOOL, UINT].map((type) =>
+      celFunc('@in', [type, MAP], BOOL, (key, map) => {
+        if (isObjectInBody(map)) throw new Error('the `in` is of an object, in which servers may see a list');
+        return isKey(key, map, meter());
+      }),
+    ),
+    celFunc(IN_MEMBER, [DYN, LIST], BOOL, (value, list) => known(isIn(value, list, meter()))),
+    celFunc(IN_MEMBER, [STRING, MAP], BOOL, (key, map) => isKey(key, map, meter())),
     celMethod('startsWith', STRING, [STRING], BOOL, function (start) {
       spendText(meter(), start.length);
       return this.startsWith(start);
@@ -61,6 +69,12 @@ export function comparisonFunctions(meter: () => Meter): CelFunc[] {
   ];
 }
 
+function isKey(key: MapKey, map: CelMap, meter: Meter): boolean {
+  if (typeof key === 'string') spendText(meter, key.length);
+  return map.has(key);
+}
+
+type MapKey = Parameters<CelMap['has']>[0];
 type Comparable = string | number | bigint;
 
 /** As JSON writes a number, without an exponent and with digits that all count. */

@@ -20,6 +20,7 @@ import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { RE2JS } from '@bufbuild/re2';
 import { present } from '../runtime/present.ts';
 import { comparisonFunctions } from './condition-comparisons.ts';
+import { isObjectInBody } from './condition-parameters.ts';
 import { GrowingList, type Meter, spend } from './condition-values.ts';
 
 const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
@@ -74,6 +75,7 @@ export function conditionFunctions(literals: Literals, meter: () => Meter): CelF
   return [
     ...comparisonFunctions(meter),
     celFunc(RANGE, [DYN, INT], DYN, (range, nodes) => {
+      if (isObjectInBody(range)) throw new Error('the loop is over an object, in which servers may see a list');
       if (isCelList(range) || isCelMap(range)) spend(meter(), range.size * Number(nodes));
       return range;
     }),

@@ -73,7 +73,13 @@ export function queryMaps(query: string, meter: Meter): { query: CelValue; query
  * @param query of a call that has a body; empty otherwise
  */
 export const bodyMap = (body: BodyMembers, query: string, meter: Meter): CelValue =>
-  new BodyMap(body, query, 'body', meter) as unknown as CelValue;
+  new BodyMap(body, query, WHOLE, meter) as unknown as CelValue;
+
+/** Its path. */
+const WHOLE = 'body';
+
+/** Whether a value is an object that stands in a body, and not the body itself. */
+export const isObjectInBody = (value: unknown): boolean => value instanceof BodyMap && !value.isWhole;
 
 /** An object of a body. Its names are folded once a condition reads one of them. */
 class BodyMap extends JsonMap {
@@ -113,6 +119,10 @@ class BodyMap extends JsonMap {
     const reading = this.#readings().get(foldName(key));
     if (reading === undefined || reading.from === key) return undefined;
     return this.#meter.readings.isLenient(memberPath(this.#path, key)) ? reading : undefined;
+  }
+
+  get isWhole(): boolean {
+    return this.#path === WHOLE;
   }
 
   #readings(): ReadonlyMap<string, Reading<JsonValue | Error>> {

@@ -5,6 +5,7 @@
 
 import { type CelFunc, CelScalar } from '@bufbuild/cel';
 import { present } from '../runtime/present.ts';
+import { IN_MEMBER } from './condition-comparisons.ts';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
 import {
   type Case,
@@ -14,6 +15,7 @@ import {
   isVariable,
   mayMiss,
   pathOf,
+  spell,
   textOf,
 } from './condition-variables.ts';
 
@@ -32,6 +34,8 @@ type Walk = {
   nodes: number;
   tested: Set<string>;
   read: Set<string>;
+  /** `"member" in map`, by the path of the member. */
+  sought: { call: Call; member: string }[];
 };
 
 /**
@@ -46,8 +50,10 @@ export function checkSyntax(
   literals: Literals,
   { mustBeBool = true }: { mustBeBool?: boolean } = {},
 ): string[] {
-  const walk: Walk = { functions: [...functions], literals, nodes: 0, tested: new Set(), read: new Set() };
+  const walk: Walk = { functions: [...functions], literals, nodes: 0, tested: new Set(), read: new Set(), sought: [] };
   visit(expr, walk, []);
+  // Who reads the member as well means a map, where others may mean a list.
+  for (const { call, member } of walk.sought) if (walk.read.has(member)) call.function = IN_MEMBER;
   if (mustBeBool) expectBool(expr, walk, 'the condition');
   return [...walk.read].filter((path) => !walk.tested.has(path)).sort();
 }
@@ -121,8 +127,10 @@ function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
     );
   const args = call.target === undefined ? call.args : [call.target, ...call.args];
   const literal = textOf(call.args[0]);
-  if (call.function === '@in' && literal !== undefined)
-    noteTest(present(call.args[1], 'argument'), literal, walk, loops);
+  if (call.function === '@in' && literal !== undefined) {
+    const member = noteTest(present(call.args[1], 'argument'), literal, walk, loops);
+    if (member !== undefined) walk.sought.push({ call, member });
+  }
   for (const arg of args) visit(arg, walk, loops);
   if (['_&&_', '_||_', '!_'].includes(call.function))
     for (const arg of args) expectBool(arg, walk, `each side of ${call.function}`);
@@ -205,34 +213,13 @@ function notePath(path: readonly string[], walk: Walk, loops: readonly string[])
 }
 
 /** A test of a member makes reading it safe, and reading what leads to it: that must be there for the test itself. */
-function noteTest(operand: Expr, field: string, walk: Walk, loops: readonly string[]): void {
+function noteTest(operand: Expr, field: string, walk: Walk, loops: readonly string[]): string | undefined {
   const path = pathOf(operand, loops);
-  if (path === undefined) return;
+  if (path === undefined) return undefined;
   mayMiss([...path, field], loops);
-  walk.tested.add(spell([...path, field]));
-}
-
-const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** What the language keeps for itself (CEL, Syntax: RESERVED, and its literals). */
-const RESERVED = new Set(
-  'as break const continue else false for function if import in let loop namespace null package return true var void while'.split(
-    ' ',
-  ),
-);
-
-/** A member as a condition writes it: `request.body.amount`, `request.headers["x-reason"]`. */
-function spell([variable = '', ...members]: readonly string[]): string {
-  return members.reduce(
-    (before, name) =>
-      IDENTIFIER.test(name) && !RESERVED.has(name) ? `${before}.${name}` : `${before}[${JSON.stringify(name)}]`,
-    variable,
-  );
-}
-
-/** The test that makes reading a member safe: of `request.headers["x-reason"]`, `"x-reason" in request.headers`. */
-export function presenceTest(member: string): string {
-  const [, before, name] = /^(.*)\[("(?:[^"\\]|\\.)*")\]$/s.exec(member) ?? [];
-  return before === undefined ? `has(${member})` : `${name} in ${before}`;
+  const member = spell([...path, field]);
+  walk.tested.add(member);
+  return member;
 }
 
 function checkHeaderName(call: Call, loops: readonly string[]): void {

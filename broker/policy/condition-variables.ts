@@ -98,6 +98,29 @@ export function isTruth([variable = '', member = '', ...more]: readonly string[]
   );
 }
 
+const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** What the language keeps for itself (CEL, Syntax: RESERVED, and its literals). */
+const RESERVED = new Set(
+  'as break const continue else false for function if import in let loop namespace null package return true var void while'.split(
+    ' ',
+  ),
+);
+
+/** A member as a condition writes it: `request.body.amount`, `request.headers["x-reason"]`. */
+export function spell([variable = '', ...members]: readonly string[]): string {
+  return members.reduce(
+    (before, name) =>
+      IDENTIFIER.test(name) && !RESERVED.has(name) ? `${before}.${name}` : `${before}[${JSON.stringify(name)}]`,
+    variable,
+  );
+}
+
+/** The test that makes reading a member safe: of `request.headers["x-reason"]`, `"x-reason" in request.headers`. */
+export function presenceTest(member: string): string {
+  const [, before, name] = /^(.*)\[("(?:[^"\\]|\\.)*")\]$/s.exec(member) ?? [];
+  return before === undefined ? `has(${member})` : `${name} in ${before}`;
+}
+
 /** The value of a text literal. */
 export function textOf(expr: Expr | undefined): string | undefined {
   if (expr?.exprKind.case !== 'constExpr') return undefined;

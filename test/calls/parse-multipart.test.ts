@@ -114,10 +114,16 @@ describe('what is not read', () => {
   });
 });
 
-test.each(['a[b]=x&a[]=y', 'a[5]=x&a[]=y', 'a[]=x&a[b]=y'])(
+test.each(['a[b]=x&a[]=y', 'a[5]=x&a[]=y', 'a[]=x&a[b]=y', 'a[1]=x', 'a[1]=x&a[0]=y', 'a[00]=x', 'b[c][0][3]=x'])(
   'a form with a list whose indices readers differ in is not read: %s',
   (text) => expect(parseForm(text)).toBeInstanceOf(UnreadBody),
 );
+
+test('its twins: indices that count from 0, and names', () => {
+  expect(parseForm('a[0]=x&a[1]=y')).toEqual({ a: ['x', 'y'] });
+  expect(parseForm('a[1]=x&a[b]=y&7=z')).toEqual({ a: { 1: 'x', b: 'y' }, 7: 'z' });
+  expect(read(`${part('Content-Disposition: form-data; name="a[1]"')}${END}`)).toBeInstanceOf(UnreadBody);
+});
 
 test('a form of more fields than PHP reads is not read', () => {
   const fields = (count: number) => Array.from({ length: count }, (_, i) => `f${i}=`).join('&');

@@ -1,6 +1,7 @@
 /** Calls that servers read differently pass no rule that one of the readings does not pass, by any door. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { actThrough, DOORS } from '../proxy/doors.ts';
+import { rawClient } from '../proxy/raw-client.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
@@ -49,6 +50,33 @@ describe.each(DOORS)('by %s', (door) => {
     ])
       expect(await act(data)).toBe(403);
   });
+
+  test('an object in place of a list passes no loop and no `in`', async () => {
+    const noEve = { effect: 'deny', when: 'has(request.body.to) && request.body.to.exists(a, a == "eve")' };
+    const noAdmin = { effect: 'deny', when: 'has(request.body.roles) && "admin" in request.body.roles' };
+    const agent = await agentUnder({ effect: 'allow' }, noEve, noAdmin);
+    const act = async (data: object) => (await actThrough(door, agent, { ...WRITE, data })).status;
+    for (const data of [{ to: ['ann'] }, { roles: ['reader'] }, { text: 'x' }]) expect(await act(data)).toBe(200);
+    for (const data of [{ to: ['eve'] }, { to: { 0: 'eve' } }, { roles: ['admin'] }, { roles: { 0: 'admin' } }])
+      expect(await act(data)).toBe(403);
+    const friends = 'has(request.body.to) && request.body.to.all(a, a.endsWith("@acme.example"))';
+    const only = await agentUnder({ effect: 'allow', when: friends });
+    const send = async (to: object) => (await actThrough(door, only, { ...WRITE, data: { to } })).status;
+    expect(await send(['a@acme.example'])).toBe(200);
+    expect(await send({ 'x@acme.example': 'eve@evil.example' })).toBe(403);
+  });
+});
+
+test('a form whose indices do not count from 0 counts against the agent', async () => {
+  const when = 'has(request.body.to) && request.body.to.exists(a, a == "eve")';
+  await organisation.platform({ id: 'formed', manifest: { body: 'form' } });
+  const policy = await organisation.policy([{ effect: 'allow' }, { effect: 'deny', when }]);
+  const agent = await organisation.agent({ policy, grants: { formed: {} } });
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+  const send = async (body: string) =>
+    (await rawClient(() => agent)('POST', '/proxy/formed-main/items', { headers, body })).status;
+  for (const body of ['to[]=ann', 'to[0]=ann&to[1]=bob', 'text=x']) expect(await send(body)).toBe(200);
+  for (const body of ['to[]=eve', 'to[1]=eve', 'to[7]=ann']) expect(await send(body)).toBe(403);
 });
 
 test('a limit counts the calls that some server reads so', async () => {

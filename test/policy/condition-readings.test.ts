@@ -86,3 +86,29 @@ test('the largest amount of all readings counts', () => {
   expect(resultsOf(unknown, { free: true })).toEqual([0]);
   expect(resultsOf(unknown, { free: 'true' })).toEqual([expect.stringContaining('servers differ')]);
 });
+
+describe('an object where servers may see a list', () => {
+  const AS_LIST = [expect.stringContaining('servers may see a list')];
+
+  test.each<[string, JsonObject]>([
+    ['request.body.to.exists(a, a == "eve")', { to: { 0: 'eve' } }],
+    ['request.body.to.all(a, a.endsWith("@acme.example"))', { to: { 'x@acme.example': 'eve@evil.example' } }],
+    ['request.body.to.map(a, a) == ["0"]', { to: { 0: 'eve' } }],
+    ['request.body.m.to.exists_one(a, a == "eve")', { m: { to: {} } }],
+    ['"admin" in request.body.roles', { roles: { 0: 'admin' } }],
+    ['1 in request.body.roles', { roles: { 0: 1 } }],
+    ['request.body.l.exists(m, "x" in m)', { l: [{ y: 'x' }] }],
+  ])('%s fails of %j', (source, body) => {
+    expect(evaluate(source, body)).toEqual(AS_LIST);
+    expect(evaluate(`!(${source})`, body)).toEqual(AS_LIST);
+  });
+
+  test.each<[string, JsonObject]>([
+    ['request.body.exists(name, name == "to")', { to: { 0: 'eve' } }],
+    ['"to" in request.body && !("cc" in request.query)', { to: {} }],
+    ['"x-y" in request.body.to && request.body.to["x-y"] == "z"', { to: { 'x-y': 'z' } }],
+    ['request.body.to.exists(m, "x-y" in m && m["x-y"] == 1)', { to: [{ 'x-y': 1 }] }],
+    ['"admin" in request.body.to && request.body.to.exists(to, to == "admin")', { to: ['admin'] }],
+    ['["a", "b"].all(a, a in {"a": 1, "b": 2})', {}],
+  ])('%s is plain of %j', (source, body) => expect(evaluate(source, body)).toEqual([true]));
+});
