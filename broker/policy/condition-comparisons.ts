@@ -26,6 +26,9 @@ const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
 const LIST = listType(DYN);
 const MAP = mapType(DYN, DYN);
 
+/** At the end of the names of `==`, `!=` and `in` where they compare with a truth value or a number that the condition writes out. */
+export const TYPED = '@typed';
+type Typed = '' | typeof TYPED;
 /** `in`, of a map by who reads the member as well. */
 export const IN_MEMBER = '@in@member';
 
@@ -43,20 +46,12 @@ export function comparisonFunctions(meter: () => Meter): CelFunc[] {
     ]),
   ];
   return [
-    celFunc('_==_', [DYN, DYN], BOOL, (left, right) => known(isEqual(left, right, meter()))),
-    celFunc('_!=_', [DYN, DYN], BOOL, (left, right) => !known(isEqual(left, right, meter()))),
+    ...(['', TYPED] as const).flatMap((typed) => equality(typed, meter)),
     ...ordered('_<_', (left, right) => left < right),
     ...ordered('_<=_', (left, right) => left <= right),
     ...ordered('_>_', (left, right) => left > right),
     ...ordered('_>=_', (left, right) => left >= right),
-    celFunc('@in', [DYN, LIST], BOOL, (value, list) => known(isIn(value, list, meter()))),
-    ...[STRING, DOUBLE, INT, BOOL, UINT].map((type) =>
-      celFunc('@in', [type, MAP], BOOL, (key, map) => {
-        if (isObjectInBody(map)) throw new Error('the `in` is of an object, in which servers may see a list');
-        return isKey(key, map, meter());
-      }),
-    ),
-    celFunc(IN_MEMBER, [DYN, LIST], BOOL, (value, list) => known(isIn(value, list, meter()))),
+    celFunc(IN_MEMBER, [DYN, LIST], BOOL, (value, list) => known(isIn(value, list, meter(), ''))),
     celFunc(IN_MEMBER, [STRING, MAP], BOOL, (key, map) => isKey(key, map, meter())),
     celMethod('startsWith', STRING, [STRING], BOOL, function (start) {
       spendText(meter(), start.length);
@@ -69,13 +64,28 @@ export function comparisonFunctions(meter: () => Meter): CelFunc[] {
   ];
 }
 
+/** `==`, `!=` and `in`. */
+function equality(typed: Typed, meter: () => Meter): CelFunc[] {
+  return [
+    celFunc(`_==_${typed}`, [DYN, DYN], BOOL, (left, right) => known(isEqual(left, right, meter(), typed))),
+    celFunc(`_!=_${typed}`, [DYN, DYN], BOOL, (left, right) => !known(isEqual(left, right, meter(), typed))),
+    celFunc(`@in${typed}`, [DYN, LIST], BOOL, (value, list) => known(isIn(value, list, meter(), typed))),
+    ...[STRING, DOUBLE, INT, BOOL, UINT].map((type) =>
+      celFunc(`@in${typed}`, [type, MAP], BOOL, (key, map) => {
+        if (isObjectInBody(map)) throw new Error('the `in` is of an object, in which servers may see a list');
+        return isKey(key, map, meter());
+      }),
+    ),
+  ];
+}
+
 function isKey(key: MapKey, map: CelMap, meter: Meter): boolean {
   if (typeof key === 'string') spendText(meter, key.length);
   return map.has(key);
 }
 
-type MapKey = Parameters<CelMap['has']>[0];
 type Comparable = string | number | bigint;
+type MapKey = Parameters<CelMap['has']>[0];
 
 /** As JSON writes a number, without an exponent and with digits that all count. */
 const NUMBER = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/;
@@ -93,22 +103,20 @@ function isWrittenAs(text: string, value: CelValue): boolean {
   return isNumber(value) && NUMBER.test(text) && isSameScalar(Number(text), value);
 }
 
-function isIn(value: CelValue, list: CelList, meter: Meter): Truth {
+function isIn(value: CelValue, list: CelList, meter: Meter, typed: Typed): Truth {
   let truth: Truth = false;
   for (const member of list) {
-    const one = isEqual(member, value, meter);
+    const one = isEqual(member, value, meter, typed);
     if (one === true) return true;
     truth = one || truth;
   }
   return truth;
 }
 
-function isEqual(left: CelValue, right: CelValue, meter: Meter): Truth {
-  if (typeof left !== typeof right) {
-    if (meter.isForm && typeof left === 'string' && isWrittenAs(left, right)) return true;
-    if (meter.isForm && typeof right === 'string' && isWrittenAs(right, left)) return true;
-    if (isReadAs(left, right, meter) || isReadAs(right, left, meter)) return 'unknown';
-  }
+function isEqual(one: CelValue, other: CelValue, meter: Meter, typed: Typed): Truth {
+  const [left, right] = [plain(one), plain(other)];
+  if (typeof left !== typeof right && !(isNumber(left) && isNumber(right)))
+    return isEqualInOtherType(left, right, meter, typed);
   if (typeof left === 'string') {
     if (typeof right !== 'string' || left.length !== right.length) return false;
     spendText(meter, left.length);
@@ -116,24 +124,19 @@ function isEqual(left: CelValue, right: CelValue, meter: Meter): Truth {
   }
   if (typeof left !== 'object' || left === null || typeof right !== 'object' || right === null)
     return isSameScalar(left, right);
-  if (isCelList(left)) return isCelList(right) && isEqualList(left, right, meter);
-  if (isCelMap(left)) return isCelMap(right) && isEqualMap(left, right, meter);
+  if (isCelList(left)) return isCelList(right) && isEqualList(left, right, meter, typed);
+  if (isCelMap(left)) return isCelMap(right) && isEqualMap(left, right, meter, typed);
   if (isCelType(left)) return isCelType(right) && left.kind === right.kind && left.name === right.name;
-  return isUint(left) || isUint(right) ? isSameScalar(left, right) : isSameTime(left, right);
+  return isSameTime(left, right);
 }
 
 /** Numbers are equal across their types; JavaScript's `==` compares an int with a double exactly. */
 function isSameScalar(left: CelValue, right: CelValue): boolean {
-  const [one, other] = [plain(left), plain(right)];
-  const areNumbers =
-    (typeof one === 'number' || typeof one === 'bigint') && (typeof other === 'number' || typeof other === 'bigint');
   // biome-ignore lint/suspicious/noDoubleEquals: of two numbers of different types.
-  return areNumbers ? one == other : one === other;
+  return isNumber(left) && isNumber(right) ? left == right : left === right;
 }
 
-const isUint = (value: CelValue) => isCelUint(value);
-
-const plain = (value: CelValue) => (isCelUint(value) ? value.value : value);
+const plain = (value: CelValue): CelValue => (isCelUint(value) ? value.value : value);
 
 /** Timestamps and durations are the only messages here. */
 function isSameTime(left: object, right: object): boolean {
@@ -152,28 +155,52 @@ function timeOf(value: object): Time | undefined {
 
 const TRUE = /^\s*(?:true|t|yes|y|on|1)\s*$/i;
 const FALSE = /^\s*(?:false|f|no|n|off|0)?\s*$/i;
-/** Longer texts are no numbers, and longer lists no single values. */
-const MOST_READ = 40;
+const INDEX = /^\d+$/;
+
+/** Of two values of different types. What is plain to everybody is not unknown: a number in a text, and in a form a truth value. */
+function isEqualInOtherType(one: CelValue, other: CelValue, meter: Meter, typed: Typed): Truth {
+  const [text, value] = typeof one === 'string' ? [one, other] : [other, one];
+  if (typeof text === 'string') {
+    if (meter.isForm && isWrittenAs(text, value)) return true;
+    if (meter.isForm && typeof value === 'boolean' && isWrittenAs(text, !value)) return false;
+    if (isNumber(value) && NUMBER.test(text) && !isSameScalar(Number(text), value)) return false;
+  }
+  // In a form it is sent as an empty text.
+  if (!meter.isForm && (one === null || other === null)) return false;
+  if (typed !== '' && (isTyped(one) || isTyped(other))) return 'unknown';
+  return isReadAs(one, other, meter) || isReadAs(other, one, meter) ? 'unknown' : false;
+}
+
+const isTyped = (value: CelValue) => typeof value === 'boolean' || isNumber(value);
 
 /**
  * Whether lenient servers take one value for another of another type: `"true"` and `1` for true, `"1e3"` for 1000, as binders of Rails, PHP
- * and Jackson do; a list for its member, as APIs do that take one or several.
+ * and Jackson do; a list for its member, as APIs do that take one or several; `{"0": …}` for a list, as PHP does.
  */
 function isReadAs(written: CelValue, value: CelValue, meter: Meter): boolean {
-  if (isCelList(written)) {
-    if (typeof value === 'object' || written.size > MOST_READ) return false;
-    for (const member of written) if (isEqual(member, value, meter)) return true;
+  if (typeof written === 'object' && written !== null) {
+    if (typeof value === 'object') return false;
+    for (const member of membersOf(written)) if (isEqual(member, value, meter, '') !== false) return true;
     return false;
   }
+  if (typeof written === 'string') spend(meter, written.length / 128);
   if (typeof value === 'boolean') {
     const text = isNumber(written) ? String(written) : written;
-    return typeof text === 'string' && text.length <= MOST_READ && (value ? TRUE : FALSE).test(text);
+    return typeof text === 'string' && (value ? TRUE : FALSE).test(text);
   }
   if (typeof written !== 'string' || !isNumber(value)) return false;
-  return written.length <= MOST_READ && written.trim() !== '' && isSameScalar(Number(written), value);
+  return written.trim() !== '' && isSameScalar(Number(written), value);
 }
 
-function isEqualList(left: CelList, right: CelList, meter: Meter): Truth {
+/** Of a list, or a map that may be one. */
+function membersOf(value: CelValue): Iterable<CelValue> {
+  if (isCelList(value)) return value;
+  if (!isCelMap(value)) return [];
+  for (const key of value.keys()) if (typeof key !== 'string' || !INDEX.test(key)) return [];
+  return value.values();
+}
+
+function isEqualList(left: CelList, right: CelList, meter: Meter, typed: Typed): Truth {
   const { size } = left;
   if (size !== right.size) return false;
   let truth: Truth = true;
@@ -181,20 +208,20 @@ function isEqualList(left: CelList, right: CelList, meter: Meter): Truth {
     spend(meter, 1);
     const one = left.get(i);
     const other = right.get(i);
-    const isSame = one !== undefined && other !== undefined && isEqual(one, other, meter);
+    const isSame = one !== undefined && other !== undefined && isEqual(one, other, meter, typed);
     if (isSame === false) return false;
     if (isSame === 'unknown') truth = isSame;
   }
   return truth;
 }
 
-function isEqualMap(left: CelMap, right: CelMap, meter: Meter): Truth {
+function isEqualMap(left: CelMap, right: CelMap, meter: Meter, typed: Typed): Truth {
   if (left.size !== right.size) return false;
   let truth: Truth = true;
   for (const [key, value] of left) {
     if (typeof key === 'string') spendText(meter, key.length);
     const other = right.get(key);
-    const isSame = other !== undefined && isEqual(value, other, meter);
+    const isSame = other !== undefined && isEqual(value, other, meter, typed);
     if (isSame === false) return false;
     if (isSame === 'unknown') truth = isSame;
   }

@@ -38,7 +38,12 @@ const MAX_REGEX_INSTRUCTIONS = 2000;
 const ZONE_STEPS = 15;
 
 /** What the literals of one condition were compiled to. */
-export type Literals = { regexes: Map<string, RE2JS>; zones: Map<string, Intl.DateTimeFormat> };
+export type Literals = {
+  regexes: Map<string, RE2JS>;
+  zones: Map<string, Intl.DateTimeFormat>;
+  /** All texts. */
+  texts: Set<string>;
+};
 
 /** Compiles the pattern of a `matches`. @throws Error in a person's words. */
 export function compileRegex(pattern: string): RE2JS {

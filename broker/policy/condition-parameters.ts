@@ -125,6 +125,19 @@ class BodyMap extends JsonMap {
     return this.#path === WHOLE;
   }
 
+  /** For loops: with the names that a lenient server reads, spelled as the condition spells them. */
+  override *keys(): Generator<string> {
+    yield* super.keys();
+    const { named, readings } = this.#meter;
+    for (const [folded, { from }] of this.#readings()) {
+      const spelled = named.get(folded);
+      const others = (spelled ?? [folded]).filter((name) => name !== from && !Object.hasOwn(this.#body, name));
+      if (others.length === 0) continue;
+      // Names that the condition does not spell are read in one way: it cannot mean one of them alone.
+      if (readings.isLenient(`keys.${this.#path}${spelled ? `.${folded}` : ''}`)) yield* others;
+    }
+  }
+
   #readings(): ReadonlyMap<string, Reading<JsonValue | Error>> {
     if (this.#loose !== undefined) return this.#loose;
     const loose = new Map<string, Reading<JsonValue | Error>>();

@@ -5,8 +5,9 @@
 
 import { type CelFunc, CelScalar } from '@bufbuild/cel';
 import { present } from '../runtime/present.ts';
-import { IN_MEMBER } from './condition-comparisons.ts';
+import { IN_MEMBER, TYPED } from './condition-comparisons.ts';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
+import { comparesTyped } from './condition-literals.ts';
 import {
   type Case,
   checkName,
@@ -65,7 +66,7 @@ function visit(expr: Expr, walk: Walk, loops: readonly string[]): void {
   const { exprKind } = expr;
   switch (exprKind.case) {
     case 'constExpr':
-      checkLiteral(exprKind.value.constantKind);
+      checkLiteral(exprKind.value.constantKind, walk);
       break;
     case 'identExpr':
       checkName(exprKind.value.name, loops);
@@ -139,7 +140,8 @@ function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
   if (OPERATORS.has(call.function)) return;
   if (overloads(call, walk).length === 0)
     throw new Error(`there is no function \`${call.function}\` with ${call.args.length} arguments here`);
-  if (call.function === 'matches') {
+  if (comparesTyped(call)) call.function += TYPED;
+  else if (call.function === 'matches') {
     if (literal === undefined) throw new Error('`matches` takes its pattern as a text literal, not from the call');
     walk.literals.regexes.set(literal, compileRegex(literal));
   } else if (call.target !== undefined && /^get[A-Z]/.test(call.function) && call.args.length === 1) {
@@ -197,7 +199,8 @@ function expectBool(expr: Expr, walk: Walk, what: string): void {
   if (kindOf(expr, walk) === 'other') throw new Error(`${what} must be true or false, and is neither`);
 }
 
-function checkLiteral(literal: Case<'constExpr'>['value']['constantKind']): void {
+function checkLiteral(literal: Case<'constExpr'>['value']['constantKind'], { literals }: Walk): void {
+  if (literal.case === 'stringValue') literals.texts.add(literal.value);
   if (literal.case === 'bytesValue') throw new Error('bytes are not available in conditions');
   const outside = (value: bigint, least: bigint, most: bigint) => value < least || value > most;
   if (

@@ -10,13 +10,21 @@ import { Readings } from './condition-readings.ts';
 
 /**
  * Of one evaluation: `left`, what it may still spend (a step is about a fifth of a microsecond), and `leftOfCall`, what all of its call
- * may spend from its beginning on; `readings`, which names it reads as lenient servers do; `isForm`, whether the body is a form, where a
+ * may spend from its beginning on; `readings`, which names it reads as lenient servers do; `named`, the texts in the condition by their folded names; `isForm`, whether the body is a form, where a
  * number is a text.
  */
-export type Meter = { left: number; leftOfCall: number; readonly readings: Readings; readonly isForm: boolean };
+export type Meter = {
+  left: number;
+  leftOfCall: number;
+  named: ReadonlyMap<string, readonly string[]>;
+  readonly readings: Readings;
+  readonly isForm: boolean;
+};
+
+const NONE: Meter['named'] = new Map();
 
 export function newMeter(isForm = false): Meter {
-  return { left: EVALUATION_STEPS, leftOfCall: CALL_STEPS, readings: new Readings(), isForm };
+  return { left: EVALUATION_STEPS, leftOfCall: CALL_STEPS, named: NONE, readings: new Readings(), isForm };
 }
 
 /** Enough for a loop over some thousand members; used up in about 10 ms. */
@@ -92,7 +100,11 @@ export class JsonMap {
     return typeof key === 'string' && Object.hasOwn(this.#source, key);
   }
 
-  *keys(): Generator<string> {
+  keys(): Generator<string> {
+    return this.#names();
+  }
+
+  *#names(): Generator<string> {
     for (const key of Object.keys(this.#source)) {
       spend(this.#meter, 1);
       yield key;
@@ -104,7 +116,7 @@ export class JsonMap {
   }
 
   *entries(): Generator<[string, CelValue]> {
-    for (const key of this.keys()) {
+    for (const key of this.#names()) {
       const value = this.get(key);
       if (value !== undefined) yield [key, value];
     }

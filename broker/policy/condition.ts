@@ -14,6 +14,7 @@ import { checkSyntax } from './condition-syntax.ts';
 import { type Meter, newMeter, toCelValue } from './condition-values.ts';
 import { type AgentFacts, type CallAsk, type GitRef, type Instant, type JsonObject, UnreadBody } from './facts.ts';
 import { type GraphqlAsk, graphqlForConditions } from './graphql-conditions.ts';
+import { foldName } from './names.ts';
 import { isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { refsForConditions } from './refs.ts';
@@ -66,7 +67,7 @@ type Kind<Value> = {
 function compile<Value>(source: string, { mustBeBool, take, wrong, unknown }: Kind<Value>): Compiled<Value> {
   if (source.length > MAX_SOURCE_LENGTH)
     return { ok: false, error: `a condition has at most ${MAX_SOURCE_LENGTH} characters` };
-  const literals: Literals = { regexes: new Map(), zones: new Map() };
+  const literals: Literals = { regexes: new Map(), zones: new Map(), texts: new Set() };
   const running: { meter: Meter } = { meter: newMeter() };
   try {
     const env = celEnv({ funcs: conditionFunctions(literals, () => running.meter) });
@@ -82,8 +83,10 @@ function compile<Value>(source: string, { mustBeBool, take, wrong, unknown }: Ki
       const value = take(result);
       return [value === undefined ? { ok: false, error: wrong } : { ok: true, value }];
     };
+    const named = Map.groupBy(literals.texts, foldName);
     const evaluate: Expression<Value>['evaluate'] = (input) => {
       running.meter = input.meter;
+      input.meter.named = named;
       return evaluateEach(input.meter, source.length, () => evaluateOnce(input));
     };
     const readsFirstTimes = FIRST_TIME.test(source);

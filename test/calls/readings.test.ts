@@ -65,6 +65,17 @@ describe.each(DOORS)('by %s', (door) => {
     expect(await send(['a@acme.example'])).toBe(200);
     expect(await send({ 'x@acme.example': 'eve@evil.example' })).toBe(403);
   });
+
+  test('a truth value or a number that a rule writes out equals whatever some server takes for it', async () => {
+    const published = { effect: 'deny', when: 'has(request.body.public) && request.body.public == true' };
+    const large = { effect: 'deny', when: 'has(request.body.amount) && request.body.amount == 1000' };
+    const agent = await agentUnder({ effect: 'allow' }, published, large);
+    const act = async (data: object) => (await actThrough(door, agent, { ...WRITE, data })).status;
+    for (const data of [{ public: false }, { public: null }, { amount: 999 }, { amount: '999' }])
+      expect(await act(data)).toBe(200);
+    for (const value of [true, 2, 'enabled', `true${' '.repeat(40)}`]) expect(await act({ public: value })).toBe(403);
+    for (const value of [1000, `${'0'.repeat(40)}1000`]) expect(await act({ amount: value })).toBe(403);
+  });
 });
 
 test('a form whose indices do not count from 0 counts against the agent', async () => {

@@ -112,3 +112,21 @@ describe('an object where servers may see a list', () => {
     ['["a", "b"].all(a, a in {"a": 1, "b": 2})', {}],
   ])('%s is plain of %j', (source, body) => expect(evaluate(source, body)).toEqual([true]));
 });
+
+describe('names that a loop goes over', () => {
+  test.each<[string, JsonObject, string?]>([
+    ['request.body.exists(name, name == "public")', { Public: 1 }],
+    ['request.body.exists(name, name == "public")', { a: 1 }, 'public=1'],
+    ['request.body.exists(name, name == "emailAddress")', { email_address: 1 }],
+    ['request.body.exists(name, name.startsWith("admin"))', { AdminOf: 1 }],
+    ['!request.body.exists(n, n == "dry_run") && request.body.exists(n, n == "purge")', { Purge: 1, DRY_RUN: 1 }],
+  ])('%s: the spellings of %j count', (source, body, query) => {
+    expect(evaluate(source, body, query)).toEqual([false, true]);
+  });
+
+  test.each<[string, JsonObject]>([
+    ['request.body.all(name, name in ["emailAddress", "name"])', { emailAddress: 1, name: 1 }],
+    ['request.body.all(name, !name.startsWith("x"))', { fooBar: 1, barFoo: 2, some_thing: 3 }],
+    ['request.body.filter(name, name == "amount").size() == 1', { amount: 1, Total: 1 }],
+  ])('%s is plain of %j', (source, body) => expect(evaluate(source, body)).toEqual([true]));
+});
