@@ -201,4 +201,5 @@ export const PARTS: readonly Part[] = [
   input('json', 'JSON texts, beside JSON.parse and a scanner of another hand'),
   input('multipart', 'Bodies in parts, beside the reader of Node'),
   input('pkt-lines', 'Beginnings of pushes, damaged and in pieces: what is read is what stands there'),
+  input('push-reports', 'Reports of pushes, damaged and in pieces: what is read does not depend on where they are cut'),
 ];
