@@ -4,14 +4,21 @@
  */
 
 import { readHeldRequest } from '../approvals/held-call.ts';
-import { actionOf, addressOf, callerOf, requestHash, requestOf, withAddress } from '../approvals/held-request.ts';
+import {
+  actionOf,
+  callerOf,
+  requestHash,
+  requestOf,
+  sealedDestination,
+  withDestination,
+} from '../approvals/held-request.ts';
 import { writtenSentence } from '../approvals/held-sentence.ts';
 import { mayBeOther } from '../approvals/read-held.ts';
 import { sealAsked, sealRequest, sealSentence } from '../approvals/sealed.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
-import { baseUrlOf } from '../calls/forward.ts';
+import { destinationOf } from '../calls/forward.ts';
 import { sentenceOfCall } from '../calls/sentence-of-call.ts';
 import { simulate } from '../calls/simulate.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -69,13 +76,15 @@ export async function correctHeld(
   const ref = { organisation_id: held.organisation_id, id: held.id };
   // What was held before the address was kept has none, and goes on without.
   const { platform } = loaded;
-  const address =
-    platform && addressOf(before) !== undefined ? baseUrlOf(platform, { action, path: call.path }) : undefined;
+  const destination =
+    platform && sealedDestination(before).address !== undefined
+      ? destinationOf(platform, { ...call, action })
+      : undefined;
   const decideIn = verdict.kind === 'hold' ? verdict.decideIn : [];
   const correction = {
     path: call.path,
     request_hash: hash,
-    action: sealRequest(broker, ref, address === undefined ? request : withAddress(request, address)),
+    action: sealRequest(broker, ref, destination === undefined ? request : withDestination(request, destination)),
     asked: held.asked ?? sealAsked(broker, ref, before),
     sentence: sealSentence(broker, ref, writtenSentence(sentenceOfCall(loaded, ask, onFile))),
     // It is one call, and no standing approval is made from it.

@@ -80,17 +80,35 @@ export function requestHash(request: JsonObject): string {
 }
 
 /**
- * A request as it is sealed: with the address of the platform that it would be sent to. No part of its hash, which earlier versions made
- * without it.
+ * Where a request is sent, and what its platform's entry adds to it. `written`: a hash of how its body is encoded and of the entry's own
+ * headers.
  */
-export const withAddress = (request: JsonObject, address: string): JsonObject => ({ ...request, address });
+export type Destination = { address: string; written: string };
 
-/** Where a sealed request was to be sent; undefined: an earlier version sealed it. */
-export const addressOf = ({ address }: JsonObject): string | undefined =>
-  typeof address === 'string' ? address : undefined;
+/** A request as it is sealed: with its destination. No part of its hash, which earlier versions made without it. */
+export const withDestination = (request: JsonObject, { address, written }: Destination): JsonObject => ({
+  ...request,
+  address,
+  written,
+});
+
+/** Where a sealed request was to be sent; what an earlier version sealed lacks one of these, or both. */
+export const sealedDestination = ({ address, written }: JsonObject): Partial<Destination> => ({
+  ...(typeof address === 'string' && { address }),
+  ...(typeof written === 'string' && { written }),
+});
+
+/** How a call would be sent otherwise than it was approved, as a sentence; undefined: it would not. */
+export function sentOtherwise(approved: Partial<Destination>, now: Destination): string | undefined {
+  if (approved.address !== undefined && approved.address !== now.address)
+    return `It would be sent to ${now.address} now, and was approved for ${approved.address}.`;
+  return approved.written !== undefined && approved.written !== now.written
+    ? 'The entry of its platform has other headers now, or another encoding of bodies, than when it was held.'
+    : undefined;
+}
 
 /** What is sealed, and no member of the action. */
-const BESIDE = new Set(['person', 'raw', 'address']);
+const BESIDE = new Set(['person', 'raw', 'address', 'written']);
 
 /** The action that a sealed request was made of: the other direction of `requestOf`. */
 export function actionOf(request: JsonObject): Action {

@@ -16,7 +16,7 @@ import { areLiving } from '../store/children.ts';
 import { putHeldJoin } from '../store/held-joins.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import type { Action } from '../wire/action.ts';
-import { type HeldRaw, requestHash, requestOf, withAddress } from './held-request.ts';
+import { type Destination, type HeldRaw, requestHash, requestOf, withDestination } from './held-request.ts';
 import { writtenSentence } from './held-sentence.ts';
 import { sealBasis, sealRequest, sealSentence } from './sealed.ts';
 
@@ -29,8 +29,7 @@ type CallToHold = {
   action: Action;
   path: string;
   headers: Readonly<Record<string, string>>;
-  /** Of the platform, where it would be sent. */
-  address: string;
+  destination: Destination;
   record: CallRecord;
   /** What it does. */
   sentence: Sentence;
@@ -53,7 +52,7 @@ type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
  */
 export async function hold(
   { broker, recorder, changes }: Changing & Uses<'vault'>,
-  { who: { agent }, action, path, headers, address, record, sentence, given, raw, basis, decideIn }: CallToHold,
+  { who: { agent }, action, path, headers, destination, record, sentence, given, raw, basis, decideIn }: CallToHold,
 ): Promise<Recorded<OutcomeOf<'held'>> | RolledBack<NotHeld>> {
   const now = broker.clock();
   const request = requestOf({ action, headers, record, given, raw });
@@ -65,7 +64,7 @@ export async function hold(
   const rest = pacer();
   const hashed = requestHash(request);
   await rest();
-  const sealed = sealRequest(broker, ref, withAddress(request, address));
+  const sealed = sealRequest(broker, ref, withDestination(request, destination));
   await rest();
   const sealedBasis = basis ? sealBasis(broker, ref, basis) : null;
   await rest();

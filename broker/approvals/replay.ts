@@ -25,7 +25,7 @@ import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import type { Action } from '../wire/action.ts';
 import { eventOfHeld, readHeldRequest, recordOfHeld } from './held-call.ts';
-import { actionOf, addressOf, callerOf, type HeldCaller, rawOf } from './held-request.ts';
+import { actionOf, callerOf, type Destination, type HeldCaller, rawOf, sealedDestination } from './held-request.ts';
 import { sealResult, summarise } from './sealed.ts';
 
 /**
@@ -38,8 +38,8 @@ export type Replay = {
   requestHash: string;
   /** The connection at the time of the hold. */
   connectionId: string | null;
-  /** Of the platform at the time of the hold; undefined: an earlier version held it. */
-  address: string | undefined;
+  /** At the time of the hold; an earlier version kept less of it. */
+  destination: Partial<Destination>;
   /** For whom it was held; undefined: for nobody in particular. */
   caller: HeldCaller | undefined;
   companion: Companion;
@@ -144,7 +144,7 @@ async function replayOnce(
     provenance,
     requestHash: held.request_hash,
     connectionId: held.connection_id,
-    address: addressOf(request),
+    destination: sealedDestination(request),
     caller: callerOf(request),
     companion,
   };

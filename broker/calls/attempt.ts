@@ -2,7 +2,7 @@
  * One attempt at a call, on the facts of one moment (specification, Governed call): read it, look at its tool, decide, connect, hold or
  * send. Each step answers with what it found, or with what ends the attempt.
  */
-import { requestHash, requestOf } from '../approvals/held-request.ts';
+import { requestHash, requestOf, sentOtherwise } from '../approvals/held-request.ts';
 import { hold, MAX_PENDING } from '../approvals/hold.ts';
 import type { Replay } from '../approvals/replay.ts';
 import type { CallRecord, Outcome } from '../audit/outcome.ts';
@@ -22,7 +22,7 @@ import { callerOfCall, recordedCaller } from './caller.ts';
 import { type Connected, connect } from './connect.ts';
 import { decideCall } from './decide-call.ts';
 import { withPast } from './earlier-calls.ts';
-import { baseUrlOf } from './forward.ts';
+import { destinationOf } from './forward.ts';
 import type { FromDoor } from './from-door.ts';
 import { makeCall, recordOutcome } from './make-call.ts';
 import { misread } from './misread.ts';
@@ -174,7 +174,7 @@ async function decideStep(services: CallServices, attempt: Attempt, known: Known
   return { ...known, call, ask, verdict };
 }
 
-type Ready = DecidedCall & { connected: Extract<Connected, { ok: true }>; address: () => string };
+type Ready = DecidedCall & { connected: Extract<Connected, { ok: true }> };
 
 /** The connection that it goes through, and whether what was decided, or approved, still is what would be sent. */
 async function connectStep(services: CallServices, attempt: Attempt, decided: DecidedCall): Promise<Ready | Ended> {
@@ -185,11 +185,8 @@ async function connectStep(services: CallServices, attempt: Attempt, decided: De
   if (!connected.ok) return endWith(connected.outcome, call);
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return endWith(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
-  const address = () => baseUrlOf(connected.platform, call);
-  if (replay?.address !== undefined && address() !== replay.address) {
-    const detail = `It would be sent to ${address()} now, and was approved for ${replay.address}.`;
-    return endWith(notAsApproved(call, 'request_changed', detail));
-  }
+  const changed = replay && sentOtherwise(replay.destination, destinationOf(connected.platform, call));
+  if (changed !== undefined) return endWith(notAsApproved(call, 'request_changed', changed));
   // Nothing was on file, and the preflight saw no reason to ask: what decides the call is another now.
   if (onFile?.isFirst && !isListed) return FACTS_CHANGED;
   const quarantined =
@@ -197,7 +194,7 @@ async function connectStep(services: CallServices, attempt: Attempt, decided: De
   if (quarantined !== undefined) return endWith(refuseTool(call, verdict, quarantined));
   if (verdict.kind === 'hold' && (git || (raw && isLong(raw.body))))
     return endWith({ kind: 'cannot_hold', call: call.record });
-  return { ...decided, call, connected, address };
+  return { ...decided, call, connected };
 }
 
 /** A person is asked. */
@@ -210,7 +207,14 @@ async function holdStep(
   const { basis, decideIn } = ready.verdict;
   const sentence = sentenceOfCall(loaded, ask, onFile);
   const held = await watch.record(
-    () => hold(services, { ...call, address: ready.address(), basis, decideIn, sentence }),
+    () =>
+      hold(services, {
+        ...call,
+        destination: destinationOf(ready.connected.platform, call),
+        basis,
+        decideIn,
+        sentence,
+      }),
     'hold',
   );
   if (!(held instanceof RolledBack)) return new Ended({ acted: held });

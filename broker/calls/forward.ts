@@ -1,4 +1,6 @@
+import type { Destination } from '../approvals/held-request.ts';
 import type { Broker } from '../broker.ts';
+import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import type { ExchangeLimits } from '../egress/buffered-exchange.ts';
 import { type OutboundRequest, type StreamRequest, WHOLE_TOTAL_MS } from '../egress/outbound-request.ts';
 import { encodeParts } from '../egress/parts.ts';
@@ -42,6 +44,19 @@ export const baseUrlOf = (
   { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
   { action: { method }, path }: Pick<Call, 'action' | 'path'>,
 ): string => entryFor(rules.baseUrls, { method, path })?.baseUrl ?? manifest.base_url;
+
+/** Where a call would be sent, and how it would be written. A raw request is sent as its client wrote it, with the entry's headers. */
+export function destinationOf(
+  { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
+  call: Pick<Call, 'action' | 'path' | 'given' | 'raw'>,
+): Destination {
+  const { headers = {}, default_headers = {}, body = 'json' } = manifest;
+  const as = call.raw ? null : (call.given?.written.as ?? body);
+  return {
+    address: baseUrlOf({ manifest, rules }, call),
+    written: sha256Hex(canonicalJson({ as, headers, default_headers })),
+  };
+}
 
 /** Sends the call once. Whatever comes back, the credential is not in it. */
 export async function forward(

@@ -175,6 +175,13 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       'request_changed',
       () => changeManifest({ base_urls: { 'POST /items': 'https://uploads.example' } }),
     ],
+    ['the platform takes forms now', 'request_changed', () => changeManifest({ body: 'form' })],
+    ['the operation takes a form now', 'request_changed', () => changeManifest({ bodies: { 'POST /items': 'form' } })],
+    [
+      'the entry has a header of its own now',
+      'request_changed',
+      () => changeManifest({ default_headers: { 'X-Mode': 'live' } }),
+    ],
     [
       'the platform holds one token per person now',
       'consent_required',

@@ -90,8 +90,9 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
     expect(open).toMatchObject({ status: 'pending', audit_id: auditIdOf(answer), path: '/items', agent_id: agent.id });
     expect(JSON.stringify(open) + Buffer.from(sealed).toString('latin1')).not.toMatch(/PRIVATE|why so|notify/);
     const place = { table: 'approvals' as const, organisationId: organisation.id, rowId: approval.id };
-    const { address, ...request } = JSON.parse(broker.vault.open(place, sealed).toString('utf8'));
+    const { address, written, ...request } = JSON.parse(broker.vault.open(place, sealed).toString('utf8'));
     expect(address).toBe((await organisation.ask('GET', '/owner/platforms/demo')).body.manifest.base_url);
+    expect(written).toMatch(/^[0-9a-f]{64}$/);
     expect(request).toEqual({
       ...WRITE,
       data: { title: 'PRIVATE-title' },
