@@ -19,7 +19,7 @@ export type Rule = { setting: Setting; part: string; by: Signed };
 
 const run = promisify(execFile);
 const HELPER = /^!.* git-credential(?: --profile ('[^']*'(?:\\''[^']*')*|\S+))?(?: --at \S+)?$/;
-const CODE_HOST = /^(?:https?:\/\/[^/]+\/|ssh:\/\/git@[^/]+\/|(?:git@)?[^@:/]+:\/?)(.*)$/;
+const CODE_HOST = /^(?:https?:\/\/[^/]+\/|ssh:\/\/git@[^/]+\/|(?:git@[^@:/]+|[^@:/]+\.[^@:/]+):\/?)(.*)$/;
 const USERNAME = /^(?:agent$|connection\.)/;
 
 /** Git runs it in a shell. Without a profile's file the agent is in the environment of whoever runs git. `at`: where the broker serves git, if elsewhere. */
