@@ -9,6 +9,7 @@ import type { Recorded } from '../audit/recorder.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { agentFacts, breakersOf, hasStandingParent } from '../facts/facts.ts';
 import type { Identification } from '../people/people.ts';
+import { isLentEnded } from '../policy/access-ended.ts';
 import type { Instant } from '../policy/facts.ts';
 import { haltOf } from '../policy/halt.ts';
 import { LONG_WAIT_MS } from '../runtime/waits.ts';
@@ -27,7 +28,6 @@ import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
 import { reloadPrincipal } from './reload.ts';
 import { unknownKey } from './restored-keys.ts';
-import { toldOutcome } from './told-outcome.ts';
 import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
 /** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */
@@ -197,6 +197,31 @@ function identifying(
 async function personNamed(identify: (() => Promise<Identification>) | undefined): Promise<string | undefined> {
   const identified = await identify?.();
   return identified?.ok ? identified.who.hash : identified && 'unidentified';
+}
+
+/**
+ * The outcome that the agent is answered: what is on record, or, for a call that was stopped because its agent lost the access, the refusal that it
+ * would get now: it may not read what is on record any more.
+ */
+export function toldOutcome(outcome: Outcome): Outcome {
+  const { call } = outcome;
+  if (call.accessEnded === undefined) return outcome;
+  const { reason: ended, detail, halt } = call.accessEnded;
+  if (ended === 'platform_not_connected') return { kind: 'not_connected', call };
+  // Nothing of the agent ended: what it came with, or was lent, permits nothing any more.
+  const reason = isLentEnded(ended) ? 'no_permission_record' : ended;
+  const mayBeMade = platformEffectOf(outcome) !== 'none' ? ', and may have been made' : '';
+  const verdict = {
+    kind: 'deny',
+    reason,
+    detail: `${detail}; the call was under way${mayBeMade}`,
+    evaluated: [],
+    notEvaluated: [],
+    matched: [],
+    conditional: false,
+    ...(halt && { halt }),
+  } as const;
+  return { kind: 'denied', verdict, call };
 }
 
 function unjoined(acted: Acted): Recorded<Outcome> {

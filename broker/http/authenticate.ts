@@ -1,4 +1,5 @@
 /** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
 import { claimsAgent } from '../auth/authenticate-agent.ts';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
@@ -135,3 +136,7 @@ function unauthenticated(refused: AuthRefusal, where: readonly string[] | 'git')
 
 const challengeOf = ({ auth }: Route, { broker }: Services): readonly string[] =>
   auth === 'mcp_client' ? mcpChallenge(broker) : [];
+
+/** The trace context that an authenticated caller sends along (W3C Trace Context). What it is worth is said where traces are begun. */
+export const traceparentOf = ({ traceparent }: IncomingHttpHeaders): string | undefined =>
+  typeof traceparent === 'string' ? traceparent : undefined;

@@ -18,6 +18,7 @@ import {
   scopeOf,
 } from '../git/git-call.ts';
 import { type BodyRefusal, commandsOf, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
+import { traceparentOf } from './authenticate.ts';
 import { currentPrincipal } from './current-principal.ts';
 import { gitOutcomeReply } from './git-outcome.ts';
 import { told } from './git-told.ts';
@@ -29,7 +30,6 @@ import { inTime } from './request-pieces.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
 import { AnswerWriter } from './stream-answer.ts';
-import { traceparentOf } from './trace-context.ts';
 
 type GitContext = Context<'git'>;
 

@@ -19,6 +19,7 @@ import type { ToolClient } from '../../mcp/tools/tool-client.ts';
 import type { WholeOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { checkAction } from '../calls/perform.ts';
+import { traceparentOf } from './authenticate.ts';
 import { consentStatusReply, settledConsent } from './consent-wait.ts';
 import { currentPrincipal } from './current-principal.ts';
 import { outcomeReply } from './outcome-reply.ts';
@@ -33,7 +34,6 @@ import { agentPermissions } from './routes/agent-permissions.ts';
 import { approval } from './routes/approvals.ts';
 import { callerConsentStart, callerConsentStatus } from './routes/caller-consent.ts';
 import { toolOutcome } from './tool-outcome.ts';
-import { traceparentOf } from './trace-context.ts';
 
 type Outer = Context<'mcp_client', undefined>;
 type Inner = Context<'agent', undefined>;

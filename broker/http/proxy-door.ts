@@ -12,6 +12,7 @@ import type { CallLease } from '../egress/call-budget.ts';
 import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
+import { traceparentOf } from './authenticate.ts';
 import { currentPrincipal } from './current-principal.ts';
 import { asRefusal, Refusal, UNREPEATED } from './errors.ts';
 import { cutShort, leftEarly, linger } from './leaving.ts';
@@ -26,7 +27,6 @@ import { send } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalOf, refusalReply } from './route-steps.ts';
 import { AnswerWriter } from './stream-answer.ts';
-import { traceparentOf } from './trace-context.ts';
 
 type RawContext = Context<'raw'>;
 

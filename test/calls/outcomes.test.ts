@@ -12,7 +12,7 @@ import type {
   WholeOutcome,
 } from '../../broker/audit/outcome.ts';
 import { mayHaveActed, rowOf } from '../../broker/audit/row.ts';
-import { toldOutcome } from '../../broker/calls/told-outcome.ts';
+import { toldOutcome } from '../../broker/calls/perform.ts';
 import { gitOutcomeReply } from '../../broker/http/git-outcome.ts';
 import { outcomeReply } from '../../broker/http/outcome-reply.ts';
 import { outcomeRefusal } from '../../broker/http/proxy-refusal.ts';

@@ -73,7 +73,7 @@ describe.skipIf(withoutChromium)(
       await says(page, 'is changed');
       const { channels } = (await organisation.ask('GET', '/owner/channels')).body;
       expect(channels[0].rules).toEqual({
-        events: ['call_held', 'access_requested', 'registration_waiting', 'connection_broken'],
+        events: ['call_held', 'access_requested', 'registration_waiting', 'connection_broken', 'passkey_added'],
         agents: ['deploy-*'],
       });
       expect(await page.value(`document.documentElement.innerHTML`)).not.toContain(secret);

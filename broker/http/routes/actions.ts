@@ -1,9 +1,9 @@
 import { Action } from '../../wire/action.ts';
+import { traceparentOf } from '../authenticate.ts';
 import { ACTION_DOCUMENTED } from '../documented-action.ts';
 import { CAPABILITY, outcomeReply } from '../outcome-reply.ts';
 import { performCall } from '../perform-call.ts';
 import { type Context, route } from '../route.ts';
-import { traceparentOf } from '../trace-context.ts';
 
 /** POST /v1/actions (specification, Governed call). */
 export const actions = route({
