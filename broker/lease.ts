@@ -40,6 +40,8 @@ export function keepLease(
   const isAlone = store.notices === undefined;
   let held: { fence: number; end: number } | undefined;
   let isFirst = true;
+  /** An end that is later than any lease of now can have, and since when it is seen, by performance.now(). */
+  let beyond: { end: number; since: number } | undefined;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let turn: Promise<void> = Promise.resolve();
@@ -51,6 +53,19 @@ export function keepLease(
   });
 
   const isHeld = () => held !== undefined && performance.now() < held.end;
+
+  /**
+   * The end of a lease that a clock which was ahead gave it, and that nobody has changed for as long as a lease lasts: whoever holds one changes it each time that
+   * they renew it.
+   */
+  const staleEnd = (end: number | undefined, left: number): number | undefined => {
+    if (isAlone || end === undefined || left <= 2 * LEASE_MS) {
+      beyond = undefined;
+      return undefined;
+    }
+    if (beyond?.end !== end) beyond = { end, since: performance.now() };
+    return performance.now() - beyond.since > LEASE_MS ? end : undefined;
+  };
 
   /** Answers in how many milliseconds there is something to do again. */
   const step = async (): Promise<number> => {
@@ -67,10 +82,12 @@ export function keepLease(
     const isFree = isAlone && isFirst;
     isFirst = false;
     // Read first: an attempt to take it locks its row, and all other replicas look again and again.
-    const left = isFree ? 0 : ((await leaseEnd(db, name)) ?? now) - now;
+    const leased = isFree ? undefined : await leaseEnd(db, name);
+    const left = (leased ?? now) - now;
+    const stale = staleEnd(leased, left);
     // Not at each beat: it is free before its end only when its holder stops.
-    if (left > 0) return Math.min(left + AFTER_END_MS, LEASE_MS);
-    const fence = await takeLease(db, { name, holder: instanceId, now, until, isFree });
+    if (left > 0 && stale === undefined) return Math.min(left + AFTER_END_MS, LEASE_MS);
+    const fence = await takeLease(db, { name, holder: instanceId, now, until, isFree, stale });
     if (fence === undefined) return AFTER_END_MS;
     held = { fence, end };
     gained();

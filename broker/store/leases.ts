@@ -1,5 +1,7 @@
 /** Leases: which process does a piece of work that one does at a time (migration 0034). */
 
+import type { ExpressionBuilder } from 'kysely';
+import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 import type { LeaseTable } from './tables/installation.ts';
 
@@ -9,6 +11,8 @@ type Taking = Pick<LeaseTable, 'name' | 'until'> & {
   now: number;
   /** Whoever holds it is known to be no more. */
   isFree?: boolean;
+  /** An end that nobody changed for longer than a lease lasts: that of a clock which was ahead. */
+  stale?: number | undefined;
 };
 
 /**
@@ -17,14 +21,16 @@ type Taking = Pick<LeaseTable, 'name' | 'until'> & {
  */
 export async function takeLease(
   db: Db,
-  { name, holder, now, until, isFree = false }: Taking,
+  { name, holder, now, until, isFree = false, stale }: Taking,
 ): Promise<number | undefined> {
   const taken = await db
     .insertInto('leases')
     .values({ name, holder, until, fence: 1 })
     .onConflict((c) => {
       const update = c.column('name').doUpdateSet((eb) => ({ holder, until, fence: eb('leases.fence', '+', 1) }));
-      return isFree ? update : update.where('leases.until', '<=', now);
+      const isOver = (eb: ExpressionBuilder<Schema, 'leases'>) =>
+        eb.or([eb('leases.until', '<=', now), ...(stale === undefined ? [] : [eb('leases.until', '=', stale)])]);
+      return isFree ? update : update.where(isOver);
     })
     .returning('fence')
     .executeTakeFirst();

@@ -1,7 +1,14 @@
 /** What a clock that was ahead put off does not wait for as long as that clock was ahead. */
+import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { keepLease } from '../../broker/lease.ts';
+import { present } from '../../broker/runtime/present.ts';
 import { claimTrial, strike } from '../../broker/store/breakers.ts';
 import { endFutureTimes } from '../../broker/store/future-times.ts';
+import { leaseEnd, renewLease, takeLease } from '../../broker/store/leases.ts';
+import { putDeliveries } from '../../broker/store/notice-outbox.ts';
+import { postgresCounter } from '../../broker/store/rate-counts.ts';
 import { countRefusal, refusalsAt } from '../../broker/store/refusal-counts.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
@@ -52,5 +59,78 @@ describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (
     await claimUntil(now + MINUTE_MS);
     await endFutureTimes(db, now);
     expect(await claimUntil()).toEqual([now + MINUTE_MS]);
+  });
+
+  test('messages that were put off are due; those of quiet hours, and reminders, stay', async () => {
+    const world = await startWorld(store);
+    const { db } = world.running.broker.store;
+    const organisation = await world.demoOrganisation();
+    const hook = { name: 'hook', kind: 'webhook', url: 'https://hooks.example/a' };
+    const { id: channel_id } = (await organisation.ask('POST', '/owner/channels', hook)).body;
+    const now = Date.now();
+    const hours = (many: number) => now + many * 60 * MINUTE_MS;
+    const delivery = async (due_at: number, more: { created_at?: number; step?: 'reminder' } = {}) => {
+      const ids = {
+        organisation_id: organisation.id,
+        id: randomUUID(),
+        channel_id,
+        notice_id: randomUUID(),
+        subject_id: randomUUID(),
+      };
+      const plain = {
+        event: 'call_held',
+        step: 'first',
+        attempts: 1,
+        state: 'due',
+        external_ref: null,
+        last_error: null,
+      } as const;
+      await putDeliveries(db, [{ ...ids, ...plain, due_at, created_at: now, ...more }]);
+      return ids.id;
+    };
+    const putOff = [await delivery(hours(40)), await delivery(hours(2), { created_at: hours(2) })];
+    const kept = [await delivery(hours(20)), await delivery(hours(100), { step: 'reminder' })];
+    await endFutureTimes(db, now);
+    const rows = await db.selectFrom('notice_deliveries').select(['id', 'due_at']).execute();
+    const due = new Map(rows.map((row) => [row.id, Number(row.due_at)]));
+    expect(putOff.map((id) => due.get(id))).toEqual([now, now]);
+    expect(kept.map((id) => due.get(id))).toEqual([hours(20), hours(100)]);
+  });
+});
+
+describe.each(STORES.filter((store) => store === 'postgres'))(`the clock of %s was ahead${postgresNote}`, (store) => {
+  test('a lease of then is taken once nobody has renewed it for as long as one lasts; one that is renewed is not', async () => {
+    const { broker } = (await startWorld(store)).running;
+    const { db } = broker.store;
+    const ahead = Date.now() + 60 * MINUTE_MS;
+    const taken = await takeLease(db, { name: 'work', holder: 'other', now: ahead, until: ahead });
+    let renewed = 0;
+    const renewing = setInterval(
+      () => void renewLease(db, { name: 'work', fence: present(taken, 'fence') }, ahead + ++renewed),
+      300,
+    );
+    let gained = 0;
+    const lease = keepLease(broker, 'work', () => gained++);
+    await expect.poll(() => renewed, { timeout: 20_000 }).toBeGreaterThan(15);
+    expect([gained, lease.fence()]).toEqual([0, undefined]);
+    clearInterval(renewing);
+    await expect.poll(() => gained, { timeout: 15_000 }).toBe(1);
+    await expect.poll(async () => (await leaseEnd(db, 'work')) ?? ahead).toBeLessThan(Date.now() + MINUTE_MS);
+    await lease.stop();
+  });
+
+  test('a limit counted in a window of then begins again; one in a window that is a little long goes on', async () => {
+    const { db } = (await startWorld(store)).running.broker.store;
+    const counter = postgresCounter(db);
+    const use = async () => (await counter.add([{ key: 'agent', count: 1 }], MINUTE_MS))[0];
+    const move = (ms: number) => sql`update rate_counts set until = until + ${ms} where key = 'agent'`.execute(db);
+    expect((await use())?.count).toBe(1);
+    await move(5_000);
+    expect((await use())?.count).toBe(2);
+    await move(60 * MINUTE_MS);
+    const again = await use();
+    expect(again?.count).toBe(1);
+    expect(again?.leftMs).toBeLessThanOrEqual(MINUTE_MS);
+    expect((await use())?.count).toBe(2);
   });
 });
