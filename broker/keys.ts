@@ -9,6 +9,8 @@ import {
   type SigningKey,
   signingKeyAt,
 } from './crypto/key-set.ts';
+import { authenticatorOf, isOwnKey } from './key-authenticity.ts';
+import type { Log } from './log/log.ts';
 import type { Instant } from './policy/facts.ts';
 import { present } from './runtime/present.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
@@ -48,10 +50,20 @@ export type Keys = {
   rotate(use: KeyUse, now: Instant): Promise<{ kid: string; activatesAt: Instant }>;
 };
 
-/** Reads the signing keys, making the first of each job in an empty store. */
-export async function loadKeys(store: Store, vault: Vault, now: Instant): Promise<Keys> {
+/**
+ * Reads the signing keys, making the first of each job in an empty store. Those that this broker did not make are left out, and told in the log.
+ *
+ * @throws Error when the store has keys of a job, and none of them can sign
+ */
+export async function loadKeys(
+  store: Store,
+  vault: Vault,
+  { now, log }: { now: Instant; log: Pick<Log, 'error'> },
+): Promise<Keys> {
   const sets = new Map<KeyUse, { set: KeySet; published: string }>();
   const parsed = new Map<string, SigningKey>();
+  /** Kids that were told in the log. */
+  const strange = new Set<string>();
 
   const newRow = (use: KeyUse, createdAt: Instant, activatesAt: Instant): SigningKeyTable => {
     const key = generateSigningKey();
@@ -64,6 +76,7 @@ export async function loadKeys(store: Store, vault: Vault, now: Instant): Promis
       created_at: createdAt,
       activates_at: activatesAt,
       retired_at: null,
+      authenticator: authenticatorOf(vault, { table: 'signing_keys', id: key.kid, use }),
     };
   };
 
@@ -83,10 +96,24 @@ export async function loadKeys(store: Store, vault: Vault, now: Instant): Promis
     return key;
   };
 
+  const isOwn = async (row: SigningKeyTable): Promise<boolean> => {
+    const key = { table: 'signing_keys' as const, id: row.kid, use: row.use };
+    if (await isOwnKey({ store, vault }, key, row.authenticator, () => importRow(row) !== undefined)) return true;
+    if (!strange.has(row.kid))
+      log.error(
+        { security: true, kid: row.kid, use: row.use },
+        'this signing key in the database is none that this broker made: it is not published, and nothing that it signed is accepted',
+      );
+    strange.add(row.kid);
+    return false;
+  };
+
   const read = async (use: KeyUse) => {
     const rows = await listSigningKeys(store.db, use);
+    const own: SigningKeyTable[] = [];
+    for (const row of rows) if (await isOwn(row)) own.push(row);
     const set = keySet(
-      rows.map((row) => {
+      own.map((row) => {
         const signing = importRow(row);
         return {
           kid: row.kid,
@@ -105,7 +132,11 @@ export async function loadKeys(store: Store, vault: Vault, now: Instant): Promis
     const set = await read(use);
     if (set.entries.some((entry) => entry.signing)) continue;
     await putFirstSigningKey(store, newRow(use, now, now));
-    await read(use);
+    const { entries } = await read(use);
+    if (!entries.some((entry) => entry.signing))
+      throw new Error(
+        `None of the stored ${use} keys that have a private half is one that this broker made: the table signing_keys was altered. Restore a backup.`,
+      );
   }
 
   const loaded = (use: KeyUse) => present(sets.get(use), 'set of keys');

@@ -5,7 +5,7 @@
 
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Broker } from './broker.ts';
-import { generateSigningKey } from './crypto/key-set.ts';
+import { generateSigningKey, importSigningKey } from './crypto/key-set.ts';
 import { publishedSealingKey } from './crypto/sealed-secret.ts';
 import type { Instant } from './policy/facts.ts';
 import { present } from './runtime/present.ts';
@@ -17,7 +17,6 @@ import {
   putFirstSecretKey,
   replaceSecretKey,
 } from './store/secret-keys.ts';
-import { readStored, StoredPublicJwk } from './store/stored-json.ts';
 import type { SecretKeyTable } from './store/tables/registrations.ts';
 
 /** How long a key that was replaced still opens: whoever read the set just before has until then to send. */
@@ -39,7 +38,7 @@ function newKey({ vault }: Keeper, now: Instant): SecretKeyTable {
   };
 }
 
-/** The JWK Set to publish. Makes the first key when there is none yet. */
+/** The JWK Set to publish. Makes the first key when there is none yet. Throws SealError when its private half was altered in the store. */
 export async function publishedSecretKeys(broker: Keeper, now: Instant): Promise<string> {
   const { db } = broker.store;
   let key = await findSecretKeyInForce(db);
@@ -47,9 +46,13 @@ export async function publishedSecretKeys(broker: Keeper, now: Instant): Promise
     await putFirstSecretKey(db, newKey(broker, now));
     key = present(await findSecretKeyInForce(db), 'key for secrets');
   }
-  return JSON.stringify({
-    keys: [publishedSealingKey(key.kid, readStored(StoredPublicJwk, key.public_jwk, 'public key'))],
-  });
+  // Of the private half: who can write to the database alone could have secrets sealed to a key of their own.
+  const privatePkcs8 = broker.vault.open(
+    placeOf(key.kid),
+    present(key.private_key, 'private half of the key for secrets'),
+  );
+  const { publicJwk } = importSigningKey({ kid: key.kid, privatePkcs8 });
+  return JSON.stringify({ keys: [publishedSealingKey(key.kid, publicJwk)] });
 }
 
 /** The private half of a key that is in force, or was until not long ago. Throws SealError when it was tampered with. */

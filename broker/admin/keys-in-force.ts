@@ -1,8 +1,8 @@
 /** Which keys of the installation sign and seal now, and since when. */
-import type { Broker } from './broker.ts';
-import type { Instant } from './policy/facts.ts';
-import { listLogKeys } from './store/log-keys.ts';
-import { findSecretKeyInForce } from './store/secret-keys.ts';
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
+import { ownLogKeys } from '../receipt-log/log-keys.ts';
+import { findSecretKeyInForce } from '../store/secret-keys.ts';
 
 export type KeyInForce = {
   use: 'evidence' | 'log' | 'session' | 'secrets' | 'master';
@@ -23,7 +23,7 @@ export async function keysInForce({
     const key = keys.set(use).entries.find(({ activatesAt, retiredAt }) => activatesAt <= now && retiredAt === null);
     return key ? [{ use, kid: key.kid, since: key.activatesAt }] : [];
   };
-  const log = (await listLogKeys(store.db)).find(({ retired_at }) => retired_at === null);
+  const log = (await ownLogKeys({ store, vault })).find(({ retired_at }) => retired_at === null);
   const secrets = await findSecretKeyInForce(store.db);
   return [
     ...signing('evidence'),

@@ -9,6 +9,7 @@ import { MasterKeyError, type MasterKeys } from '../crypto/master-key.ts';
 import { keyFolderWarning, readMasterKeys, removeUnfinishedChange } from '../crypto/master-key-file.ts';
 import type { Config } from '../environment/config.ts';
 import { joinFleet } from '../fleet-run.ts';
+import { adoptKeys } from '../key-authenticity.ts';
 import { loadKeys } from '../keys.ts';
 import type { Log } from '../log/log.ts';
 import {
@@ -153,7 +154,8 @@ export async function startBroker(
   const clock = storeClock.now;
   const { keys: masterKeys, created } = await loadMasterKeys(store, options);
   const vault = makeVault(masterKeys);
-  const keys = await loadKeys(store, vault, clock());
+  await adoptKeys(store, vault, log);
+  const keys = await loadKeys(store, vault, { now: clock(), log });
   if (ownsKeyFile({ config, store })) await resumeRotation({ config, store, vault }, log);
   await nextGeneration(store, config, log);
   const waysOut = makeWaysOut(options);

@@ -25,7 +25,7 @@ export type LogHeader = {
 export type LogTile = { type: 'tile'; level: number; index: number; hashes: string };
 export type LogLine = LogHeader | LogRow | LogTile;
 
-type Exporting = Pick<Broker, 'store' | 'storeClock' | 'baseUrl'>;
+type Exporting = Pick<Broker, 'store' | 'storeClock' | 'vault' | 'baseUrl'>;
 
 /** How long a hold lasts without being renewed: whoever reads may be slow. */
 const HOLD_MS = 10 * 60_000;

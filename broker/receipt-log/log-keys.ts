@@ -2,10 +2,12 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import { authenticatorOf, isOwnKey } from '../key-authenticity.ts';
 import { present } from '../runtime/present.ts';
 import { listLogKeys, putLogKey, retireLogKeys } from '../store/log-keys.ts';
 import { WHOLE_BROKER } from '../store/sealed.ts';
 import type { LogKeyTable } from '../store/tables/receipt-log.ts';
+import type { Vault } from '../vault.ts';
 import { generateNoteKey, logKey, type NoteKey } from './note.ts';
 
 type HasKeys = Pick<Broker, 'store' | 'vault' | 'clock'>;
@@ -19,9 +21,22 @@ const placeOf = (id: string) => ({ table: 'log_keys', organisationId: WHOLE_BROK
 export const newOrigin = (baseUrl: string, organisationId: string): string =>
   `${new URL(baseUrl).host}/orgs/${organisationId}`;
 
+const publishedAs = (id: string) => ({ table: 'log_keys', id, use: 'log' }) as const;
+
+/** The stored keys that this broker made, newest first. */
+export async function ownLogKeys({ store, vault }: Pick<Broker, 'store' | 'vault'>): Promise<LogKeyTable[]> {
+  const own: LogKeyTable[] = [];
+  for (const row of await listLogKeys(store.db)) {
+    const isIts = sha256Hex(Buffer.from(row.public_key, 'base64')) === row.id;
+    const hasPrivate = () => row.private_key !== null && privateHalf(vault, row) !== undefined;
+    if (isIts && (await isOwnKey({ store, vault }, publishedAs(row.id), row.authenticator, hasPrivate))) own.push(row);
+  }
+  return own;
+}
+
 /** The keys of the log of this name, newest first. */
-export async function logKeysOf({ store }: Pick<Broker, 'store'>, origin: string) {
-  return (await listLogKeys(store.db)).map((row): NoteKey & { retiredAt: number | null } => ({
+export async function logKeysOf(broker: Pick<Broker, 'store' | 'vault'>, origin: string) {
+  return (await ownLogKeys(broker)).map((row): NoteKey & { retiredAt: number | null } => ({
     ...logKey(origin, Buffer.from(row.public_key, 'base64')),
     retiredAt: row.retired_at,
   }));
@@ -29,11 +44,15 @@ export async function logKeysOf({ store }: Pick<Broker, 'store'>, origin: string
 
 /** The key that signs now; makes one where there is none: at first, and after a restore. Throws SealError when it was altered in the store. */
 export async function logSigner({ store, vault, clock }: HasKeys): Promise<LogSigner> {
-  const able = (await listLogKeys(store.db)).find((key) => key.private_key !== null);
-  const { id, public_key, private_key } = able ?? (await makeKey({ store, vault, clock }));
+  const able = (await ownLogKeys({ store, vault })).find((key) => key.private_key !== null);
+  const row = able ?? (await makeKey({ store, vault, clock }));
+  return { id: row.id, publicKey: Buffer.from(row.public_key, 'base64'), privateKey: privateHalf(vault, row) };
+}
+
+/** Throws SealError when it was altered in the store. */
+function privateHalf(vault: Vault, { id, private_key }: LogKeyTable): KeyObject {
   const der = vault.open(placeOf(id), present(private_key, 'private half of the log key'));
-  const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
-  return { id, publicKey: Buffer.from(public_key, 'base64'), privateKey };
+  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
 }
 
 async function makeKey({ store, vault, clock }: HasKeys): Promise<LogKeyTable> {
@@ -45,6 +64,7 @@ async function makeKey({ store, vault, clock }: HasKeys): Promise<LogKeyTable> {
     private_key: vault.seal(placeOf(id), privatePkcs8),
     created_at: clock(),
     retired_at: null,
+    authenticator: authenticatorOf(vault, publishedAs(id)),
   };
   await putLogKey(store.db, row);
   return row;

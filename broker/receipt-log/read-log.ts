@@ -23,7 +23,7 @@ export function noteOf(origin: string, { size, root, signature, cosignatures }: 
 }
 
 /** The verifier keys of the log of this name, newest first. */
-export const verifierKeys = async (broker: Pick<Broker, 'store'>, origin: string): Promise<string[]> =>
+export const verifierKeys = async (broker: Pick<Broker, 'store' | 'vault'>, origin: string): Promise<string[]> =>
   (await logKeysOf(broker, origin)).map(vkeyOf);
 
 /** The newest checkpoint as a note, or undefined. */
@@ -60,7 +60,7 @@ export type LogStatus = {
   waiting: { rows: number; since: number | null };
 };
 
-export async function logStatus(broker: HasLog, organisationId: string): Promise<LogStatus> {
+export async function logStatus(broker: HasLog & Pick<Broker, 'vault'>, organisationId: string): Promise<LogStatus> {
   // Before the log is read, so that a row which gets its place meanwhile is in one of the two.
   const waiting = await countPending(broker.store.db, organisationId);
   const log = await findReceiptLog(broker.store.db, organisationId);

@@ -27,6 +27,8 @@ export const SEALED = [
   { table: 'log_keys', column: 'private_key', organisation: null, row: 'id' },
   { table: 'audit_sinks', column: 'secret', organisation: 'organisation_id', row: 'id' },
   { table: 'approvals', column: 'asked', organisation: 'organisation_id', row: 'id' },
+  { table: 'signing_keys', column: 'authenticator', organisation: null, row: 'kid' },
+  { table: 'log_keys', column: 'authenticator', organisation: null, row: 'id' },
 ] as const;
 
 /** In place of the organisation for values of the broker itself. */

@@ -1,3 +1,4 @@
+import { lockSigningKeys } from './key-authenticators.ts';
 import type { Db, Store } from './store.ts';
 import type { SigningKeyTable } from './tables/installation.ts';
 
@@ -20,12 +21,7 @@ export async function putSigningKey(db: Db, key: SigningKeyTable): Promise<void>
 /** Adds the first key of its use. False: there is one that can sign. One of concurrently starting processes adds it. */
 export async function putFirstSigningKey({ db }: Store, key: SigningKeyTable): Promise<boolean> {
   return await db.transaction().execute(async (transaction) => {
-    // Serialises concurrent starts by a row lock.
-    await transaction
-      .insertInto('meta')
-      .values({ name: 'signing_keys_lock', value: '' })
-      .onConflict((c) => c.column('name').doUpdateSet({ value: '' }))
-      .execute();
+    await lockSigningKeys(transaction);
     const able = await transaction
       .selectFrom('signing_keys')
       .select('kid')

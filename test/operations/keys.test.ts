@@ -397,7 +397,10 @@ describe.each(ONE_STORE)(`signing keys on %s${postgresNote}`, (store) => {
     const kid = fresh.running.broker.keys.signer('evidence', Date.now()).kid;
     expect(fresh.running.broker.keys.signer('evidence', Date.now() - 3600_000).kid).toBe(kid);
     const { broker } = fresh.running;
-    const again = await loadKeys(broker.store, broker.vault, Date.now() - 3600_000);
+    const again = await loadKeys(broker.store, broker.vault, {
+      now: Date.now() - 3600_000,
+      log: broker.log,
+    });
     expect(again.set('evidence').entries.map((entry) => entry.kid)).toEqual([kid]);
   });
 });

@@ -9,7 +9,6 @@ import { COLUMNS } from '../../broker/console/static/verify/export-lines.js';
 import { verifyLogExport, WITHOUT_RECEIPT } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys, type VerifierKey } from '../../broker/console/static/verify/note.js';
 import { signCompact } from '../../broker/crypto/jws.ts';
-import { generateSigningKey } from '../../broker/crypto/key-set.ts';
 import { logSigner } from '../../broker/receipt-log/log-keys.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { ROOT } from '../world/checkout.ts';
@@ -199,20 +198,8 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     const log = readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8');
     writeFileSync(join(cwd, 'kept/log.jsonl'), log.replace('approval_ttl_seconds', 'approval_ttl_second'));
     expect((await check()).stderr).toContain('The export does not verify');
-    // As somebody does who writes to the database alone.
-    const { kid, publicJwk } = generateSigningKey();
-    await world.running.broker.store.db
-      .insertInto('signing_keys')
-      .values({
-        kid,
-        use: 'evidence',
-        public_jwk: JSON.stringify(publicJwk),
-        created_at: 1,
-        activates_at: 1,
-        retired_at: 2,
-      })
-      .execute();
-    await world.running.broker.keys.refresh();
+    const { broker } = world.running;
+    const { kid } = await broker.keys.rotate('evidence', broker.clock());
     expect((await save()).stdout).toContain(`a key of receipts that it did not publish before: ${kid}.`);
     expect((await save()).stdout).not.toContain(kid);
     const keys = readFileSync(join(cwd, 'kept/log.key'), 'utf8');

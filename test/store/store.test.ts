@@ -99,6 +99,7 @@ const MIGRATIONS = [
   '0066-obtaining-browsers',
   '0067-token-makers',
   '0068-told-joins',
+  '0069-key-authenticators',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

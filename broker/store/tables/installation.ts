@@ -26,6 +26,8 @@ export type SigningKeyTable = {
   created_at: number;
   activates_at: number;
   retired_at: number | null;
+  /** Shows that the broker made it (migration 0069); null: added by a release before that one. */
+  authenticator: Uint8Array | null;
 };
 
 /** Metadata of the store: master key check values, sandbox port. */

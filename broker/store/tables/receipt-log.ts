@@ -74,6 +74,8 @@ export type LogKeyTable = {
   private_key: Uint8Array | null;
   created_at: number;
   retired_at: number | null;
+  /** As of `signing_keys`. */
+  authenticator: Uint8Array | null;
 };
 
 /** Where the audit of an organisation is pushed to (migration 0045). */

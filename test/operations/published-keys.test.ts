@@ -1,0 +1,182 @@
+/** Keys that somebody puts into the database who has no master key: what they sign must not be believed. */
+import { SignJWT } from 'jose';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { sha256Hex } from '../../broker/crypto/canonical.ts';
+import { generateSigningKey, importSigningKey } from '../../broker/crypto/key-set.ts';
+import { adoptKeys } from '../../broker/key-authenticity.ts';
+import { loadKeys } from '../../broker/keys.ts';
+import { logSigner } from '../../broker/receipt-log/log-keys.ts';
+import { generateNoteKey } from '../../broker/receipt-log/note.ts';
+import { verifierKeys } from '../../broker/receipt-log/read-log.ts';
+import { publishedSecretKeys } from '../../broker/secret-keys.ts';
+import { send } from '../world/agent.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+/** A log that keeps what it is told. */
+function listening() {
+  const told: unknown[] = [];
+  const note = (object: unknown) => void told.push(object);
+  return { told, log: { error: note, warn: note } };
+}
+
+describe.each(STORES)(`published keys and whoever writes to the database alone, on %s${postgresNote}`, (store) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    await world.demoOrganisation();
+    await logSigner(world.running.broker);
+  });
+
+  const db = () => world.running.broker.store.db;
+  const published = async (path: string): Promise<string[]> =>
+    (await send(world.running.baseUrl + path, {})).body.keys.map(({ kid }: { kid: string }) => kid);
+  /** A key of theirs, with its private half where only they have it. */
+  const forged = (use: 'evidence' | 'issuing') => {
+    const { kid, publicJwk, privatePkcs8 } = generateSigningKey();
+    const row = { kid, use, public_jwk: JSON.stringify(publicJwk), created_at: 1, activates_at: 1, retired_at: 2 };
+    return { kid, row, key: importSigningKey({ kid, privatePkcs8 }) };
+  };
+  /** What a process that starts on this store now says, and which keys it has. */
+  const loadAgain = async () => {
+    const { broker } = world.running;
+    const { told, log } = listening();
+    await adoptKeys(broker.store, broker.vault, log);
+    return { keys: await loadKeys(broker.store, broker.vault, { now: broker.clock(), log }), told };
+  };
+
+  test('a key of receipts that was inserted is not published, is told, and its receipts are not genuine', async () => {
+    const { broker } = world.running;
+    const { kid, row, key } = forged('evidence');
+    const before = await published('/.well-known/svc-receipt-keys.json');
+    await db().insertInto('signing_keys').values(row).execute();
+    await broker.keys.refresh();
+    expect(await published('/.well-known/svc-receipt-keys.json')).toEqual(before);
+    expect(broker.keys.set('evidence').verifyKeys.has(kid)).toBe(false);
+    const { keys, told } = await loadAgain();
+    expect(keys.published('evidence')).not.toContain(kid);
+    expect(told).toEqual([{ security: true, kid, use: 'evidence' }]);
+    expect(key.kid).toBe(kid);
+  });
+
+  test('a token that an inserted key signed is refused', async () => {
+    const { kid, row, key } = forged('issuing');
+    await db().insertInto('signing_keys').values(row).execute();
+    await world.running.broker.keys.refresh();
+    const token = await new SignJWT({ sub: 'agent', scope: 'mcp' })
+      .setProtectedHeader({ alg: 'ES256', kid, typ: 'at+jwt' })
+      .setIssuer(world.running.baseUrl)
+      .setAudience(world.running.baseUrl)
+      .setIssuedAt()
+      .setExpirationTime('5m')
+      .sign(key.privateKey);
+    const answer = await send(`${world.running.baseUrl}/v1/agents/me`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(answer.status).toBe(401);
+    expect(await published('/v1/oauth/jwks.json')).not.toContain(kid);
+  });
+
+  test('an authenticator is of one row and one use: that of another key, or of the same for another job, shows nothing', async () => {
+    const { broker } = world.running;
+    const { kid, row } = forged('evidence');
+    const own = await db()
+      .selectFrom('signing_keys')
+      .selectAll()
+      .where('use', '=', 'evidence')
+      .where('authenticator', 'is not', null)
+      .executeTakeFirstOrThrow();
+    await db()
+      .insertInto('signing_keys')
+      .values({ ...row, authenticator: own.authenticator })
+      .execute();
+    await broker.keys.refresh();
+    expect(broker.keys.published('evidence')).not.toContain(kid);
+    const issuing = broker.keys.signer('issuing', broker.clock()).kid;
+    await db().updateTable('signing_keys').set({ use: 'evidence' }).where('kid', '=', issuing).execute();
+    await broker.keys.refresh();
+    expect(broker.keys.published('evidence')).not.toContain(issuing);
+    await db().updateTable('signing_keys').set({ use: 'issuing' }).where('kid', '=', issuing).execute();
+    await broker.keys.refresh();
+    expect(broker.keys.signer('issuing', broker.clock()).kid).toBe(issuing);
+  });
+
+  test('a key of the log that was inserted verifies no checkpoint', async () => {
+    const { broker } = world.running;
+    const { publicKey } = generateNoteKey();
+    const before = await verifierKeys(broker, 'a/log');
+    expect(before).toHaveLength(1);
+    const own = await db().selectFrom('log_keys').selectAll().executeTakeFirstOrThrow();
+    const public_key = publicKey.toString('base64');
+    await db()
+      .insertInto('log_keys')
+      .values({ id: sha256Hex(publicKey), public_key, created_at: 1, retired_at: 2 })
+      .execute();
+    // Of its own id, with another public half.
+    await db().updateTable('log_keys').set({ public_key }).where('private_key', 'is not', null).execute();
+    expect(await verifierKeys(broker, 'a/log')).toEqual([]);
+    await db()
+      .updateTable('log_keys')
+      .set({ public_key: own.public_key })
+      .where('private_key', 'is not', null)
+      .execute();
+    expect(await verifierKeys(broker, 'a/log')).toEqual(before);
+  });
+
+  test('the key that secrets are sealed to is that of the private half, whatever stands beside it', async () => {
+    const { broker } = world.running;
+    const before = JSON.parse(await publishedSecretKeys(broker, broker.clock()));
+    const { publicJwk } = generateSigningKey();
+    await db()
+      .updateTable('secret_keys')
+      .set({ public_jwk: JSON.stringify(publicJwk) })
+      .execute();
+    expect(JSON.parse(await publishedSecretKeys(broker, broker.clock()))).toEqual(before);
+    const { kid } = before.keys[0];
+    const other = generateSigningKey();
+    await db()
+      .updateTable('secret_keys')
+      .set({ kid: other.kid, public_jwk: JSON.stringify(other.publicJwk) })
+      .execute();
+    await expect(publishedSecretKeys(broker, broker.clock())).rejects.toThrow();
+    await db().updateTable('secret_keys').set({ kid }).execute();
+  });
+
+  test('keys of a store from before are its own, also retired ones; a key that an older release adds beside is, while its private half shows so', async () => {
+    const { broker } = world.running;
+    await db().deleteFrom('signing_keys').where('authenticator', 'is', null).execute();
+    const retired = forged('evidence');
+    await db().insertInto('signing_keys').values(retired.row).execute();
+    await db().updateTable('signing_keys').set({ authenticator: null }).execute();
+    await db().updateTable('log_keys').set({ authenticator: null }).execute();
+    const { keys } = await loadAgain();
+    expect(keys.published('evidence')).toContain(retired.kid);
+    expect(await verifierKeys(broker, 'a/log')).not.toEqual([]);
+    const added = await keys.rotate('issuing', broker.clock());
+    await db().updateTable('signing_keys').set({ authenticator: null }).where('kid', '=', added.kid).execute();
+    await keys.refresh();
+    await db()
+      .updateTable('signing_keys')
+      .set({ private_key: null, retired_at: 3 })
+      .where('kid', '=', added.kid)
+      .execute();
+    const later = await loadAgain();
+    expect(later.keys.published('issuing')).toContain(added.kid);
+    expect(later.told).toEqual([]);
+  });
+
+  test('a start says so when no key that can sign is one that the broker made', async () => {
+    const { broker } = world.running;
+    const before = await db().selectFrom('signing_keys').selectAll().where('use', '=', 'root').execute();
+    await db()
+      .updateTable('signing_keys')
+      .set({ authenticator: Buffer.from('none') })
+      .where('use', '=', 'root')
+      .execute();
+    await expect(loadKeys(broker.store, broker.vault, { now: broker.clock(), log: listening().log })).rejects.toThrow(
+      /None of the stored root keys .* Restore a backup/,
+    );
+    for (const { kid, authenticator } of before)
+      await db().updateTable('signing_keys').set({ authenticator }).where('kid', '=', kid).execute();
+  });
+});
