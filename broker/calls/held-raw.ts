@@ -7,7 +7,7 @@ import { sha256Hex } from '../crypto/canonical.ts';
 import type { Instant } from '../policy/facts.ts';
 import { endHeldJoin, type FoundJoin, findHeldJoins, tellHeldJoin } from '../store/held-joins.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
-import { boundaryOf } from './parse-multipart.ts';
+import { boundaryOf, MOST_PARTS } from './parse-multipart.ts';
 import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
 /**
@@ -73,10 +73,12 @@ export const joinFor = (join: HeldJoin, person: string | undefined): HeldJoin =>
 function bodyHash({ 'content-type': type = '' }: RawRequest['bodyHeaders'], bytes: Buffer): string {
   if (!/^multipart\//i.test(type)) return sha256Hex(bytes);
   const boundary = boundaryOf(type);
-  const pieces = boundary === undefined ? [] : bytes.toString('latin1').split(`--${boundary}`);
+  // Each piece costs a hash, before anything is decided: of more, the body counts as it is.
+  const pieces = boundary === undefined ? [] : bytes.toString('latin1').split(`--${boundary}`, MOST_PARTS + 3);
   const [before = '', ...parts] = pieces;
   const end = parts.pop();
   const areLines =
+    pieces.length <= MOST_PARTS + 2 &&
     end?.startsWith('--') &&
     (before === '' || before.endsWith('\n')) &&
     parts.every((part) => /^\r?\n/.test(part) && part.endsWith('\n'));

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
 import { FormTree, GAPS } from './parse-form.ts';
 
-const MOST_PARTS = 200;
+export const MOST_PARTS = 200;
 const MOST_HEAD_LINES = 4;
 /** RFC 2046 section 5.1.1, as clients choose them. Without a comma, at which Rack ends it in quotes, too. */
 const TYPE = /^multipart\/[a-z-]{1,40};\s*boundary=(?:"([A-Za-z0-9'()+_./:=?-]{1,70})"|([A-Za-z0-9'+_.-]{1,70}))\s*$/i;

@@ -303,6 +303,18 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
         `${parts.map((one) => `--${boundary}\r\n${one}`).join('')}--${boundary}--\r\n`,
       );
 
+    test('joins with another boundary up to 200 parts, and not beyond: each costs a hash before anything is decided', async () => {
+      for (const [many, joins] of [
+        [200, true],
+        [201, false],
+      ] as const) {
+        const parts = Array.from({ length: many }, (_, n) => part(`n${many}`, String(n)));
+        const [one, other] = [await send('one', ...parts), await send('other', ...parts)];
+        expect([one.status, other.status]).toEqual([403, 403]);
+        expect(other.body.approval_id === one.body.approval_id, `${many} parts`).toBe(joins);
+      }
+    });
+
     test('does not join: a boundary that is text of a value, too', async () => {
       const id = idOf(await send('0', part('amount', '1')));
       expect(idOf(await send('0', part('amount', '1000')))).not.toBe(id);
