@@ -34,6 +34,9 @@ const NO_FAILURES: ReadonlySet<string> = new Set([
   ...ENDED_HERE,
   'body_gone',
   ...BODY_CUT,
+  // There was no token to ask the platform with: one person's would halt the platform for everybody.
+  'token_unavailable',
+  'client_rejected',
   'redirect_refused',
   'redirected_again',
 ]);

@@ -2,6 +2,7 @@
 
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { Received } from '../egress/answer.ts';
+import { bytesOfHeader } from '../egress/answer-headers.ts';
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
 import { STREAM_IDLE_MS, type StreamRequest } from '../egress/outbound-request.ts';
@@ -192,4 +193,4 @@ export function passedOn(
 }
 
 const textOf = (headers: readonly (readonly [string, unknown])[]): Buffer =>
-  Buffer.from(headers.map(([name, value]) => `${name}: ${[value].flat().join('\n')}`).join(';\n'));
+  bytesOfHeader(headers.map(([name, value]) => `${name}: ${[value].flat().join('\n')}`).join(';\n'));

@@ -1,6 +1,7 @@
 import type { Destination } from '../approvals/held-request.ts';
 import type { Broker } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
+import { bytesOfHeader } from '../egress/answer-headers.ts';
 import type { ExchangeLimits } from '../egress/buffered-exchange.ts';
 import { type OutboundRequest, type StreamRequest, WHOLE_TOTAL_MS } from '../egress/outbound-request.ts';
 import { encodeParts } from '../egress/parts.ts';
@@ -122,7 +123,7 @@ export const traceHeaders = (
 const followRule = (manifest: Manifest, { patterns }: Credential): FollowRule => ({
   baseUrl: manifest.base_url,
   named: [manifest.base_url, ...(manifest.git_base_url === undefined ? [] : [manifest.git_base_url])],
-  holdsCredential: (text) => patterns.isIn(Buffer.from(text)),
+  holdsCredential: (text) => patterns.isIn(Buffer.from(text)) || patterns.isIn(bytesOfHeader(text)),
 });
 
 /** The body as it is written. */

@@ -20,6 +20,9 @@ export type ShownHeaders = {
 
 const NOTHING: ShownHeaders = Object.freeze({ headers: undefined, redacted: false });
 
+/** The bytes of a header as they came: as text each of them is a character (Latin-1). */
+export const bytesOfHeader = (text: string): Buffer => Buffer.from(text, 'latin1');
+
 /** `headers`: as they came, names in lower case. */
 export function readAnswerHeaders(
   headers: Readonly<Record<string, string | string[]>>,
@@ -31,7 +34,7 @@ export function readAnswerHeaders(
   }
   if (found.length === 0) return NOTHING;
   // One search over all of them: mostly there is nothing to redact.
-  const isClean = !patterns.isIn(Buffer.from(found.map((one) => one.join(': ')).join('\n')));
+  const isClean = !patterns.isIn(bytesOfHeader(found.map((one) => one.join(': ')).join('\n')));
   const clean = isClean ? found : found.flatMap(([name, value]) => redacted(name, value, patterns));
   return {
     headers: Object.fromEntries(clean.map(([name, value]) => [name, value.slice(0, MAX_VALUE)])),
@@ -43,7 +46,8 @@ function isShown(name: string): boolean {
   return NAMES.has(name) || PREFIXES.some((prefix) => name.startsWith(prefix)) || REQUEST_ID.test(name);
 }
 
-/** A name that holds the credential is left out. */
+/** A name that holds the credential is left out, and so is a value that holds it in bytes that are not those of its characters. */
 function redacted(name: string, value: string, patterns: CredentialPatterns): [string, string][] {
-  return patterns.redact(name) === name ? [[name, patterns.redact(value)]] : [];
+  const clean = patterns.redact(value);
+  return patterns.redact(name) !== name || patterns.isIn(bytesOfHeader(`${name}: ${clean}`)) ? [] : [[name, clean]];
 }

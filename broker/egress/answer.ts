@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isJsonWithin } from '../../json/member-texts.ts';
 import type { Mask } from '../policy/mask.ts';
-import { readAnswerHeaders } from './answer-headers.ts';
+import { bytesOfHeader, readAnswerHeaders } from './answer-headers.ts';
 import type { CredentialPatterns } from './credential-patterns.ts';
 import { maskedHeaders, maskingOf, maskText } from './mask-answer.ts';
 import { type Masking, maskValues } from './mask-json.ts';
@@ -123,13 +123,14 @@ function isUnclear(
   { type, header }: { type: string | undefined; header: string },
   masking: Masking,
 ): boolean {
+  // A part of a whole may begin in the middle of what is masked.
+  if (status === 206) return true;
   // A mask that is not strict is of JSON alone, also within a script, which may be said to be bytes.
   if (!masking.isStrict)
     return (
       !isText(type, body) && isUtf8(body) && maskText(body.toString(), { type, isJson: false }, masking)?.count !== 0
     );
-  // A part of a whole may begin in the middle of what is masked.
-  if (status === 206 || !isText(type, body)) return true;
+  if (!isText(type, body)) return true;
   const isWide = decoderOf(header)?.encoding.startsWith('utf-16');
   // Read as UTF-16 what is none, or the other way round, hides all that is in it, and can be undone.
   return isWide ? maskValues(body.toString('latin1'), masking.values).count > 0 : body.includes(0) || hasWideMark(body);
@@ -226,6 +227,7 @@ function readLocation(answer: Received, patterns: CredentialPatterns): { text: s
   const header = answer.status >= 300 && answer.status < 400 ? first(answer.headers.location) : undefined;
   if (header === undefined) return { text: undefined, redacted: false };
   const clean = patterns.redact(header);
+  if (patterns.isIn(bytesOfHeader(clean))) return { text: undefined, redacted: true };
   const text = clean
     .replace(/[?#].*$/s, '')
     .replace(/^([a-z][a-z0-9+.-]*:)?\/\/[^/]*@/i, '$1//')

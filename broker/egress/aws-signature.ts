@@ -92,7 +92,8 @@ function s3Path(path: string): string | undefined {
 
 /** The query by its names, unescaped; or a sentence that says why it is refused. */
 function queryOf(search: string): Record<string, string[]> | string {
-  const query: Record<string, string[]> = {};
+  // Without members of its own that a name could meet, as `constructor`.
+  const query: Record<string, string[]> = Object.create(null);
   if (search.includes('+')) return 'the query holds a plus sign, which servers read in two ways: write %2B or %20';
   for (const pair of search.slice(1).split('&')) {
     if (pair === '') continue;

@@ -10,10 +10,20 @@ export function leaving(response: ServerResponse, then: () => void): void {
 /** Whoever still sends what nobody reads is cut off after so long, unless a door says otherwise. */
 const LINGER_MS = 5_000;
 
-/** Lets a client that still sends read its answer. */
+/**
+ * Before the answer to a request whose body is not here whole. With `Connection: close`, and in HTTP/1.0, Node closes the connection as soon as the answer is
+ * written, and what the client goes on to send is met by a reset in place of the answer: `linger` closes it.
+ */
+export function answerWhileSent(request: IncomingMessage, response: ServerResponse): void {
+  if (!request.complete) response.shouldKeepAlive = true;
+}
+
+/** Lets a client that still sends read its answer. Nobody reads the body any more. */
 export function linger(request: IncomingMessage, ms = LINGER_MS): void {
   if (request.complete || request.destroyed) return;
-  request.resume();
+  // An iterator over the body that was begun and left has its listener here still, and the body would not flow.
+  request.removeAllListeners('readable');
+  setImmediate(() => request.resume());
   setTimeout(() => {
     if (!request.complete) request.destroy();
   }, ms).unref();

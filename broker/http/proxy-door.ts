@@ -15,10 +15,10 @@ import { answerRewrite } from '../proxy/answer-urls.ts';
 import { traceparentOf } from './authenticate.ts';
 import { currentPrincipal } from './current-principal.ts';
 import { asRefusal, Refusal, UNREPEATED } from './errors.ts';
-import { cutShort, leftEarly, linger } from './leaving.ts';
+import { answerWhileSent, cutShort, leftEarly, linger } from './leaving.ts';
 import { writeAnswered } from './proxy-answered.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
-import { heldRefusal, openFor, unreadRefusal, waitWithin, writeMade } from './proxy-held.ts';
+import { accessEndedRefusal, heldRefusal, openFor, unreadRefusal, waitWithin, writeMade } from './proxy-held.ts';
 import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { headerProblem, type ReadRequest, readRequest, reasonOf } from './proxy-request.ts';
 import { askedByLabel } from './proxy-shape.ts';
@@ -52,7 +52,10 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
       : isMethod(request.method)
         ? await answer({ ...context, left }, response, lease, asked)
         : await refuseMethod(context, lease, asked);
-    if (refusal) send(response, refusedReply(refusal, context, askedFor(context, asked)), correlationId);
+    if (refusal) {
+      answerWhileSent(request, response);
+      send(response, refusedReply(refusal, context, askedFor(context, asked)), correlationId);
+    }
   } catch (error) {
     fail(context, response, error, asked);
   } finally {
@@ -182,8 +185,10 @@ async function answerHeld(
   asked: Asked,
   { end, ...held }: Waited,
 ): Promise<RawRefusal | undefined> {
-  await currentPrincipal(context, asked.platform);
+  const who = await currentPrincipal(context, asked.platform);
   if (end.kind !== 'made') return await heldRefusal(context, { ...held, end });
+  const ended = await accessEndedRefusal({ ...context, who }, asked, { ...held, end });
+  if (ended) return ended;
   const rewrite = rewriteOf(asked, context.request.method);
   if (await writeMade(context, response, { ...held, end }, { place: asked.place, rewrite })) return undefined;
   return await heldRefusal(context, { ...held, end: { kind: 'not_kept', auditId: end.auditId } });
@@ -206,6 +211,7 @@ function fail(context: RawContext, response: ServerResponse, error: unknown, ask
   const reply = refused
     ? refusedReply(refused, context, askedFor(context, asked))
     : refusalReply(error, { path: '/proxy', dialect: 'problem' }, context, who);
+  answerWhileSent(context.request, response);
   send(response, reply, correlationId);
 }
 

@@ -5,6 +5,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import { noteAnswerAgain } from '../calls/answer-again.ts';
 import { endJoin, type HeldEnd, tellJoin } from '../calls/held-raw.ts';
 import type { HeldUnread, Wait, Waited } from '../calls/wait-for-decision.ts';
+import { accessEnded } from '../policy/access-ended.ts';
 import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import type { Place } from '../proxy/links.ts';
 import { storedAnswer } from '../proxy/stored-result.ts';
@@ -14,6 +15,7 @@ import { afterHeldRead, callerOf } from './next-step.ts';
 import type { RawRefusal } from './proxy-refusal.ts';
 import type { RateLimits } from './rate-limits.ts';
 import type { Context } from './route.ts';
+import { sentence } from './unready.ts';
 
 type Answering = Pick<Context<'raw'>, 'services' | 'who' | 'request'>;
 
@@ -77,6 +79,29 @@ export async function writeMade(
   await endJoin(services.broker, who, approvalId);
   response.end(body.subarray(-1));
   return true;
+}
+
+/** In place of the answer to a call that was made, where the agent could not begin it any more; undefined: it may have the answer. */
+export async function accessEndedRefusal(
+  { services, who }: Answering,
+  { platform, connectionId }: { platform: string; connectionId: string },
+  { found, approvalId, end }: Pick<Waited, 'found' | 'approvalId'> & { end: Extract<HeldEnd, { kind: 'made' }> },
+): Promise<RawRefusal | undefined> {
+  const now = services.broker.clock();
+  const { facts } = await services.loadFacts(who.rows, platform, now);
+  const access = { platformId: platform, scope: found.scope, connectionId, through: connectionId };
+  const ended = accessEnded(facts, access, now);
+  if (ended === undefined) return undefined;
+  const auditId = end.auditId ?? found.audit_id;
+  const { halt } = ended;
+  return {
+    status: 403,
+    code: halt ? 'agent_halted' : ended.reason,
+    detail: `${sentence(ended.detail)} The call was approved and made; its answer is not given to an agent that could not make it now. Do not repeat it.`,
+    headers: { 'X-Svc-Approval-Id': approvalId, 'X-Svc-Audit-Id': auditId },
+    extra: { reason: ended.reason, approval_id: approvalId, audit_id: auditId },
+    retry: false,
+  };
 }
 
 /** What a client is told of a held call that could not be read: not that nothing was sent. */

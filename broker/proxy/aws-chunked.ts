@@ -46,7 +46,16 @@ export function decodeAwsChunked(
   source: AsyncIterable<Buffer>,
   { length, trailer = '' }: { length?: number | undefined; trailer?: string | undefined } = {},
 ): AsyncGenerator<Buffer> {
-  return decoded(new ChunkReader(source), new Announced(trailer), length);
+  return closing(new ChunkReader(source), new Announced(trailer), length);
+}
+
+/** Whoever stops reading ends the source, so that what is left of it flows away. */
+async function* closing(reader: ChunkReader, announced: Announced, length?: number): AsyncGenerator<Buffer> {
+  try {
+    yield* decoded(reader, announced, length);
+  } finally {
+    await reader.close();
+  }
 }
 
 async function* decoded(reader: ChunkReader, announced: Announced, length?: number): AsyncGenerator<Buffer> {
@@ -160,6 +169,10 @@ class ChunkReader {
     const piece = this.#rest.subarray(0, count);
     this.#rest = this.#rest.subarray(piece.length);
     return piece;
+  }
+
+  async close(): Promise<void> {
+    await this.#source.return?.();
   }
 
   async #more(): Promise<boolean> {

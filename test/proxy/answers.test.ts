@@ -1,0 +1,112 @@
+/** What of an answer reaches the agent. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { READ } from '../world/requests.ts';
+import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { rawClient } from './raw-client.ts';
+
+describe('answers', () => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld('sqlite');
+    organisation = await world.demoOrganisation();
+  });
+  beforeEach(() => {
+    world.upstream.answer = undefined;
+  });
+
+  const agentOf = (platform: string): Promise<TestAgent> =>
+    organisation.agent({ rules: ALLOW_ALL, grants: { [platform]: {} } });
+
+  test('a part of a whole in which the platform’s entry masks something is withheld, by both doors', async () => {
+    await organisation.platform({ id: 'masked', manifest: { masks: { 'GET /items/*': ['clone_token'] } } });
+    const agent = await agentOf('masked');
+    const whole = JSON.stringify({ id: 7, clone_token: 'TOPSECRETTOKEN', name: 'x' });
+    world.upstream.answer = ({ headers }, response) => {
+      const [, from] = /^bytes=(\d+)-/.exec(String(headers.range ?? '')) ?? [];
+      response.setHeader('content-type', 'application/json');
+      if (from === undefined) return void response.end(whole);
+      response.writeHead(206, { 'content-range': `bytes ${from}-${whole.length - 1}/${whole.length}` });
+      response.end(whole.slice(Number(from)));
+    };
+    const raw = rawClient(() => agent);
+    expect((await raw('GET', '/proxy/masked-main/items/7')).text).toContain('"clone_token":"[masked]"');
+    const range = { range: 'bytes=23-' };
+    const parts = [
+      await raw('GET', '/proxy/masked-main/items/7', { headers: range }),
+      await agent.act({ ...READ, platform: 'masked', endpoint: '/items/7', headers: range }),
+    ];
+    for (const part of parts) {
+      expect(part.text).toContain('upstream_response_blocked');
+      expect(part.text).not.toContain('TOPSECRET');
+    }
+  });
+
+  test('CX-02 a credential that is not ASCII is found in headers and redirects, in the bytes of either charset', async () => {
+    const secret = 'user:pässwörd-0123456789-abcdef';
+    await organisation.platform({ id: 'basic', manifest: { auth: { type: 'basic' } }, secret });
+    const agent = await agentOf('basic');
+    for (const charset of ['utf8', 'latin1'] as const)
+      for (const status of ['200 OK', '301 Moved Permanently']) {
+        const echoed = Buffer.from(
+          `HTTP/1.1 ${status}\r\ncontent-type: text/plain\r\nx-echo: ${secret}\r\nx-request-id: ${secret}\r\nlocation: /a/${secret}\r\n` +
+            'content-length: 2\r\nconnection: close\r\n\r\nhi',
+          charset,
+        );
+        world.upstream.answer = (_request, response) => void response.socket?.end(echoed);
+        const raw = await rawClient(() => agent)('GET', '/proxy/basic-main/items');
+        const told = [...raw.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
+        const acted = await agent.act({ ...READ, platform: 'basic', endpoint: '/items' });
+        for (const text of [told, acted.text]) {
+          expect(text, `${charset} ${status}`).not.toContain('-0123456789-');
+          expect(text).not.toContain('rd-012');
+        }
+      }
+  });
+
+  test('to a held call that was made goes to no agent that was suspended, or lost its grant, while it waited', async () => {
+    for (const end of ['suspend', 'grant'] as const) {
+      const agent = await organisation.agent();
+      const raw = rawClient(() => agent);
+      let finish = () => {};
+      const asked = new Promise<void>((resolve) => {
+        world.upstream.answer = (_request, response) => {
+          finish = () => void response.end('{"secret":"of the platform"}');
+          resolve();
+        };
+      });
+      const waiting = raw('POST', '/proxy/demo-main/items', { body: '{"n":1}', headers: { 'x-svc-wait': '60' } });
+      const pending = async () =>
+        (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals[0]?.approval_id;
+      await expect.poll(pending).toBeDefined();
+      const approved = organisation.ask('POST', `/owner/approvals/${await pending()}/approve`, {});
+      await asked;
+      const taken =
+        end === 'suspend'
+          ? await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {})
+          : await organisation.ask('DELETE', `/owner/agents/${agent.agentId}/grants/demo`);
+      expect(taken.status, taken.text).toBe(200);
+      await pause(50);
+      finish();
+      await approved;
+      const answer = await waiting;
+      expect(answer.status, answer.text).toBe(403);
+      expect(answer.body.error).toBe(end === 'suspend' ? 'agent_halted' : 'no_permission_record');
+      expect(answer.text).toContain('The call was approved and made');
+      expect(answer.text).not.toContain('of the platform');
+    }
+  });
+
+  test('a query that names a member of every object is signed as any other', async () => {
+    const secret = JSON.stringify({ access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY });
+    const auth = { type: 'aws_sigv4', region: 'us-east-1', service: 's3' };
+    await organisation.platform({ id: 'stored', manifest: { auth }, secret });
+    const agent = await agentOf('stored');
+    for (const name of ['constructor', 'toString=1', 'hasOwnProperty']) {
+      const answer = await rawClient(() => agent)('GET', `/proxy/stored-main/items?${name}`);
+      expect(answer.status, answer.text).toBe(200);
+    }
+  });
+});
