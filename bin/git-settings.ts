@@ -18,7 +18,9 @@ export type Signed = { address: string; profile: string | undefined; settings: r
 export type Rule = { setting: Setting; part: string; by: Signed };
 
 const run = promisify(execFile);
-const HELPER = /^!.* git-credential(?: --profile ('[^']*'(?:\\''[^']*')*|\S+))?(?: --at \S+)?$/;
+/** The broker's own, as `helperCommand` writes it, of whatever release; others name their helper so, too (`!gh auth git-credential`). */
+const HELPER =
+  /^!(?:.*[\s/\\'"])?agent-broker(?:\.js|@\S+)?['"]? git-credential(?: --profile ('[^']*'(?:\\''[^']*')*|\S+))?(?: --at \S+)?$/;
 const CODE_HOST = /^(?:https?:\/\/[^/]+\/|ssh:\/\/git@[^/]+\/|(?:git@[^@:/]+|[^@:/]+\.[^@:/]+):\/?)(.*)$/;
 const USERNAME = /^(?:agent$|connection\.)/;
 
@@ -30,6 +32,9 @@ export function helperCommand(profile: string | undefined, at: string | undefine
   const elsewhere = at === undefined ? [] : ['--at', at];
   return `!${commandLine([...words, 'git-credential', ...named, ...elsewhere], false)}`;
 }
+
+/** Whether a helper of git is the broker's. */
+export const isOwnHelper = (value: string): boolean => HELPER.test(value);
 
 /** All values of the scope, in the order in which git reads them. Throws CommandFailed. */
 export const readSettings = async (scope: Scope): Promise<Setting[]> =>

@@ -1,6 +1,7 @@
 /** `agent-broker doctor --exposure`: what a command could read without the broker. Nothing is changed, and no value is told. */
 import { statSync } from 'node:fs';
 import { gitConfig, settingsIn } from '../../mcp/git-config.ts';
+import { isOwnHelper } from '../git-settings.ts';
 import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { findFiles } from './files.ts';
@@ -35,7 +36,7 @@ type InGit = Omit<Finding, 'where'>;
 
 /** A program from which git gets passwords, but the broker's own. */
 function helperIn(value: string): InGit | undefined {
-  if (value === '' || / git-credential /.test(`${value} `)) return undefined;
+  if (value === '' || isOwnHelper(value)) return undefined;
   return {
     kind: 'helper',
     // A script may hold anything.

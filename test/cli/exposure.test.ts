@@ -67,6 +67,26 @@ test('an empty home holds nothing, and the exit code says so', async () => {
   expect(JSON.parse(inJson.stdout)).toEqual({ ok: true, findings: [], metadata: 'asked' });
 });
 
+test('a helper of another program is found, also one whose command is named as ours is', async () => {
+  for (const [helper, program] of [
+    ['!/usr/bin/gh auth git-credential', 'a script'],
+    ['!glab auth git-credential', 'a script'],
+    ['store', 'store'],
+  ] as const) {
+    put('.gitconfig', `[credential "https://github.com"]\n\thelper = ${helper}\n`);
+    const { code, stdout } = await look({}, '--', 'make');
+    expect(stdout).toContain(`git gets passwords from ${program}`);
+    expect(code).toBe(1);
+  }
+  for (const own of [
+    '!npx -y agent-broker git-credential',
+    "!/usr/bin/node '/opt/a b/bin/agent-broker.js' git-credential --at https://b.example",
+  ]) {
+    put('.gitconfig', `[credential "https://github.com"]\n\thelper = "${own}"\n`);
+    expect((await look({}, '--', 'make')).stdout).toContain('Nothing was found');
+  }
+});
+
 describe('variables', () => {
   test.each<[string, string, string]>([
     ['GITHUB_TOKEN', `ghp_${MARK}${'a'.repeat(26)}`, 'GitHub'],
