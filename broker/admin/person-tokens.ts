@@ -1,5 +1,5 @@
 /** Tokens of people come and go: replaced, thrown away, and revoked where they are from. */
-import { readFacts } from '../oauth-client/facts.ts';
+import { isOtherAccount, readFacts } from '../oauth-client/facts.ts';
 import { deletePersonTokens, listPersonTokens, lockPerson } from '../store/people.ts';
 import type { PersonTokenTable } from '../store/tables/people.ts';
 import type { Connecting } from './connections.ts';
@@ -27,14 +27,14 @@ export async function endKept(
   );
 }
 
-/** Of another account than the new tokens: with the same one a server might take the new ones away, too. */
+/** Of another account than the new tokens: with the same one, or one that may be, a server might take the new ones away, too. */
 export async function revokeReplaced(
   services: Connecting,
   now: PersonTokenTable,
   before: readonly PersonTokenTable[],
 ): Promise<void> {
   const account = readFacts(now.oauth)?.account ?? null;
-  const others = before.filter(({ oauth }) => account !== null && readFacts(oauth)?.account !== account);
+  const others = before.filter(({ oauth }) => isOtherAccount(readFacts(oauth)?.account ?? null, account));
   await revokePersonTokens(services, others);
 }
 

@@ -21,9 +21,11 @@ import {
 } from '../store/oauth-tokens.ts';
 import { type AccessToken, lifeOf, writeCredential } from '../token-source/access-token.ts';
 import { leased } from '../token-source/leased.ts';
+import { hasForgotten, noteRejection, PAUSE_MS, rejectedAnswer } from './client-rejection.ts';
 import { isOtherAccount, type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
+import { forgetClient } from './registration.ts';
 import type { Refreshing, Steps, Tokens } from './steps.ts';
 import { storeSurely } from './store-surely.ts';
 
@@ -44,10 +46,6 @@ export type RefreshAsk = {
   registered: (client: string) => Promise<Registered | OAuthProblem>;
 };
 
-/** Pause after a failure. */
-const PAUSE_MS = 2_000;
-/** Upper bound of the back-off while a server rejects the broker's client. */
-const LONGEST_PAUSE_MS = 5 * 60_000;
 /** Storing is retried until the lease expires, less this margin. */
 const SPARE_MS = 2_000;
 
@@ -67,7 +65,8 @@ type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log' | 'instanceId'>;
 async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise<Refreshed> {
   const { db } = broker.store;
   const { place, seen } = ask;
-  let registered: Registered | undefined;
+  /** Or why the tokens belong to no client any more. */
+  let registered: Registered | OAuthProblem | undefined;
   let ready: Refreshing | OAuthProblem | undefined;
   let rejected: string | undefined;
   return await leased<TokenRow, Refreshed>(broker, {
@@ -79,12 +78,14 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
       const facts = factsOf(connection);
       rejected = facts.rejected?.error;
       const known = registered ?? (await ask.registered(facts.client_id));
-      if (isProblem(known)) return done({ kind: 'unavailable', code: 'token_unavailable', detail: known.detail });
+      const isGone = isProblem(known) && known.problem === 'stale';
+      if (isProblem(known) && !isGone)
+        return done({ kind: 'unavailable', code: 'token_unavailable', detail: known.detail });
       registered = known;
       if ((connection.refresh_claim_until ?? 0) > broker.clock())
         return { kind: connection.refresh_claim === null ? 'paused' : 'claimed' };
       // Before the claim, so that the lease covers only the request and storing its result.
-      ready = await steps.refreshing(registered);
+      ready = isProblem(registered) ? registered : await steps.refreshing(registered);
       return { kind: 'open' };
     },
     claim: (lease) => claimAnyhow(broker, { place, tokenId: seen.id }, lease),
@@ -97,8 +98,9 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
         name,
       }),
     givenUp: () => {
-      const platformId = registered?.platformId ?? '';
-      if (rejected !== undefined) return rejectedAnswer(platformId, rejected);
+      const client = registered === undefined || isProblem(registered) ? undefined : registered;
+      const { platformId = '' } = client ?? {};
+      if (client && rejected !== undefined) return rejectedAnswer(client, rejected);
       return {
         kind: 'unavailable',
         code: 'token_unavailable',
@@ -126,7 +128,8 @@ async function claimAnyhow(
 }
 
 type Claimed = {
-  registered: Registered;
+  /** Or why there is none any more. */
+  registered: Registered | OAuthProblem;
   /** Its server, or why it was not found. */
   ready: Refreshing | OAuthProblem;
   steps: Steps;
@@ -141,21 +144,19 @@ async function withClaim(
 ): Promise<Refreshed> {
   const facts = factsOf(claimed);
   const oldToken = openToken(broker, place, claimed);
-  const belongs = facts.client_id === registered.clientId;
+  const client = isProblem(registered) || facts.client_id !== registered.clientId ? undefined : registered;
   const answer: Tokens | OAuthProblem =
-    oldToken && belongs
+    oldToken && client
       ? isProblem(ready)
         ? ready
         : await ready(oldToken, facts.server)
       : { problem: 'stale', detail: 'The tokens were issued to another client.' };
+  const isRejected = isProblem(answer) && answer.problem === 'client_rejected';
+  const isForgotten = isRejected && client !== undefined && hasForgotten(client, facts, answer, broker.clock());
   // Issued by another server or to another client, or revoked: a person has to connect again.
-  const ended = isProblem(answer) && (answer.problem === 'invalid_grant' || answer.problem === 'stale');
-  if (isProblem(answer) && answer.problem === 'client_rejected')
-    return await noteRejection(
-      broker,
-      { place, name, facts, platformId: registered.platformId },
-      present(answer.error, 'error of the server'),
-    );
+  const ended = isProblem(answer) && (answer.problem === 'invalid_grant' || answer.problem === 'stale' || isForgotten);
+  if (isRejected && client && !isForgotten)
+    return await noteRejection(broker, { place, name, facts, client }, present(answer.error, 'error of the server'));
   if (isProblem(answer) && !ended) {
     await releaseRefresh(broker.store.db, place, name, { until: broker.clock() + PAUSE_MS });
     return { kind: 'unavailable', code: 'token_unavailable', detail: answer.detail };
@@ -186,44 +187,16 @@ async function withClaim(
   );
   if (isProblem(answer))
     broker.log.warn({ connection: place.id }, 'OAuth consent revoked: somebody has to connect again');
+  if (isForgotten) await forgetClient(broker, client, facts.client_id);
   if (stored) return { kind: 'replaced', credential };
   const connection = await findTokens(broker.store.db, place);
   const factsNow = readFacts(connection?.oauth ?? null);
   // A person ended the consent, or gave that of another account: these tokens are orphaned. If it is the same, our own commit succeeded
   // without its answer, or a process that took this one for dead refreshed it: revoking one of its tokens may end all of them.
-  if (!isProblem(answer) && (factsNow === null || isOtherAccount(facts.account, factsNow.account)))
-    await steps.revoke(registered, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
+  if (client && !isProblem(answer) && (factsNow === null || isOtherAccount(facts.account, factsNow.account)))
+    await steps.revoke(client, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
   return connection?.credential ? { kind: 'replaced', credential: connection.credential } : { kind: 'gone' };
 }
-
-/**
- * Marks the connection and backs off exponentially. The refresh token is kept: it is valid once the client is corrected.
- */
-async function noteRejection(
-  { store, clock, log }: Base,
-  at: { place: TokenRowPlace; name: string; facts: OAuthConnectionFacts; platformId: string },
-  error: string,
-): Promise<Refreshed> {
-  const { place, name, facts, platformId } = at;
-  const now = clock();
-  const times = (facts.rejected?.times ?? 0) + 1;
-  const pauseMs = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), LONGEST_PAUSE_MS);
-  const rejected = { error, since: facts.rejected?.since ?? now, times };
-  if (times === 1)
-    log.error(
-      { connection: place.id, platform: platformId, problem: error },
-      "authorization server rejects the broker's client",
-    );
-  const oauth = writeFacts({ ...facts, rejected });
-  await releaseRefresh(store.db, place, name, { until: now + pauseMs, oauth });
-  return rejectedAnswer(platformId, error);
-}
-
-const rejectedAnswer = (platformId: string, error: string): Refreshed => ({
-  kind: 'unavailable',
-  code: 'client_rejected',
-  detail: `The authorization server of ${platformId} rejects the broker's client (${error}). An operator has to correct its client_id, client_secret or scopes; until then retrying does not help.`,
-});
 
 /** What is known of the tokens of a connection that an owner made. */
 const factsOf = ({ oauth }: TokenRow): OAuthConnectionFacts => present(readFacts(oauth), 'facts of the tokens');

@@ -29,6 +29,8 @@ export type Registered = {
   redirectUri: RedirectUri;
   clientId: string;
   clientSecret: Secret | undefined;
+  /** Whether the broker registered this client itself (RFC 7591): then nobody else can correct it. */
+  isOwnRegistration: boolean;
   /** For metadata discovery (RFC 8414); without one only the endpoints are known. */
   issuer: string | undefined;
   /** Override those of the metadata. */
@@ -52,7 +54,10 @@ export type Registered = {
 export type Registering = OAuthAuth['registration'];
 
 /** The configuration before discovery. Without a client id the broker has to become a client. */
-export type Described = Omit<Registered, 'clientId'> & { clientId: string | undefined; registering: Registering };
+export type Described = Omit<Registered, 'clientId' | 'isOwnRegistration'> & {
+  clientId: string | undefined;
+  registering: Registering;
+};
 
 /** Reads the secrets that the manifest names from the store. @throws SealError when a stored secret was modified */
 export async function describedFor(

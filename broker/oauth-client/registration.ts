@@ -7,6 +7,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { ProviderFetch } from '../egress/provider-fetch.ts';
 import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { Db } from '../store/store.ts';
+import type { Vault } from '../vault.ts';
 import { applicationTypeOf, CLIENT_NAME, GRANT_TYPES, RESPONSE_TYPES } from './client-document.ts';
 import type { OAuthProblem } from './problem.ts';
 
@@ -48,6 +49,13 @@ type Place = { organisationId: string; platformId: string; connectionId: string 
  */
 const METHODS = ['client_secret_post', 'client_secret_basic', 'none'] as const;
 
+const isRegistration = (name: string): boolean => name === FORMER_NAME || name.startsWith(nameOf(''));
+
+function read(vault: Vault, organisationId: string, { id, value }: { id: string; value: Uint8Array }): Registration {
+  const place = { table: 'platform_secrets' as const, organisationId, rowId: id };
+  return Registration.parse(JSON.parse(vault.open(place, value).toString('utf8')));
+}
+
 /**
  * The broker's registration at this issuer for a connection, or undefined. `client`: the registration with this client id, to which
  * a code or tokens were issued; undefined: one for a new authorization request, with the redirect URI of the connection.
@@ -60,12 +68,22 @@ export async function findRegistration(
   const stored = await listPlatformSecrets(store.db, organisationId, platformId);
   for (const { id, name, value } of stored) {
     if (name !== FORMER_NAME && !name.startsWith(nameOf(connectionId))) continue;
-    const place = { table: 'platform_secrets' as const, organisationId, rowId: id };
-    const found = Registration.parse(JSON.parse(vault.open(place, value).toString('utf8')));
+    const found = read(vault, organisationId, { id, value });
     const fits = client === undefined ? found.redirect_uri === redirectUri : found.client_id === client;
     if (fits && found.issuer === issuer && (found.expires_at === null || found.expires_at > clock())) return found;
   }
   return undefined;
+}
+
+/** Deletes the registration with this client id, which its server does not know any more. The next authorization request registers again. */
+export async function forgetClient(
+  { store, vault }: Pick<Broker, 'store' | 'vault'>,
+  { organisationId, platformId }: Pick<Place, 'organisationId' | 'platformId'>,
+  clientId: string,
+): Promise<void> {
+  for (const { id, name, value } of await listPlatformSecrets(store.db, organisationId, platformId))
+    if (isRegistration(name) && read(vault, organisationId, { id, value }).client_id === clientId)
+      await deleteNamedPlatformSecret(store.db, { organisationId, platformId, name });
 }
 
 /** Deletes the registrations of a removed connection. */

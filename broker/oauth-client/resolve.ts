@@ -15,9 +15,9 @@ import { mixUpRisk, type ServerFinder } from './server.ts';
  */
 export type Resolver = (described: Described, client: string | undefined) => Promise<Registered | OAuthProblem>;
 
-type Client = Pick<Registration, 'client_id' | 'client_secret' | 'auth_method'>;
+type Client = Pick<Registration, 'client_id' | 'client_secret' | 'auth_method'> & { isDocument?: true };
 
-const publicClient = (clientId: string): Client => ({ client_id: clientId, auth_method: 'none' });
+const documentClient = (url: string): Client => ({ client_id: url, auth_method: 'none', isDocument: true });
 
 /** Makes it. Sends no request where the manifest is complete. */
 export function resolver(
@@ -34,7 +34,7 @@ export function resolver(
   ): Promise<Client | OAuthProblem> => {
     const { platformId, connectionId, registering } = described;
     const redirectUri = described.redirectUri.uri;
-    if (client !== undefined && isClientDocument(client, connectionId)) return publicClient(client);
+    if (client !== undefined && isClientDocument(client, connectionId)) return documentClient(client);
     const known = await findRegistration(broker, described, { issuer, redirectUri, client });
     if (known && (client !== undefined || registering !== 'document')) return known;
     if (client !== undefined)
@@ -46,7 +46,7 @@ export function resolver(
     const document = clientDocumentUrl(broker.baseUrl, connectionId);
     const isTaken = registering === 'document' || metadata.client_id_metadata_document_supported === true;
     // The order of MCP 2026-07-28, Client Registration: a document before registration.
-    if (registering !== 'dynamic' && isTaken && document !== undefined) return publicClient(document);
+    if (registering !== 'dynamic' && isTaken && document !== undefined) return documentClient(document);
     if (registering === 'document')
       return {
         problem: 'unsuitable',
@@ -77,15 +77,16 @@ export function resolver(
           scopes: rest.scopes.length > 0 ? rest.scopes : found.scopes,
         }
       : rest;
-    if (clientId !== undefined) return { ...known, clientId };
+    if (clientId !== undefined) return { ...known, clientId, isOwnRegistration: false };
     if (known.issuer === undefined)
       return { problem: 'unsuitable', detail: `${rest.platformId} needs a client_id, or an issuer to register at.` };
     const own = await clientAt({ ...described, ...known }, known.issuer, client);
     if (isProblem(own)) return own;
-    const { client_id, client_secret: secret, auth_method: method } = own;
+    const { client_id, client_secret: secret, auth_method: method, isDocument = false } = own;
     return {
       ...known,
       clientId: client_id,
+      isOwnRegistration: !isDocument,
       clientSecret: secret === undefined ? undefined : new Secret(secret),
       serverOptions: { ...known.serverOptions, ...(method !== 'none' && { token_endpoint_auth_method: method }) },
     };

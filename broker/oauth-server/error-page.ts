@@ -3,10 +3,11 @@ import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
 import type { Config } from '../environment/config.ts';
 import { PAGE_HEADERS, paragraph, smallPage, statusLine } from '../small-page.ts';
 
-/** Advice for an application whose client id is the URL of a client ID metadata document; or the empty string. */
+/** Advice for an application that the broker does not know. */
 function adviceOn(clientId: unknown, clientIdDocuments: boolean): string {
   const url = typeof clientId === 'string' ? URL.parse(clientId) : null;
-  if (url?.protocol !== 'https:') return '';
+  if (url?.protocol !== 'https:')
+    return 'The broker does not know this application, or not any more. Remove the connection in the application and add it again, so that it registers again; connecting alone is not enough.';
   return clientIdDocuments
     ? `The application is described by a document at ${url.host}, which this broker could not use. Tell whoever runs the broker: let it reach ${url.host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off, so that applications register instead. The log says what was wrong.`
     : `The application identifies itself by a document at ${url.host}, and this broker does not fetch such documents. Remove the connection in the application and connect again, so that it registers instead.`;

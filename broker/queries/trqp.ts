@@ -2,6 +2,7 @@
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
+import { refuseUnreviewed } from '../calls/refuse-unreviewed.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { askedPlatform } from '../policy/asked-platform.ts';
 import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../policy/facts.ts';
@@ -60,7 +61,9 @@ export async function recognition(
   const found = await find(services, who, query, '');
   if (found === 'forbidden') return undefined;
   if (typeof found === 'string') return { recognized: false, message: found };
-  const standing = recognise(present(found[0], 'agent'), now);
+  const agent = present(found[0], 'agent');
+  refuseUnreviewed({ agent });
+  const standing = recognise(agent, now);
   const recognized = standing === 'recognized';
   return { recognized, message: recognized ? RECOGNIZED : standing };
 }

@@ -142,7 +142,10 @@ export async function purgeOAuthRecords(db: Db, before: number): Promise<void> {
   await db.deleteFrom('oauth_records').where('expires_at', '<', before).execute();
 }
 
-/** Deletes clients that were kept for authorisations, when none is left. */
+/** A person who connects again right after an owner ended it must find the client still: it registers again only when the token endpoint does not know it. */
+const IDLE_MS = 24 * 3_600_000;
+
+/** Deletes clients that were kept for authorisations, a day after the last of them ended. */
 export async function purgeIdleClients(db: Db, now: number): Promise<void> {
   await db
     .deleteFrom('oauth_records')
@@ -155,8 +158,7 @@ export async function purgeIdleClients(db: Db, now: number): Promise<void> {
             .selectFrom('mcp_authorisations as m')
             .select('m.id')
             .whereRef('m.client_id', '=', 'oauth_records.id')
-            .where('m.ended_at', 'is', null)
-            .where('m.expires_at', '>', now),
+            .where((m) => m(m.fn.coalesce('m.ended_at', 'm.expires_at'), '>', now - IDLE_MS)),
         ),
       ),
     )

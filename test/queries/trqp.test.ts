@@ -193,6 +193,22 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     });
   });
 
+  test('ST-07 nobody is told that a restored store recognises an agent before its review', async () => {
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const one = await organisation.agent();
+    await world.running.broker.store.db
+      .updateTable('organisations')
+      .set({ restored: '{}' })
+      .where('id', '=', organisation.id)
+      .execute();
+    for (const path of [AUTHORIZATION, RECOGNITION]) {
+      const answer = await byOwner(organisation, query(one), path);
+      expect(answer.status, answer.text).toBe(503);
+      expect(answer.text).toContain('store_restored');
+    }
+  });
+
   describe('recognition', () => {
     const anything = { action: '*', resource: '*' };
     const recognised = async (of: { agentId: string }, changes: Record<string, unknown> = {}) => {

@@ -1,0 +1,57 @@
+/** Authorization servers that reject the broker's client, or have forgotten it. */
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
+import { releaseRefresh, type TokenRowPlace } from '../store/oauth-tokens.ts';
+import { type OAuthConnectionFacts, writeFacts } from './facts.ts';
+import type { OAuthProblem } from './problem.ts';
+import type { Registered } from './registered.ts';
+
+type Rejected = { kind: 'unavailable'; code: 'client_rejected'; detail: string };
+
+/** Pause after a failure. */
+export const PAUSE_MS = 2_000;
+/** Upper bound of the back-off while a server rejects the broker's client. */
+const LONGEST_PAUSE_MS = 5 * 60_000;
+/** A server that rejects for so long a client that the broker registered there has forgotten it. */
+const FORGOTTEN_MS = 10 * 60_000;
+
+/**
+ * Marks the connection and backs off exponentially. The refresh token is kept: it is valid once the client is corrected.
+ */
+export async function noteRejection(
+  { store, clock, log }: Pick<Broker, 'store' | 'clock' | 'log'>,
+  at: { place: TokenRowPlace; name: string; facts: OAuthConnectionFacts; client: Registered },
+  error: string,
+): Promise<Rejected> {
+  const { place, name, facts, client } = at;
+  const now = clock();
+  const times = (facts.rejected?.times ?? 0) + 1;
+  const pauseMs = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), LONGEST_PAUSE_MS);
+  const rejected = { error, since: facts.rejected?.since ?? now, times };
+  if (times === 1)
+    log.error(
+      { connection: place.id, platform: client.platformId, problem: error },
+      "authorization server rejects the broker's client",
+    );
+  const oauth = writeFacts({ ...facts, rejected });
+  await releaseRefresh(store.db, place, name, { until: now + pauseMs, oauth });
+  return rejectedAnswer(client, error);
+}
+
+/** Whether a server no longer knows a client that the broker registered there: it has rejected it for long enough to be no outage. */
+export const hasForgotten = (
+  { isOwnRegistration }: Registered,
+  { rejected }: OAuthConnectionFacts,
+  { error }: OAuthProblem,
+  now: Instant,
+): boolean =>
+  isOwnRegistration && error === 'invalid_client' && rejected !== undefined && now - rejected.since >= FORGOTTEN_MS;
+
+export const rejectedAnswer = ({ platformId, isOwnRegistration }: Registered, error: string): Rejected => ({
+  kind: 'unavailable',
+  code: 'client_rejected',
+  detail:
+    isOwnRegistration && error === 'invalid_client'
+      ? `The authorization server of ${platformId} does not know the client that the broker registered there (${error}). Try again in ten minutes: if it is so then, the broker registers again, and asks for a new consent.`
+      : `The authorization server of ${platformId} rejects the broker's client (${error}). An operator has to correct its client_id, client_secret or scopes; until then retrying does not help.`,
+});

@@ -1,0 +1,122 @@
+/** Registrations of the broker that end, or that their server forgets: whoever has to consent again is told so. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
+import { callOf } from '../upstream-mcp/connected.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { Browser } from '../world/browser.ts';
+import { connectAtOnce, outlive } from '../world/connecting.ts';
+import { confirmAll, start } from '../world/people.ts';
+import { type SdkAuthServer, startSdkAuthServer } from '../world/sdk-auth-server.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const MINUTE_MS = 60_000;
+
+describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store) => {
+  let server: SdkAuthServer;
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let connection: string;
+  beforeAll(async () => {
+    server = await startSdkAuthServer();
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    organisation = await world.organisation();
+  });
+
+  const connected = async (manifest: object = {}) => {
+    const entry = { kind: 'mcp', base_url: server.url, auth: { type: 'oauth2' }, scopes: { 'tools:all': ['tool *'] } };
+    await organisation.platform({ id: 'tools', manifest: { ...entry, ...manifest }, secret: null });
+    connection = await organisation.connection('tools', { secret: null });
+    agent = await organisation.agent({ rules: ALLOW_ALL, grants: { tools: { scopeList: ['tools:all'] } } });
+  };
+  const call = () => agent.act(callOf('search_issues', 'tools:all'));
+  const db = () => world.running.broker.store.db;
+
+  /** Ends the registrations of the organisation, as those of servers made with the MCP SDK do after 30 days. */
+  const endRegistrations = async () => {
+    const { vault } = world.running.broker;
+    const rows = db().selectFrom('platform_secrets').selectAll().where('organisation_id', '=', organisation.id);
+    for (const { id, value } of await rows.execute()) {
+      const place = { table: 'platform_secrets' as const, organisationId: organisation.id, rowId: id };
+      const registration = JSON.parse(vault.open(place, value).toString());
+      expect(registration.expires_at).toBeGreaterThan(Date.now());
+      const ended = vault.seal(place, JSON.stringify({ ...registration, expires_at: Date.now() - 1_000 }));
+      await db().updateTable('platform_secrets').set({ value: ended }).where('id', '=', id).execute();
+    }
+  };
+
+  test('one that has expired: the next refresh asks an admin to connect again, and that cures it', async () => {
+    await connected();
+    await connectAtOnce(world, organisation.owner, connection);
+    expect((await call()).status).toBe(200);
+    await endRegistrations();
+    await outlive(world, connection);
+    const refused = await call();
+    expect([refused.status, refused.body.error], refused.text).toEqual([409, 'platform_reauth_needed']);
+    expect(refused.body.connect_url).toContain(connection);
+    const listed = (await organisation.ask('GET', '/owner/connections')).body.connections;
+    expect(listed.map(({ status }: { status: string }) => status)).toEqual(['reauth_needed']);
+    await connectAtOnce(world, organisation.owner, connection);
+    expect((await call()).status).toBe(200);
+  });
+
+  test('one that its server has forgotten: for ten minutes it may be an outage, then the broker registers again', async () => {
+    await connected();
+    await connectAtOnce(world, organisation.owner, connection);
+    server.clients.clear();
+    await outlive(world, connection);
+    const refused = await call();
+    expect([refused.status, refused.body.code], refused.text).toEqual([502, 'client_rejected']);
+    expect(refused.body.detail).toContain('does not know the client that the broker registered there');
+    world.clock.skewMs = 11 * MINUTE_MS;
+    await expect.poll(async () => (await call()).status, { timeout: 10_000 }).toBe(409);
+    await connectAtOnce(world, organisation.owner, connection);
+    expect((await call()).status).toBe(200);
+    expect(server.clients.size).toBe(1);
+  });
+
+  test('of people: each is asked to consent again, and nobody else’s calls are halted', async () => {
+    await connected({ per_person: { enabled: true, asserted: ['slack'] } });
+    const by = (id: string) => agent.act({ ...callOf('search_issues', 'tools:all'), caller: { source: 'slack', id } });
+    const consent = async (id: string, given?: string) => {
+      const browser = new Browser();
+      const url = given ?? (await by(id)).body.consent_url;
+      expect((await browser.get(await start(browser, url))).status).toBe(200);
+      await browser.post(`${url}/keep`, {});
+      await confirmAll(organisation);
+    };
+    await consent('ANN');
+    expect((await by('ANN')).status).toBe(200);
+    await endRegistrations();
+    const { vault, clock } = world.running.broker;
+    for (const row of await db()
+      .selectFrom('person_tokens')
+      .selectAll()
+      .where('organisation_id', '=', organisation.id)
+      .execute()) {
+      const place = { table: 'person_tokens' as const, organisationId: organisation.id, rowId: row.id };
+      const token = readCredential(vault.open(place, row.credential!).toString());
+      const times = { issuedAt: clock() - 2 * MINUTE_MS, refreshAt: clock() - MINUTE_MS, expiresAt: clock() - 1_000 };
+      const over = writeCredential({ ...token!, ...times });
+      await db()
+        .updateTable('person_tokens')
+        .set({ credential: vault.seal(place, over) })
+        .where('id', '=', row.id)
+        .execute();
+    }
+    await consent('CAROL');
+    for (let n = 0; n < 25; n++) expect([409, 412]).toContain((await by('ANN')).status);
+    expect((await by('CAROL')).status).toBe(200);
+    const body = JSON.stringify({ platform: 'tools', caller: { source: 'slack', id: 'ANN' } });
+    const begun = await agent.request('POST', '/v1/consent/caller/start', {
+      body,
+      headers: { 'content-type': 'application/json' },
+    });
+    await consent('ANN', begun.body.consent_url);
+    expect((await by('ANN')).status).toBe(200);
+  });
+});
