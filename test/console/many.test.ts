@@ -1,4 +1,4 @@
-/** An inbox of thirty, of five hundred and of ten thousand: grouped, found, selected and decided together, without anything moving meanwhile. */
+/** An inbox of thirty, of hundreds and of thousands (ten thousand in a thorough run): grouped, found, selected and decided together, without anything moving meanwhile. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -7,6 +7,7 @@ import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { WRITE } from '../world/requests.ts';
+import { sized } from '../world/thorough.ts';
 
 const HOSTILE = '24 calls sandbox-agent wants to POST on demo';
 
@@ -342,26 +343,27 @@ describe.skipIf(withoutChromium)(
         expect(await count(page, '.card')).toBe(1);
       });
 
-      test('ten thousand of a hundred agents: grouped, found, decided, and what is new comes along', {
+      const thousands = sized(2_000, 10_000);
+      test(`${thousands} of a hundred agents: grouped, found, decided, and what is new comes along`, {
         timeout: 540_000,
       }, async () => {
         const agents = await Promise.all(
           Array.from({ length: 100 }, (_, at) => organisation.agent({ name: `agent-${at}` })),
         );
-        const oldest = await fill(10_000, (at) => ({
+        const oldest = await fill(thousands, (at) => ({
           agent_id: agents[at % 100]!.id,
           ...(at % 2 === 1 && { scope: `demo:write.${at}` }),
         }));
         page = await openConsole(world, browser, organisation.owner);
         const waiting = (count: number) =>
           page.until(`document.querySelector('#waiting')?.innerText.startsWith('${count}')`, 60_000);
-        await waiting(10_000);
+        await waiting(thousands);
         expect(await count(page, '.group, .card')).toBe(50);
         expect(await count(page, '.group')).toBeGreaterThan(20);
         expect(await page.value(`document.querySelectorAll('*').length`)).toBeLessThan(1_800);
         await page.click('#words');
-        await page.type('demo:write.4999');
-        await page.until(`document.querySelector('#fitting').innerText === '1 of 10000'`);
+        await page.type(`demo:write.${thousands - 3}`);
+        await page.until(`document.querySelector('#fitting').innerText === '1 of ${thousands}'`);
         await page.press('Control+a', 'Backspace');
         await page.until(`document.querySelectorAll('.group, .card').length === 50`);
         const sent = made();
@@ -370,30 +372,33 @@ describe.skipIf(withoutChromium)(
         await says(page, 'and made');
         expect(made()).toBe(sent + 1);
         await hold(busy, 1, { reason: 'the newest of all' });
-        await waiting(10_000);
+        await waiting(thousands);
         await page.click('#words');
         await page.type('sandbox-agent');
         await page.until(`document.querySelectorAll('.card[data-state="waiting"]').length === 1`, 60_000);
       });
 
-      test('all equal: one line, selected and denied together in five requests', async () => {
-        await fill(500, () => ({}));
-        page = await open(500);
+      // A request decides a hundred of them.
+      const equal = sized(150, 500);
+      const requests = Math.ceil(equal / 100);
+      test(`all equal: one line, ${equal} selected and denied together in ${requests} requests`, async () => {
+        await fill(equal, () => ({}));
+        page = await open(equal);
         expect(await count(page, '.card')).toBe(0);
         expect(await page.value(`document.querySelectorAll('*').length`)).toBeLessThan(400);
         await page.click('.group .opener');
         await page.until(`document.querySelectorAll('.group .card').length === 50`);
         await page.click('.group > .card-head .pick input');
-        await page.until(`document.querySelector('#selection').innerText.includes('500 selected')`);
+        await page.until(`document.querySelector('#selection').innerText.includes('${equal} selected')`);
         await page.click('#deny-selected');
-        await page.until(`document.querySelectorAll('dialog .several li').length === 500`);
+        await page.until(`document.querySelectorAll('dialog .several li').length === ${equal}`);
         await page.value('performance.clearResourceTimings()');
         await page.click('#deny');
-        await page.until(`document.querySelector('#said').innerText.includes('500 denied.')`, 50_000);
+        await page.until(`document.querySelector('#said').innerText.includes('${equal} denied.')`, 50_000);
         const decided = `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/owner/approvals/decide')).length`;
         // A busy browser notes a request after its page has read the answer.
-        await page.until(`${decided} >= 5`);
-        expect(await page.value(decided)).toBe(5);
+        await page.until(`${decided} >= ${requests}`);
+        expect(await page.value(decided)).toBe(requests);
         await page.until(`${WAITING} === 0`);
         const { body } = await organisation.ask('GET', '/owner/approvals?status=pending');
         expect(body.approvals).toEqual([]);
