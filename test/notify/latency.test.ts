@@ -5,10 +5,11 @@ import { type ChannelServer, startChannelServer } from '../world/channel-server.
 import { givenWorld } from '../world/given.ts';
 import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 
 const AGENTS = 5;
 /** Of each; more than 100 may not wait. */
-const CALLS = Number(process.env.NOTICE_CALLS ?? 60);
+const CALLS = Number(process.env.NOTICE_CALLS ?? sized(20, 60));
 
 /** Of an agent between two calls. */
 const PAUSE_MS = Number(process.env.NOTICE_PAUSE_MS ?? 200);
