@@ -10,6 +10,7 @@ import { fresh, givenWorld } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
@@ -110,7 +111,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     // Whatever else is taken out, or altered, is named as before.
     const random = makeRandom(SEED);
     const present = rowsIn(lines);
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < sized(8, 20); round++) {
       const gone = present[Math.floor(random() * present.length)]!;
       const isRemoved = random() < 0.5;
       const forged = lines.flatMap((line) => {
