@@ -2,6 +2,7 @@
 import { describe, test } from 'vitest';
 import { startGitWorld } from '../world/git-world.ts';
 import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { approvals } from './models/approvals.ts';
@@ -23,7 +24,7 @@ const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>
   'model-look-backs': async (store, count) => lookBacks(await startWorld(store), count),
   'model-limits': async (store, count) => limits(await startWorld(store), count),
 };
-const SECONDS = secondsOr(4);
+const SECONDS = secondsOr(sized(1, 4));
 
 // Not tried again: what is found once is a finding.
 

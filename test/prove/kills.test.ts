@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { makeRandom } from '../world/random.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { cutWork } from './cut.ts';
 import { type Invariants, startInvariants } from './invariants.ts';
 import { Ledger } from './ledger.ts';
@@ -45,7 +46,7 @@ const OTHERS: Record<string, (scene: Scene, invariants: Invariants, cuts: number
   replicas: cutReplicas,
   exchanges: cutExchanges,
 };
-const CUTS = Number(process.env.PROVE_CUTS ?? 4);
+const CUTS = Number(process.env.PROVE_CUTS ?? sized(2, 4));
 const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const CHOSEN = process.env.PROVE_PART?.split(',') ?? ['calls', 'approvals'];
 
