@@ -20,8 +20,10 @@ const run = (words: readonly string[], env: Record<string, string> = {}, input?:
 
 let url = '';
 let greeting = '';
+let session = '';
 beforeAll(async () => {
   ({ url, greeting } = await startServe([], { cwd: folder, env: { AGENT_BROKER_DATA: data } }));
+  session = (await run(['owner', 'token'])).stdout.trim();
 });
 
 test('a start without a terminal prints no link that signs anybody in, and says how to get one', () => {
@@ -49,8 +51,12 @@ async function readIssues(profile: string): Promise<number> {
   return response.status;
 }
 
-const agentNamed = async (name: string) =>
-  JSON.parse((await run(['agent', 'list', '--json'])).stdout).find((one: { name: string }) => one.name === name);
+/** A route of the owner's API, in a session that was made once. */
+const owner = (path: string) => fetch(url + path, { headers: { authorization: `Bearer ${session}` } });
+const agentNamed = async (name: string) => {
+  const { agents } = (await (await owner('/owner/agents')).json()) as { agents: Record<string, string>[] };
+  return agents.find((one) => one.name === name);
+};
 
 /** Runs `work` with the address of what passes everything on to the broker but for the answers to a key being bound. */
 async function whenBinding<T>(
@@ -87,7 +93,7 @@ async function whenBinding<T>(
 
 /** Adds to an unfinished profile what `agent list` says of its agent, as is printed; answers whether the broker knows it by this key. */
 async function isKnownByIts(profile: string, name: string): Promise<boolean> {
-  const { agent_id, owner_id } = await agentNamed(name);
+  const { agent_id, owner_id } = (await agentNamed(name))!;
   writeFileSync(profile, JSON.stringify({ ...JSON.parse(readFileSync(profile, 'utf8')), url, agent_id, owner_id }));
   const { stdout } = await run(['doctor', '--profile', profile]);
   return /^ok {4}key /m.test(stdout);
@@ -207,23 +213,19 @@ describe('agent create', () => {
   });
 
   test('takes back the invite that nothing came of', async () => {
-    const token = (await run(['owner', 'token'])).stdout.trim();
     await whenBinding(
       (_passOn, response) => {
         response.writeHead(503, { 'content-type': 'application/json' });
         response.end('{"detail":"Not now."}');
       },
       async (address) => {
-        const words = ['agent', 'create', 'fifth', '--url', address, '--owner-token', token];
+        const words = ['agent', 'create', 'fifth', '--url', address, '--owner-token', session];
         const { code, stderr } = await run(words);
         expect([code, stderr]).toEqual([1, 'Not now.\n']);
       },
     );
     expect(existsSync(join(data, 'profiles', 'fifth.json'))).toBe(false);
-    const invites = await (
-      await fetch(`${url}/owner/invites`, { headers: { authorization: `Bearer ${token}` } })
-    ).text();
-    expect(invites).not.toContain('fifth');
+    expect(await (await owner('/owner/invites')).text()).not.toContain('fifth');
   });
 
   const cutOff = async (passOn: () => Promise<Response>, response: ServerResponse) => {
@@ -259,11 +261,10 @@ describe('agent create', () => {
       /answered 404/,
     ],
   ])('keeps the key of an agent that was made when the answer %s', async (what, answer, words) => {
-    const token = (await run(['owner', 'token'])).stdout.trim();
     const name = `lost ${what}`;
     const out = join(folder, `${name}.json`);
     const { code, stdout, stderr } = await whenBinding(answer, (address) =>
-      run(['agent', 'create', name, '--out', out, '--url', address, '--owner-token', token]),
+      run(['agent', 'create', name, '--out', out, '--url', address, '--owner-token', session]),
     );
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(words);
@@ -289,7 +290,7 @@ describe('agent create', () => {
     const out = join(folder, 'unfinished.json');
     mkdirSync(`${out}.part`);
     const { code, stderr } = await run(['agent', 'create', 'unfinished', '--out', out]);
-    const { agent_id, owner_id } = await agentNamed('unfinished');
+    const { agent_id, owner_id } = (await agentNamed('unfinished'))!;
     expect([code, stderr]).toEqual([
       1,
       expect.stringContaining(`"agent_id": "${agent_id}", "owner_id": "${owner_id}"`),
@@ -392,8 +393,7 @@ describe('secret authorize and secret send', () => {
     expect(sent.stdout + sent.stderr).not.toContain(OWN);
     const again = await run(['secret', 'send', path], nothing, OWN);
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('not a secret that was authorised')]);
-    const session = (await run(['owner', 'token'])).stdout.trim();
-    const listed = await fetch(`${url}/owner/connections`, { headers: { authorization: `Bearer ${session}` } });
+    const listed = await owner('/owner/connections');
     const { connections } = (await listed.json()) as { connections: { label: string }[] };
     expect(connections.map(({ label }) => label)).toContain('own');
   });
@@ -420,10 +420,7 @@ describe('secret authorize and secret send', () => {
     const made = await authorize(agent_id, path, '--scopes', 'sandbox:issues.read', '--label', 'never');
     expect([made.code, made.stderr]).toEqual([1, expect.stringContaining('which is kept')]);
     expect(readFileSync(path, 'utf8')).toBe('{}');
-    const session = (await run(['owner', 'token'])).stdout.trim();
-    const listed = await fetch(`${url}/owner/secret-authorizations`, {
-      headers: { authorization: `Bearer ${session}` },
-    });
+    const listed = await owner('/owner/secret-authorizations');
     expect(await listed.text()).not.toContain('never');
     const wrong = await run(['secret', 'send', path], {}, OWN);
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('has no "url"')]);

@@ -23,19 +23,22 @@ const folder = newFolder();
 const data = join(folder, 'data');
 let github: GitHubServer;
 let served: Served;
+/** A session of the owner. */
+let owner: string;
 
 beforeAll(async () => {
   github = await startGitHub(new Map([[TOKEN, 'repo']]));
   afterFile(() => github.close());
   const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: github.address };
   served = await startServe(['--print-link'], { cwd: folder, env });
+  owner = (await run(['owner', 'token'])).stdout.trim();
 });
 
 const run = (words: readonly string[], input = '') =>
   runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, HOME: folder }, input });
 const cursor = join(folder, '.cursor', 'mcp.json');
 const names = async () =>
-  JSON.parse((await run(['agent', 'list', '--json'])).stdout).map((one: { name: string }) => one.name);
+  (await ask('GET', '/owner/agents', owner)).body.agents.map((one: { name: string }) => one.name);
 
 async function ask(method: string, path: string, token: string, body?: unknown) {
   const response = await fetch(served.url + path, {
@@ -116,7 +119,6 @@ describe('connect', () => {
     expect([made.code, made.stderr]).toEqual([0, '']);
     const { agent_id, profile, grants } = JSON.parse(made.stdout);
     expect(grants).toMatchObject([{ platformId: 'codehost', presets: ['issues'], repos: ['acme/*'] }]);
-    const owner = (await run(['owner', 'token'])).stdout.trim();
     const stored = (await ask('GET', `/owner/agents/${agent_id}/grants`, owner)).body.grants;
     expect(stored).toMatchObject([
       { platform: 'codehost', repos: ['acme/*'], recipients: null, require_approval: false },
@@ -217,7 +219,6 @@ describe('connect', () => {
 
   test('where writing fails after the agent was made, it is named, with how to connect and how to end it', async () => {
     const file = join(folder, '.codex', 'config.toml');
-    const owner = (await run(['owner', 'token'])).stdout.trim();
     // Another program writes the file while the key is being bound.
     const between = await startBearerProxy(
       served.url,
