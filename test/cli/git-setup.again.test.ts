@@ -17,7 +17,12 @@ beforeEach(() => {
   machine = newGitMachine(BROKER);
 });
 const setup = (...words: string[]) => machine.setup(...words);
-const signerOf = (url: string) => decodeJwt(machine.credentialFor(url).password ?? '').agent_id;
+/** Whose token git would send there, and for which connection: asked for once, because each time starts four processes. */
+const identityFor = (url: string) => {
+  const { password = '', username } = machine.credentialFor(url);
+  return [decodeJwt(password).agent_id, username];
+};
+const signerOf = (url: string) => identityFor(url)[0];
 const connectionOf = (url: string) => machine.credentialFor(url).username;
 
 describe('another run', () => {
@@ -54,12 +59,12 @@ describe('another run', () => {
     const isNarrow = (words: string[]) => words[0] === 'acme/app';
     for (const words of [first, then])
       await setup(...words, ...(isNarrow(words) ? ['--profile', second] : ['--connection', 'work']));
-    expect([signerOf(`${APP}.git`), connectionOf(`${APP}.git`)]).toEqual(['agt_2', 'agent']);
+    expect(identityFor(`${APP}.git`)).toEqual(['agt_2', 'agent']);
     const beside = `${BROKER}/git/acme/web`;
-    expect([signerOf(beside), connectionOf(beside)]).toEqual(['agt_1', 'connection.work']);
+    expect(identityFor(beside)).toEqual(['agt_1', 'connection.work']);
     // Undone by the agent of the part, the rest stays, and holds for the part, too.
     await setup('--undo', '--profile', second);
-    expect([signerOf(APP), connectionOf(APP)]).toEqual(['agt_1', 'connection.work']);
+    expect(identityFor(APP)).toEqual(['agt_1', 'connection.work']);
     await setup('--undo');
     expect(machine.config().trim()).toBe('');
   });
