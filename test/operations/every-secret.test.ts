@@ -13,7 +13,7 @@ import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { Browser } from '../world/browser.ts';
-import { leaksIn, leaksOf } from '../world/canary.ts';
+import { leakFinder, leaksOf } from '../world/canary.ts';
 import { childOf, type TestChild } from '../world/child.ts';
 import { type Collector, startCollector } from '../world/collector.ts';
 import { runCommand } from '../world/command.ts';
@@ -26,7 +26,7 @@ import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { start } from '../world/people.ts';
 import { type S3Server, startS3Server } from '../world/s3-server.ts';
 import { everythingStored } from '../world/stored.ts';
-import { newDatabase, newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
+import { newFolder, newMigratedDatabase, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -130,7 +130,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       allowInsecureAuth: true,
     });
     [mailed, mailPort] = [mail.mails, mail.port];
-    const url = store === 'postgres' ? new URL(await newDatabase()) : undefined;
+    const url = store === 'postgres' ? new URL(await newMigratedDatabase()) : undefined;
     // The server trusts whoever comes from this machine, whatever the password.
     if (url) url.password = SECRETS['database password']!;
     world = await startWorld('sqlite', {
@@ -505,6 +505,16 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       (request) => request.socket.destroy(),
       (request, response) => response.socket?.end(`HTTP/1.1 2${request.headers.authorization}\r\n\r\n`),
     ];
+    // What asks no platform is the same however that answers.
+    for (const platform of NAMES) {
+      keep('evaluation', await ask('/access/v1/evaluation', question(platform)));
+      const trqp = { entity_id: `${root}:agents:${agent.agentId}`, authority_id: root, action: 'demo:read' };
+      keep('trqp', await ask('/v1/trqp/authorization', { ...trqp, resource: platform }));
+      keep('recognition', await ask('/v1/trqp/recognition', { ...trqp, resource: platform }));
+    }
+    keep('evaluations', await ask('/access/v1/evaluations', { evaluations: NAMES.map(question) }));
+    keep('tools', await callMcp(agent.baseUrl, SECRETS['access token of an MCP client']));
+    keep('permissions', await tool('list_permissions', {}));
     for (const end of ends) {
       upstream.answer = end;
       for (const platform of NAMES) {
@@ -513,12 +523,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
         const id = answer.body._meta?.audit_id ?? answer.body.audit_id;
         keep('receipt', await agent.get(`/v1/audit/${id}/receipt`));
         if (platform === 'bearer') keep('child', await parented.act(call));
-        keep('evaluation', await ask('/access/v1/evaluation', question(platform)));
-        const trqp = { entity_id: `${root}:agents:${agent.agentId}`, authority_id: root, action: 'demo:read' };
-        keep('trqp', await ask('/v1/trqp/authorization', { ...trqp, resource: platform }));
-        keep('recognition', await ask('/v1/trqp/recognition', { ...trqp, resource: platform }));
       }
-      keep('evaluations', await ask('/access/v1/evaluations', { evaluations: NAMES.map(question) }));
       keep('for a person', await agent.act({ ...callOf('people'), caller: ANN }));
       const assertion = SECRETS['assertion about a person'];
       keep('assertion', await agent.act({ ...callOf('people'), caller: { assertion } }));
@@ -529,8 +534,6 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       keep('tool', await tool('read_platform', { platform, endpoint, scope }));
       keep('tool, refused', await tool('write_platform', { platform, endpoint, scope, data }));
       keep('tool, wrong', await tool('read_platform', { platform, endpoint, scope, data }));
-      keep('tools', await callMcp(agent.baseUrl, SECRETS['access token of an MCP client']));
-      keep('permissions', await tool('list_permissions', {}));
       keep(
         'app',
         await agent.act({
@@ -676,8 +679,9 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       for (const [kind, all] of Object.entries(given))
         for (const [at, token] of all.entries()) SECRETS[`${kind} token ${at} of ${which}`] = token;
     const leaks: string[] = [];
+    const leaksIn = leakFinder(SECRETS);
     for (const [where, bytes] of found)
-      for (const [name, form] of leaksIn(SECRETS, bytes))
+      for (const [name, form] of leaksIn(bytes))
         if (
           !theirs[where]?.includes(name) &&
           !(where === 'sent to platforms' && /^access token \d+ of tokens$/.test(name))

@@ -62,8 +62,14 @@ export function leaksOf(secret: string, where: string | Uint8Array): string[] {
 /** A form to be found, in one of its encodings. */
 type Needle = { name: string; form: string; bytes: Buffer };
 
-/** Every form of each of these secrets, by name, that stands in a text or in bytes: in one pass, however many there are. */
-export function leaksIn(secrets: Readonly<Record<string, string>>, where: string | Uint8Array): [string, string][] {
+/** Every form of each of these secrets, by name, that stands in a text or in bytes. */
+export const leaksIn = (secrets: Readonly<Record<string, string>>, where: string | Uint8Array): [string, string][] =>
+  leakFinder(secrets)(where);
+
+/** The same for many places: the forms are made once, and each place is searched in one pass, however many there are. */
+export function leakFinder(
+  secrets: Readonly<Record<string, string>>,
+): (where: string | Uint8Array) => [string, string][] {
   const needles = Object.entries(secrets).flatMap(([name, secret]): Needle[] =>
     [...formsOf(secret)].flatMap(([form, text]) => {
       const wide = Buffer.from(text, 'utf16le');
@@ -73,12 +79,14 @@ export function leaksIn(secrets: Readonly<Record<string, string>>, where: string
   // By their first three bytes: what begins none of them is passed over.
   const beginning = (bytes: Uint8Array, at: number) => (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
   const byBeginning = Map.groupBy(needles, ({ bytes }) => beginning(bytes, 0));
-  const bytes = Buffer.from(where);
-  const found = new Set<Needle>();
-  for (let at = 0; at + 3 <= bytes.length; at++) {
-    for (const needle of byBeginning.get(beginning(bytes, at)) ?? [])
-      if (bytes.subarray(at, at + needle.bytes.length).equals(needle.bytes)) found.add(needle);
-  }
-  const pairs = needles.filter((needle) => found.has(needle)).map(({ name, form }) => `${name}\n${form}`);
-  return [...new Set(pairs)].map((pair) => pair.split('\n') as [string, string]);
+  return (where) => {
+    const bytes = typeof where === 'string' ? Buffer.from(where) : where;
+    const found = new Set<Needle>();
+    for (let at = 0; at + 3 <= bytes.length; at++) {
+      for (const needle of byBeginning.get(beginning(bytes, at)) ?? [])
+        if (needle.bytes.equals(bytes.subarray(at, at + needle.bytes.length))) found.add(needle);
+    }
+    const pairs = needles.filter((needle) => found.has(needle)).map(({ name, form }) => `${name}\n${form}`);
+    return [...new Set(pairs)].map((pair) => pair.split('\n') as [string, string]);
+  };
 }
