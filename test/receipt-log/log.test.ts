@@ -12,6 +12,9 @@ import { READ, WRITE } from '../world/requests.ts';
 import { leafOf, mth, sha256 } from '../world/rfc9162.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
+/** A log is signed every 5 s: to ask twenty times a second, as `expect.poll` does, is most of what these tests would do. */
+const POLLING = { interval: 250 };
+
 /** Verifies a checkpoint with a verifier key, with nothing of the broker's. */
 function readCheckpoint(note: string, vkey: string): { size: number; root: Buffer } {
   const [, name, id, material] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(vkey)!;
@@ -48,7 +51,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
       .poll(async () => {
         const { size, waiting, checkpoint } = await status();
         return waiting === 0 && size > 0 && checkpoint?.size === size;
-      })
+      }, POLLING)
       .toBe(true);
     return await status();
   };
@@ -88,14 +91,14 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
   test('an agent gets the newest checkpoint with its answers, and proof with its receipts', async () => {
     await agent.act(READ);
     const { keys } = await settled();
-    await expect.poll(async () => (await agent.act(READ)).body._meta.log?.size).toBeGreaterThan(0);
+    await expect.poll(async () => (await agent.act(READ)).body._meta.log?.size, POLLING).toBeGreaterThan(0);
     const { body } = await agent.act(READ);
     const { size, root, at, sig } = body._meta.log;
     expect(Date.parse(at)).toBeGreaterThan(0);
     const name = keys[0].split('+', 1)[0];
     expect(readCheckpoint(`${name}\n${size}\n${root}\n\n— ${name} ${sig}\n`, keys[0]).size).toBe(size);
     const path = `/v1/audit/${body._meta.audit_id}/receipt`;
-    await expect.poll(async () => (await agent.request('GET', path)).body.inclusion).toBeDefined();
+    await expect.poll(async () => (await agent.request('GET', path)).body.inclusion, POLLING).toBeDefined();
     const receipt = (await agent.request('GET', path)).body;
     const { inclusion } = receipt;
     const head = readCheckpoint(inclusion.checkpoint, keys[0]);
@@ -118,7 +121,10 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     await rotateLogKey(world.running.broker);
     await agent.act(READ);
     await expect
-      .poll(async () => (await organisation.ask('GET', '/owner/audit?reason=log_key_announced')).body.rows.length)
+      .poll(
+        async () => (await organisation.ask('GET', '/owner/audit?reason=log_key_announced')).body.rows.length,
+        POLLING,
+      )
       .toBeGreaterThan(0);
     const now = await settled();
     expect(now.keys.slice(1)).toEqual(keys);

@@ -33,7 +33,8 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
         const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
         return waiting === 0 && size >= atLeast && checkpoint?.size === size ? (size as number) : undefined;
       },
-      { timeout: 30_000 },
+      // A log is signed every 5 s.
+      { timeout: 30_000, interval: 250 },
     );
   const keep = async (retention: unknown) => await organisation.ask('POST', '/owner/organisation', { retention });
   /** A round announces, and the next one deletes when a checkpoint covers that. */

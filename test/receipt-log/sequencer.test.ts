@@ -1,5 +1,6 @@
 /** Checkpoints of many logs: each gets its own, however many grow and however many rows wait for their places. */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/given.ts';
@@ -32,11 +33,7 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
       row_hash: randomBytes(32).toString('hex'),
       finished_at: Date.now(),
     }));
-    for (let at = 0; at < rows.length; at += 5_000)
-      await db()
-        .insertInto('log_pending')
-        .values(rows.slice(at, at + 5_000))
-        .execute();
+    await db().insertInto('log_pending').values(rows).execute();
   };
   const unsigned = async (ids: readonly string[]): Promise<number> => {
     const signed = await db()
@@ -63,7 +60,11 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
 
   test('a log gets its checkpoint while rows of another one keep waiting for their places', async () => {
     const [busy, quiet] = (await organisations(2)) as [string, string];
-    await addRows([quiet, ...Array.from({ length: 60_000 }, () => busy)]);
+    await addRows([quiet]);
+    // Made by the store itself, in one statement instead of twelve of 20,000 parameters.
+    await sql`insert into log_pending (organisation_id, row_id, row_hash, finished_at)
+      with recursive made(n) as (select 1 union all select n + 1 from made where n < 60000)
+      select ${busy}, 'row ' || n, ${'00'.repeat(32)}, ${sql.lit(Date.now())} from made`.execute(db());
     await expect.poll(() => unsigned([quiet]), { timeout: 30_000, interval: 20 }).toBe(0);
     const waiting = await db().selectFrom('log_pending').select('row_id').limit(1).execute();
     expect(waiting).toHaveLength(1);
@@ -73,7 +74,7 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
   test('for how long rows have had no checkpoint is measured', async () => {
     const [late] = (await organisations(1)) as [string];
     await addRows([late]);
-    await expect.poll(() => unsigned([late]), { timeout: 30_000 }).toBe(0);
+    await expect.poll(() => unsigned([late]), { timeout: 30_000, interval: 250 }).toBe(0);
     const now = Date.now();
     await db()
       .updateTable('log_entries')
@@ -93,7 +94,7 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
     const other = await world.demoOrganisation();
     const agent = await other.agent();
     const size = async () => (await agent.act(READ)).body._meta.log?.size ?? 0;
-    await expect.poll(size, { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(size, { timeout: 30_000, interval: 250 }).toBeGreaterThan(0);
     const [ahead] = (await organisations(1)) as [string];
     world.clock.skewMs = 40 * 3_600_000;
     onTestFinished(() => {

@@ -64,7 +64,10 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     // Its breaker opens: an event that has no receipt.
     const failing = await organisation.agent();
     for (let i = 0; i < 50; i++) await failing.act({ ...READ, endpoint: '//x' });
-    await vi.waitUntil(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint, { timeout: 30_000 });
+    await vi.waitUntil(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint, {
+      timeout: 30_000,
+      interval: 250,
+    });
     const early = await fetched(`/orgs/${organisation.id}/checkpoint`);
     for (let at = 0; at < ROWS; at += 20) await Promise.all(Array.from({ length: 20 }, () => agent.act(READ)));
     await vi.waitUntil(
@@ -72,7 +75,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
         const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
         return waiting === 0 && checkpoint.size === size && size > ROWS;
       },
-      { timeout: 30_000 },
+      { timeout: 30_000, interval: 250 },
     );
     kept = [early, await fetched(`/orgs/${organisation.id}/checkpoint`)];
     keyLines = await fetched(`/.well-known/svc-log/${organisation.id}`);
@@ -189,7 +192,10 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     // The next checkpoint has the row of this change.
     expect((await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 })).status).toBe(200);
     await expect
-      .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, { timeout: 15_000 })
+      .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, {
+        timeout: 15_000,
+        interval: 250,
+      })
       .toBeGreaterThan(Number(first[0]));
     expect((await save()).stdout).toContain('kept has 2 checkpoints');
     const good = await check();
@@ -217,7 +223,10 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     const { size } = (await organisation.ask('GET', '/owner/log')).body;
     expect((await agent.act({ ...READ, reason: 'one\u2028two\u2029three\u0085\u000b' })).status).toBe(200);
     await expect
-      .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, { timeout: 15_000 })
+      .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, {
+        timeout: 15_000,
+        interval: 250,
+      })
       .toBeGreaterThan(size);
     const exported = await fetched('/owner/log/export');
     expect(exported).toContain('one\u2028two\u2029three');

@@ -94,7 +94,8 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
           const note = await checkpoint();
           return sizeOf(note) > size && witness.cosigned(note);
         },
-        { timeout: 30_000 },
+        // A log is signed every 5 s.
+        { timeout: 30_000, interval: 250 },
       )
       .toBe(true);
 
@@ -115,7 +116,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
   test('one that is away holds nothing up, and signs the next one', async () => {
     witness.state.isAway = true;
     await agent.act(READ);
-    await expect.poll(async () => sizeOf(await checkpoint()), { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(async () => sizeOf(await checkpoint()), { timeout: 30_000, interval: 250 }).toBeGreaterThan(0);
     const size = sizeOf(await checkpoint());
     await expect.poll(() => witness.answers).toContain(503);
     witness.state.isAway = false;
@@ -139,7 +140,9 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     await db.updateTable('organisations').set({ restored }).where('id', '=', organisation.id).execute();
     const [origin = '', size = ''] = (await checkpoint()).split('\n');
     expect((await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 })).status).toBe(200);
-    await expect.poll(async () => sizeOf(await checkpoint()), { timeout: 30_000 }).toBeGreaterThan(Number(size));
+    await expect
+      .poll(async () => sizeOf(await checkpoint()), { timeout: 30_000, interval: 250 })
+      .toBeGreaterThan(Number(size));
     // Checkpoints are asked for one after the other.
     const others = witness.logs.size;
     await (await (await world.demoOrganisation()).agent()).act(READ);
