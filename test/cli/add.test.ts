@@ -41,10 +41,11 @@ type Connection = { id: string; label: string };
 // biome-ignore lint/suspicious/noExplicitAny: a test looks at whatever came.
 type Answer = { platforms: any[]; connections: Connection[]; manifest: object };
 
+let session: string | undefined;
 async function owner(path: string) {
-  const token = (await run(['owner', 'token'])).stdout.trim();
+  session ??= (await run(['owner', 'token'])).stdout.trim();
   const { url } = JSON.parse(readFileSync(join(data, 'run', 'broker.json'), 'utf8'));
-  return (await fetch(url + path, { headers: { authorization: `Bearer ${token}` } })).json() as Promise<Answer>;
+  return (await fetch(url + path, { headers: { authorization: `Bearer ${session}` } })).json() as Promise<Answer>;
 }
 const platforms = async () =>
   (await owner('/owner/platforms')).platforms.map((one) => [

@@ -25,11 +25,12 @@ afterAll(async () => {
   expect(await served.stop()).toBe(0);
 });
 
+let token: string | undefined;
 async function callSandbox(action: Record<string, unknown>) {
-  const { stdout } = await run(['token']);
+  token ??= (await run(['token', '--ttl', '300'])).stdout.trim();
   const response = await fetch(`${url}/v1/actions`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${stdout.trim()}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ platform: 'sandbox', ...action }),
   });
   // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
