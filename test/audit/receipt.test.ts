@@ -7,7 +7,8 @@ import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/e
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { CANARY } from '../world/world.ts';
 
 const MAY_CARRY = [
@@ -28,7 +29,7 @@ const MAY_CARRY = [
   ...['reason', 'decision', 'approval', 'session_id', 'pii', 'upstream_status', 'agent_reason_hash', 'row_hash'],
 ];
 
-describe.each(STORES)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (store) => {
   let id: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
@@ -206,7 +207,7 @@ describe.each(STORES)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (store)
         expect(payload.agent_reason_hash).toMatch(/^[0-9a-f]{64}$/);
         expect(receipt).not.toContain(CANARY);
       }),
-      { numRuns: 40 },
+      { numRuns: sized(20, 40) },
     );
   });
 
