@@ -7,7 +7,7 @@ import { startCut } from '../world/cut.ts';
 import { expectDeclared } from '../world/declared.ts';
 import { withoutCalls } from '../world/evidence.ts';
 import { READ } from '../world/requests.ts';
-import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 const TOKEN = 'metrics-token-0123456789';
@@ -89,7 +89,7 @@ describe('a broker that cannot write is not ready', () => {
 
 describe.runIf(STORES.includes('postgres'))(`a broker whose PostgreSQL cannot be written${postgresNote}`, () => {
   test('read-only, as after a failover: it says so, and is ready again once that is over', async () => {
-    const url = await newDatabase();
+    const url = await newMigratedDatabase();
     const { world } = await startWithAgent({ DATABASE_URL: url });
     const name = sql.raw(new URL(url).pathname.slice(1));
     const { baseUrl, broker } = world.running;
@@ -114,7 +114,7 @@ describe.runIf(STORES.includes('postgres'))(`a broker whose PostgreSQL cannot be
   });
 
   test('hanging: probes are answered within a second, and it is ready again once the database is', async () => {
-    const cut = await startCut(await newDatabase());
+    const cut = await startCut(await newMigratedDatabase());
     const { world } = await startWithAgent({ DATABASE_URL: cut.url });
     const { baseUrl } = world.running;
     cut.freeze();

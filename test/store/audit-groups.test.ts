@@ -2,13 +2,13 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { batchSize, findAuditRow } from '../../broker/store/audit.ts';
-import { migrate } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { afterFile } from '../world/after-file.ts';
+import { shared } from '../world/given.ts';
 import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
-import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { copyMigratedStore, newFolder, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 describe('the size of a group', () => {
   test.each(['sqlite', 'postgres'] as const)('is never nothing, and nearly all that waits, on %s', (dialect) => {
@@ -27,18 +27,16 @@ describe('the size of a group', () => {
 const CASES = STORES.flatMap((store) => [[store, 'new', true] as const, [store, 'perhaps there', false] as const]);
 
 describe.each(CASES)(`a group of rows on %s, %s${postgresNote}`, (kind, _, areNew) => {
-  const open = async () => {
-    const store =
+  const store = shared(async () => {
+    const opened =
       kind === 'sqlite'
-        ? openSqlite(join(newFolder(), 'store'))
-        : openPostgres(await newDatabase(), { connections: 4, onError: () => {} });
-    afterFile(() => store.close().catch(() => {}));
-    await migrate(store);
-    return store;
-  };
+        ? openSqlite(copyMigratedStore(join(newFolder(), 'store')))
+        : openPostgres(await newMigratedDatabase(), { connections: 4, onError: () => {} });
+    afterFile(() => opened.close().catch(() => {}));
+    return opened;
+  });
 
   test('is stored as it is, in whatever number', async () => {
-    const store = await open();
     const write = groupWriter(store, areNew);
     for (const size of [1, 2, 3, 20, 64]) {
       const rows = Array.from({ length: size }, (_, at) =>
@@ -50,7 +48,6 @@ describe.each(CASES)(`a group of rows on %s, %s${postgresNote}`, (kind, _, areNe
   });
 
   test('is stored whole or not at all', async () => {
-    const store = await open();
     const rows = [auditRow(), auditRow({ kind: 'nonsense' as 'action' }), auditRow()];
     await expect(groupWriter(store, areNew)(rows)).rejects.toThrow();
     for (const row of rows) expect(await findAuditRow(store.db, row.organisation_id, row.id)).toBeUndefined();
@@ -59,7 +56,6 @@ describe.each(CASES)(`a group of rows on %s, %s${postgresNote}`, (kind, _, areNe
   });
 
   test('is never part of a transaction that is open meanwhile', async () => {
-    const store = await open();
     const [inside, outside] = [auditRow(), auditRow()];
     let written: Promise<unknown> | undefined;
     const failing = store.db.transaction().execute(async (transaction) => {
