@@ -21,6 +21,7 @@ import { type Replica, startReplica } from '../world/replica.ts';
 import { READ } from '../world/requests.ts';
 import { query } from '../world/stored.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
@@ -226,11 +227,11 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
     let isStored = false;
     const beside = callsOfNeighbour(100, () => isStored);
     await Promise.all([
-      repeat('evaluations', 50, evaluations),
+      repeat('evaluations', sized(10, 50), evaluations),
       repeat('tool', 1, (by) => tool(by, '/items/large')),
-      repeat('git', 10, git),
-      repeat('stranger', 30, (by) => stranger(by, LONG_AS_JSON)),
-      repeat('stranger, gzip', 30, (by) => stranger(by, LONG_AS_GZIP, { 'content-encoding': 'gzip' })),
+      repeat('git', sized(4, 10), git),
+      repeat('stranger', sized(10, 30), (by) => stranger(by, LONG_AS_JSON)),
+      repeat('stranger, gzip', sized(10, 30), (by) => stranger(by, LONG_AS_GZIP, { 'content-encoding': 'gzip' })),
       repeat('long body', 3, (by) => change(by, '1', { list: LONG })),
       repeat('kept', 75, (by) => change(by, 'kept', {}, { 'idempotency-key': crypto.randomUUID() })),
       repeat('children', 27, (by) => issue(by, { grants: [{ platform: 'demo', scopes: ['demo:read'] }] })),
