@@ -16,6 +16,7 @@ import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
 import { CANARY, DEMO_SCOPES, startWorld, type World } from '../world/world.ts';
 
@@ -26,7 +27,7 @@ const LIMITS = { actions: 600, mcp: 600, authzen: 1_200, git: 600, proxy: 1_200,
 /** Of each door and replica, how many ask at once, without a pause. */
 const AT_ONCE = 2;
 /** Of the neighbour: one after the other. */
-const CALLS = 20;
+const CALLS = sized(10, 20);
 const LARGE_BYTES = 256 * 1024;
 
 // The attack takes all that the machine has.
