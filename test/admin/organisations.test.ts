@@ -13,6 +13,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { furnish, organisationTables, type StoredRow, storedRows } from '../world/furnished.ts';
 import { sampleBodies } from '../world/sample.ts';
+import { thorough } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
@@ -95,17 +96,32 @@ function findReferences(rows: readonly StoredRow[], name: string): string[] {
   return [...new Set([...byColumn, ...byTable])];
 }
 
-/** What may stand in a path for a parameter of this name: what it may refer to, else any id there is. */
-function fillings(rows: readonly StoredRow[], name: string): string[] {
+/** A value for a parameter; `fits`: whether its table may be the one that the path names before the parameter, as `agents` in `/owner/agents/{id}`. */
+type Filling = { value: string; fits: boolean };
+
+/** What may stand in a path for a parameter of this name: what it may refer to, else any id there is. What fits comes first. */
+function fillings(rows: readonly StoredRow[], path: string, name: string): Filling[] {
   const found = references(rows, name);
-  return found.length > 0 ? found : references(rows, 'id');
+  const values = found.length > 0 ? found : references(rows, 'id');
+  const before = new RegExp(`([\\w-]+)/\\{${name}\\}`).exec(path)?.[1]?.replaceAll('-', '_');
+  const inTable = (table: string) => table === before || table.endsWith(`_${before}`);
+  const idsOf = ({ row }: StoredRow) => [row.id, row.token, row.agent_id];
+  const fitting = new Set<unknown>(rows.filter(({ table }) => inTable(table)).flatMap(idsOf));
+  const marked = values.map((value) => ({ value, fits: fitting.has(value) }));
+  if (!marked.some(({ fits }) => fits)) return values.map((value) => ({ value, fits: true }));
+  return marked.toSorted((a, b) => Number(b.fits) - Number(a.fits));
 }
 
 /** Every way to fill in a path from these values. */
-function paths(path: string, valuesOf: (name: string) => readonly string[]): string[] {
+function paths(path: string, valuesOf: (name: string) => readonly Filling[]): Filling[] {
   const name = /\{(\w+)\}/.exec(path)?.[1];
-  if (name === undefined) return [path];
-  return valuesOf(name).flatMap((value) => paths(path.replace(`{${name}}`, encodeURIComponent(value)), valuesOf));
+  if (name === undefined) return [{ value: path, fits: true }];
+  return valuesOf(name).flatMap(({ value, fits }) =>
+    paths(path.replace(`{${name}}`, encodeURIComponent(value)), valuesOf).map((filled) => ({
+      value: filled.value,
+      fits: fits && filled.fits,
+    })),
+  );
 }
 
 /** Both stores run the same statements, and these thousands of requests take half the time on SQLite. */
@@ -176,21 +192,35 @@ describe('two organisations', () => {
     const bodies = sampleBodies(route.body, (name) => references(rows, name));
     return bodies.length > 0 ? bodies : [{}];
   };
+  /** Each path with each body. An id of another table is not found whatever the body is, so it is asked for with one body, and with all of them in a thorough run. */
+  const withBodies = (filled: readonly Filling[], bodies: readonly unknown[]) =>
+    filled.flatMap(({ value, fits }) =>
+      (fits || thorough ? bodies : bodies.slice(0, 1)).map((body) => ({ path: value, body })),
+    );
   /** Every request to a route that this organisation's values make. */
-  const requests = (route: Route, rows: readonly StoredRow[]) => {
-    const bodies = bodiesOf(route, rows);
-    return paths(route.path, (name) => fillings(rows, name)).flatMap((path) => bodies.map((body) => ({ path, body })));
-  };
+  const requests = (route: Route, rows: readonly StoredRow[]) =>
+    withBodies(
+      paths(route.path, (name) => fillings(rows, route.path, name)),
+      bodiesOf(route, rows),
+    );
+  /** Those whose ids are of the table that the path names. */
+  const fittingRequests = (route: Route, rows: readonly StoredRow[]) =>
+    withBodies(
+      paths(route.path, (name) => fillings(rows, route.path, name)).filter(({ fits }) => fits || thorough),
+      bodiesOf(route, rows),
+    );
   /** Those that are half of one's own values and half of another's. */
   const mixedRequests = (route: Route, own: readonly StoredRow[], foreign: readonly StoredRow[]) => {
     const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
     const turns = names.length > 1 ? names : names.length === 1 && route.body ? [''] : [];
     const bodies = bodiesOf(route, foreign);
-    return turns.flatMap((turn) =>
-      paths(route.path, (name) => fillings(name === turn ? foreign : own, name)).flatMap((path) =>
-        bodies.map((body) => ({ path, body })),
-      ),
-    );
+    return turns.flatMap((turn) => {
+      const filled = paths(route.path, (name) => fillings(name === turn ? foreign : own, route.path, name));
+      return withBodies(
+        filled.filter(({ fits }) => fits || thorough),
+        bodies,
+      );
+    });
   };
 
   /** What beta's admin sent so far: what comes back of that is no news. */
@@ -206,24 +236,19 @@ describe('two organisations', () => {
     }
   });
 
-  test('the check would see it: alpha’s own owner is told of alpha by nearly every route', async () => {
+  test('AP-16 reading changes nothing: no GET of an owner writes a row; and the check would see a leak: alpha’s own owner is told of alpha by nearly every route', async () => {
+    const before = await storedRows(db);
     const telling: string[] = [];
     for (const route of OWNED.filter(({ method }) => method === 'GET'))
       for (const { path, body } of requests(route, alpha.rows))
         if (leaks(await ask(route, path, alpha.organisation.owner, body)).length > 0) telling.push(named(route));
+    expect(await storedRows(db)).toEqual(before);
     const silent = OWNED.filter(
       ({ method, path }) =>
         method === 'GET' && !telling.includes(`GET ${path}`) && ![OF_THE_BROKER, UNNAMED].some((one) => one.test(path)),
     ).map(named);
     // Counts, a demo where no sandbox runs, and a file whose names are alpha's own text, are no marks.
     expect(silent.length, `silent: ${silent.join(', ')}`).toBeLessThan(7);
-  });
-
-  test('AP-16 reading changes nothing: no GET of an owner writes a row', async () => {
-    const before = await storedRows(db);
-    for (const route of OWNED.filter(({ method }) => method === 'GET'))
-      for (const { path } of requests(route, alpha.rows)) await ask(route, path, alpha.organisation.owner);
-    expect(await storedRows(db)).toEqual(before);
   });
 
   let asItWas: readonly StoredRow[] | undefined;
@@ -267,8 +292,9 @@ describe('two organisations', () => {
   );
 
   test('nor is an admin of another organisation told anything after all of that', async () => {
+    const now = (await look(beta.organisation)).rows;
     for (const route of OWNED.filter(({ method }) => method === 'GET'))
-      for (const { path } of requests(route, (await look(beta.organisation)).rows)) {
+      for (const { path } of fittingRequests(route, now)) {
         const told = await ask(route, path, beta.organisation.owner);
         expect(leaks(told), `${told.sent} → ${told.status}`).toEqual([]);
       }
@@ -285,9 +311,10 @@ describe('two organisations', () => {
           const told = await ask(route, path, owners.get(role)!, body);
           expect(refusedForRole(told), `${role}: ${told.sent} → ${told.text}`).toBe(true);
         }
-      await expectUnchanged();
     },
   );
+
+  test('none of these refusals changed anything', () => expectUnchanged());
 
   test('AP-25 what an agent holds opens nothing of its owner’s: no session, no link, no decision', async () => {
     const agents = ['none', 'agent', 'agent_or_owner', 'anyone', 'git', 'raw', 'mcp_client'];
@@ -309,8 +336,8 @@ describe('two organisations', () => {
       const statuses = new Set<number>();
       let made = 0;
       for (const { path, body } of requests(route, (await look(alpha.organisation)).rows)) {
-        // Ten that are no refusal for the role say as much as a hundred, once one of them was carried out.
-        if (++made > 10 && [...statuses].some((status) => status < 300)) break;
+        // Ten that are no refusal for the role say as much as a hundred, once one of them was carried out or at least found what it is about.
+        if (++made > 10 && [...statuses].some((status) => status < 300 || (!thorough && status === 409))) break;
         const told = await ask(route, path, owners.get(route.role!)!, body);
         expect(refusedForRole(told), `${told.sent} → ${told.text}`).toBe(false);
         expect(told.status, `${told.sent} → ${told.text}`).toBeLessThan(500);

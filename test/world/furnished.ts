@@ -1,7 +1,7 @@
 /** Organisations with something of everything, and a look at all that is stored of each. */
 import { createECDH, createHash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import type { Kysely } from 'kysely';
+import type { Kysely, TableMetadata } from 'kysely';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { newAgentId } from '../../broker/crypto/ids.ts';
@@ -499,12 +499,21 @@ async function putPasskey(world: World, owner: OwnerTable, name: string): Promis
 
 const json = (value: unknown) => ({ body: JSON.stringify(value), headers: { 'content-type': 'application/json' } });
 
+/** Which tables there are takes a statement for each, and a database that is migrated keeps its tables. */
+const tablesOf = new WeakMap<Kysely<Schema>, Promise<TableMetadata[]>>();
+
+function tablesIn(db: Kysely<Schema>): Promise<TableMetadata[]> {
+  const tables = tablesOf.get(db) ?? db.introspection.getTables();
+  tablesOf.set(db, tables);
+  return tables;
+}
+
 export type StoredRow = { table: string; row: Record<string, unknown> };
 
 /** Every row of every table that belongs to organisations: of one of them, or of all. */
 export async function storedRows(db: Kysely<Schema>, organisationId?: string): Promise<StoredRow[]> {
   const found: StoredRow[] = [];
-  for (const { name: table, columns } of await db.introspection.getTables()) {
+  for (const { name: table, columns } of await tablesIn(db)) {
     if (BROKERS.has(table) || table.startsWith('kysely_') || table.startsWith('sqlite_')) continue;
     const key = table === 'organisations' ? 'id' : 'organisation_id';
     if (!columns.some(({ name }) => name === key)) continue;
@@ -519,7 +528,7 @@ export async function storedRows(db: Kysely<Schema>, organisationId?: string): P
 
 /** The names of the tables that belong to organisations. On PostgreSQL the audit's partitions are tables, too: their rows are found in the whole. */
 export async function organisationTables(db: Kysely<Schema>): Promise<string[]> {
-  const tables = await db.introspection.getTables();
+  const tables = await tablesIn(db);
   const isOne = ({ name: table, columns }: (typeof tables)[number]) =>
     !BROKERS.has(table) && !table.startsWith('audit_rows_') && columns.some(({ name }) => name === 'organisation_id');
   return tables.filter(isOne).map(({ name }) => name);
