@@ -14,28 +14,44 @@ export type Expected = { passes: string[]; cannot?: Record<string, string> };
 
 type Check = { id: string; status: string; errorMessage?: string; description?: string };
 
+/** Runs a scenario with a program as the client, which gets the address of the suite's server as its last argument; and judges its checks. */
+export async function conforms(scenario: string, program: string, expected: Expected): Promise<void> {
+  const judge = await runSuite(['--scenario', scenario], program);
+  judge(scenario, expected);
+}
+
 /**
- * Runs a scenario with a program as the client, which gets the address of the suite's server as its last argument. Whatever is not expected
- * to fail, or to be warned of, must not; and what is expected to must.
+ * Runs every scenario for clients in one process of the suite, all of them concurrently; the program is told which one it is in by
+ * MCP_CONFORMANCE_SCENARIO. Answers what judges one.
  */
-export async function conforms(
-  scenario: string,
+export const runAllScenarios = (program: string, env: Record<string, string>) =>
+  runSuite(['--suite', 'all', '--timeout', '120000'], program, env);
+
+async function runSuite(
+  which: readonly string[],
   program: string,
-  { passes, cannot = {} }: Expected,
   env: Record<string, string> = {},
-): Promise<void> {
+): Promise<(scenario: string, expected: Expected) => void> {
   const folder = newFolder();
   const command = `${process.execPath} ${program}`;
-  const args = ['client', '--command', command, '--scenario', scenario, '-o', folder];
   // It answers 1 when anything failed; what failed is in its files.
-  await promisify(execFile)(process.execPath, [SUITE, ...args], {
-    timeout: 60_000,
+  await promisify(execFile)(process.execPath, [SUITE, 'client', '--command', command, ...which, '-o', folder], {
+    timeout: which.includes('--suite') ? 170_000 : 60_000,
+    maxBuffer: Number.POSITIVE_INFINITY,
     env: { ...process.env, ...env },
   }).catch(() => undefined);
+  return (scenario, expected) => judge(folder, scenario, expected);
+}
+
+/** Whatever is not expected to fail, or to be warned of, must not; and what is expected to must. */
+function judge(folder: string, scenario: string, { passes, cannot = {} }: Expected): void {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  const checks: Check[] = JSON.parse(
-    readFileSync(join(folder, files.find((one) => one.endsWith('checks.json')) ?? 'checks.json'), 'utf8'),
+  // A scenario's files are in a folder named after it and the time.
+  const named = files.find(
+    (one) =>
+      one.endsWith('checks.json') && /^-\d{4}-\d\d-\d\dT/.test(one.slice(scenario.length)) && one.startsWith(scenario),
   );
+  const checks: Check[] = JSON.parse(readFileSync(join(folder, named ?? 'checks.json'), 'utf8'));
   const failed = checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
   const told = ({ id, errorMessage, description }: Check) => `${id}: ${errorMessage ?? description}`;
   expect(failed.filter(({ id }) => !(id in cannot)).map(told)).toEqual([]);
