@@ -9,10 +9,12 @@ import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { planGovernance } from '../../broker/config-plan/plan.ts';
 import { longestTurn, machineMs } from '../world/longest-turn.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
 
 /** With MANY_AGENTS=1 more, and on PostgreSQL too, for changes of what this tests. */
-const AGENTS = process.env.MANY_AGENTS ? 5_000 : 1_000;
+const AGENTS = process.env.MANY_AGENTS ? 5_000 : sized(500, 1_000);
+const POLICIES = Math.min(200, AGENTS / 5);
 /**
  * In units of `machineMs`: 0.2 to 0.6, and 1.5 at most where a full garbage collection falls into the turn; 3.5 were measured on a busy
  * machine. Read, planned or applied in one piece these files take 10 and more.
@@ -20,8 +22,8 @@ const AGENTS = process.env.MANY_AGENTS ? 5_000 : 1_000;
 const LONGEST_TURN = 4;
 /** In units of `machineMs`: two rows for each agent take 1.5, and 13 were measured once on a busy machine. One by one they take 40 and more. */
 const LONGEST_TRANSACTION = 25;
-/** Of a thousand agents, their grants and 200 policies 8 to 18, as rows go in batches. */
-const MOST_STATEMENTS = 30 * (AGENTS / 1_000);
+/** Of a thousand agents, their grants and 200 policies 8 to 18, as rows go in batches; one by one each row is a statement. */
+const MOST_STATEMENTS = 30 * Math.max(1, AGENTS / 1_000);
 
 /** Public keys that differ in some bytes of the modulus: nobody has their private ones, and making 5,000 takes minutes. */
 function keys(count: number): string[] {
@@ -35,13 +37,13 @@ function keys(count: number): string[] {
 
 function fileOf(pems: readonly string[]): string {
   const policies = Array.from(
-    { length: 200 },
+    { length: POLICIES },
     (_, i) =>
       `  p${i}: { rules: [{ effect: allow }, { effect: deny, when: "has(request.body.a) && request.body.a > ${i}" }] }`,
   );
   const agents = pems.map(
     (pem, i) =>
-      `  a${i}: { policy: p${i % 200}, public_key: { pem: ${JSON.stringify(pem)} }, grants: { crm: { scopes: ["crm:contacts.read"], expires: 30d } } }`,
+      `  a${i}: { policy: p${i % POLICIES}, public_key: { pem: ${JSON.stringify(pem)} }, grants: { crm: { scopes: ["crm:contacts.read"], expires: 30d } } }`,
   );
   const connections = 'connections: { c: { platform: crm, secret: { env: CRM_TOKEN } } }';
   return `${CRM}${connections}\npolicies:\n${policies.join('\n')}\nagents:\n${agents.join('\n')}\n`;
@@ -135,7 +137,7 @@ describe.each(WHERE)(
         const result = await plan(file, of);
         changes = result.ok ? result.plan.changes.length : -1;
       });
-      expect(changes).toBe(1 + 1 + 200 + 2 * AGENTS);
+      expect(changes).toBe(1 + 1 + POLICIES + 2 * AGENTS);
       const applied = await longestTurn(async () => expect(await apply(file, of)).toMatchObject({ ok: true }));
       expect((await of.present()).agents).toHaveLength(AGENTS);
       const again = await longestTurn(async () =>
@@ -160,13 +162,13 @@ describe.each(WHERE)(
     });
 
     test('has its problems at their lines, though another thread has read it', async () => {
-      const wrong = file.replace('  a921: { policy: p121,', '  a921: { policy: p121, owner: nobody@acme.example,');
-      const at = wrong.split('\n').findIndex((line) => line.startsWith('  a921:')) + 1;
+      const wrong = file.replace('  a421: { policy: p21,', '  a421: { policy: p21, owner: nobody@acme.example,');
+      const at = wrong.split('\n').findIndex((line) => line.startsWith('  a421:')) + 1;
       const planned = await plan(wrong);
       expect(planned.ok).toBe(false);
       expect(planned.ok ? [] : planned.problems.map(formatProblem)).toEqual([
         expect.stringMatching(
-          new RegExp(`^governance\\.yaml:${at}:\\d+: agents\\.a921\\.owner: there is no owner "nobody@acme\\.example"`),
+          new RegExp(`^governance\\.yaml:${at}:\\d+: agents\\.a421\\.owner: there is no owner "nobody@acme\\.example"`),
         ),
       ]);
     });
