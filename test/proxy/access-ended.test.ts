@@ -12,7 +12,7 @@ import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { startReplica } from '../world/replica.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** Two seconds, and what a loaded machine takes beside. */
@@ -49,7 +49,7 @@ async function read(agent: TestAgent, path: string, bearer = agent.token()): Pro
   return { auditId: String(response.headers['x-svc-audit-id']), text: () => text, ended };
 }
 
-describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { timeout: 30_000 }, (store) => {
+describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, { timeout: 30_000 }, (store) => {
   let world: World;
   let issuer: LyingProvider;
   let address = '';
