@@ -15,6 +15,7 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { exchange } from '../world/raw.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -27,6 +28,9 @@ const WRITE = {
   headers: { 'X-Kept': 'kept' },
   reason: 'because',
 };
+
+/** Who decide one call at the same instant. */
+const RIVALS = sized(20, 50);
 
 describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
@@ -249,11 +253,11 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await approve(id, { request_hash })).body.status).toBe('approved');
   });
 
-  test('AP-01 of 50 owners who approve at the same instant one does; the platform sees one call', async () => {
+  test(`AP-01 of ${RIVALS} owners who approve at the same instant one does; the platform sees one call`, async () => {
     const owners = await Promise.all(Array.from({ length: 5 }, () => organisation.addOwner('approver')));
     const id = await hold();
     const before = world.upstream.seen.length;
-    const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => approve(id, {}, owners[i % 5])));
+    const answers = await Promise.all(Array.from({ length: RIVALS }, (_, i) => approve(id, {}, owners[i % 5])));
     const won = answers.filter(({ status }) => status === 200);
     expect(won).toHaveLength(1);
     for (const lost of answers.filter((one) => one !== won[0])) expectEnvelope(lost, 409, 'already_decided');
@@ -269,7 +273,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
   });
 
   test('AP-02 approving against denying has one winner, and what it says is done', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < sized(4, 10); round++) {
       const id = await hold();
       const before = world.upstream.seen.length;
       const answers = await Promise.all([approve(id), deny(id), approve(id), deny(id)]);
@@ -298,7 +302,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
 
   test('R8 approving against expiring: whoever is first, the call is made or expired, never both', async () => {
     const { services } = world.running;
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < sized(4, 10); round++) {
       world.clock.skewMs = 0;
       const id = await hold();
       const before = world.upstream.seen.length;

@@ -11,8 +11,14 @@ import { givenWorld, shared } from '../world/given.ts';
 import { patience } from '../world/patience.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
 import type { Organisation } from '../world/world.ts';
+
+/** Who wait at the same time, in one test. */
+const WAITERS = sized(1_000, 2_000);
+/** For the broker and its clients, which are in one process. */
+const MOST_MB = WAITERS / 8;
 
 describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
@@ -67,7 +73,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     world.upstream.answer = (_request, response) =>
       setTimeout(() => response.setHeader('content-type', 'application/json').end('{}'), platformMs);
     const above: number[] = [];
-    for (let round = 0; round < 15; round++) {
+    for (let round = 0; round < 8; round++) {
       const id = await hold();
       const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
       await isWaiting(id);
@@ -179,7 +185,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expect((await decide(id, 'approve')).body.status).toBe('approved');
   });
 
-  test('2,000 agents that wait cost no statement until there is news, and under 250 MB', {
+  test(`${WAITERS} agents that wait cost no statement until there is news, and under ${MOST_MB} MB`, {
     timeout: 360_000,
   }, async () => {
     const { broker } = world.running;
@@ -187,7 +193,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     const ids = new Map<string, TestAgent>();
     const now = broker.clock();
     for (const one of agents)
-      for (let i = 0; i < 100; i++) {
+      for (let i = 0; i < WAITERS / agents.length; i++) {
         const id = uuidv4();
         ids.set(id, one);
         await putApproval(broker.store.db, approvalOf(organisation, one, id, now, now + DAY_MS));
@@ -211,7 +217,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
       await new Promise((resolve) => setTimeout(resolve, 3_000));
       return statements.count() - already;
     };
-    // If each that waits asked once in its 50 s, there would be 120. Ten a second are asked whoever waits: by leases, the outbox of
+    // If each that waits asked once in its 50 s, there would be 60 more of a thousand. Ten a second are asked whoever waits: by leases, the outbox of
     // notices, the receipt log and recovery; the chores of each minute may fall into one of two.
     const windows = [await inThreeSeconds()];
     if (windows[0]! >= 60) windows.push(await inThreeSeconds());
@@ -220,7 +226,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     await agent.get(`/v1/approvals/${first}`);
     expect(statements.count(), 'the twin: a request is counted').toBeGreaterThanOrEqual(counted + 2);
     statements.end();
-    expect((process.memoryUsage().rss - before) / 1e6, 'MB for broker and clients').toBeLessThan(250);
+    expect((process.memoryUsage().rss - before) / 1e6, 'MB for broker and clients').toBeLessThan(MOST_MB);
     const [id, one] = [...ids][777]!;
     const [took] = await seconds(Promise.all([waiting[777], decide(id, 'deny')]));
     expect(took).toBeLessThan(patience(5));
