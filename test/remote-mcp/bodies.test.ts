@@ -1,5 +1,6 @@
 /** One body, three entry points: what is refused on POST /v1/actions is refused over stdio and over remote /mcp, too. */
 import { beforeAll, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
@@ -137,16 +138,12 @@ describe.each(ENTRIES)('over %s', (name, entry) => {
       { name: `bodies ${name}`, grants: EVERYTHING },
     );
     token = access_token;
-  });
-  // A process ends with the test that started it.
-  const ready = async () => {
     if (name !== 'stdio') return;
-    stdio = startMcp(writeProfile(agent));
+    stdio = startMcp(writeProfile(agent), [], {}, afterFile);
     await shakeHands(stdio);
-  };
+  });
 
   test.each(REFUSED)('%s is refused, with its place, and nothing is sent', async (_what, body, says) => {
-    await ready();
     const before = world.upstream.seen.length;
     const { made, text } = await entry(body);
     expect([made, text.slice(0, 2000)]).toEqual([false, expect.stringMatching(says)]);
@@ -154,7 +151,6 @@ describe.each(ENTRIES)('over %s', (name, entry) => {
   });
 
   test.each(EXACT)('%s: the platform gets exactly that', async (_what, data, arrives) => {
-    await ready();
     const { made, text } = await entry(action(data));
     expect([made, text]).toEqual([true, text]);
     expect(world.upstream.seen.at(-1)!.body).toBe(arrives);

@@ -52,8 +52,13 @@ export type McpProcess = {
   ended: Promise<number | null>;
 };
 
-/** Starts `agent-broker mcp`; it ends with the test. */
-export function startMcp(profile: string, words: readonly string[] = [], env: Record<string, string> = {}): McpProcess {
+/** Starts `agent-broker mcp`; it ends with the test, or with what `after` says. */
+export function startMcp(
+  profile: string,
+  words: readonly string[] = [],
+  env: Record<string, string> = {},
+  after: (end: () => Promise<void>) => void = onTestFinished,
+): McpProcess {
   const child = spawn(process.execPath, [BIN, 'mcp', '--profile', profile, ...words], {
     env: { ...BARE, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -83,7 +88,7 @@ export function startMcp(profile: string, words: readonly string[] = [], env: Re
     });
   let last = 0;
   const write = (bytes: string | Uint8Array) => void child.stdin.write(bytes);
-  onTestFinished(async () => {
+  after(async () => {
     child.kill('SIGKILL');
     await ended;
   });
