@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { BIN } from '../world/checkout.ts';
 import { BARE } from '../world/mcp.ts';
 import { consentVerified, STDIO } from '../world/mcp-people.ts';
@@ -14,12 +14,11 @@ const BOB = slack('U-BOB');
 const READ = { platform: 'docs', scope: 'docs:read', endpoint: '/items' };
 
 describe('agent-broker mcp for one person', () => {
-  const people = givenPeople('sqlite');
+  const people = givenPeople('sqlite', { organisations: 'one' });
   const { server, issuer, world, organisation, act, assertion, connected } = people;
-  beforeEach(async () => {
+  beforeAll(async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
-    server.bearers.length = 0;
   });
 
   test('calls that name nobody are for the one who is configured, and calls for somebody else are refused', async () => {
@@ -80,7 +79,9 @@ describe('agent-broker mcp for one person', () => {
     rmSync(file);
     await unreadable('cannot be read (ENOENT)');
   });
+});
 
+describe('agent-broker mcp', () => {
   test.each<[string, string[], Record<string, string>, string]>([
     ['without a source', ['--caller', 'U-ANN'], {}, '--caller: write <source>:<id>'],
     ['with a source that is none', ['--caller', 'Slack:U-ANN'], {}, '--caller: write <source>:<id>'],

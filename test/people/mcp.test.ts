@@ -1,6 +1,6 @@
 /** `caller` of the MCP tools: each person's own data, and nobody gets the call or the answer of somebody else. */
 import { randomUUID } from 'node:crypto';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
 import { consentVerified, DOORS, STATELESS, waitingCalls } from '../world/mcp-people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -13,37 +13,16 @@ const READ = { platform: 'docs', scope: 'docs:read', endpoint: '/items' };
 const WRITE = { platform: 'docs', scope: 'docs:write', endpoint: '/items', data: { title: 'the same for all' } };
 
 describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store) => {
-  const people = givenPeople(store);
+  const people = givenPeople(store, { organisations: 'one' });
   const { world, organisation, issuer, act, connected } = people;
-  beforeEach(async () => {
+  const byAssertion = async (sub: string) => ({ assertion: await issuer.assertion(sub, { jti: randomUUID() }) });
+  beforeAll(async () => {
     // A read is allowed, and a POST is held.
     expect((await organisation.ask('POST', '/owner/policies/default', { rules: DEMO_RULES })).status).toBe(200);
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
-  });
-
-  test('the state of a link that was sent for one person resumes nothing for another, and nothing stored says who', async () => {
-    const canary = slack('CANARY-tool-0123456789');
-    await connected(canary, 'ann');
-    const { id: policy } = (await organisation.ask('GET', '/owner/policies/default')).body;
-    const agent = await organisation.agent({ policy, grants: { docs: { scopeList: ['docs:read', 'docs:write'] } } });
-    const mcp = startMcp(writeProfile(agent), ['--wait', '0']);
-    const call = async (caller: object, more: object = {}) => {
-      const _meta = envelope({ elicitation: { url: {} } });
-      const params = { name: 'write_platform', arguments: { ...WRITE, caller }, _meta, ...more };
-      return (await mcp.request('tools/call', params)).result;
-    };
-    const first = await call(canary);
-    const { url } = first.inputRequests.approval.params;
-    const back = { requestState: first.requestState, inputResponses: { approval: { action: 'accept' } } };
-    expect((await call(BOB, back)).inputRequests.approval.params.url).not.toBe(url);
-    expect((await call(canary, back)).structuredContent).toMatchObject({
-      status: 'pending_approval',
-      approval_url: url,
-    });
-    const remote = await STATELESS(world, organisation);
-    expect((await remote('read_platform', { ...READ, caller: canary })).data.who).toBe('ann');
-    expect(placesOf(canary.id, await everythingStored(world.environment))).toEqual([]);
+    for (const person of ['ann', 'bob'])
+      await consentVerified(people, (await act(await byAssertion(person))).body.consent_url, person);
   });
 
   describe.each(DOORS)('over %s', (_name, connect) => {
@@ -80,13 +59,8 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
     });
 
     test('a person is who they are by any of their assertions, and nobody by one that is not good', async () => {
-      const assertion = async (sub: string) => ({
-        assertion: await issuer.assertion(sub, { jti: randomUUID() }),
-      });
-      for (const person of ['ann', 'bob'])
-        await consentVerified(people, (await act(await assertion(person))).body.consent_url, person);
       const call = await connect(world, organisation);
-      const write = async (sub: string) => call('write_platform', { ...WRITE, caller: await assertion(sub) });
+      const write = async (sub: string) => call('write_platform', { ...WRITE, caller: await byAssertion(sub) });
       const answers = Promise.all([write('ann'), write('bob'), write('ann')]);
       for (const id of await waitingCalls(world, organisation, 2))
         await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
@@ -99,5 +73,30 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
           code: 'consent_required',
         });
     });
+  });
+
+  // The last one, since its calls go on waiting.
+  test('the state of a link that was sent for one person resumes nothing for another, and nothing stored says who', async () => {
+    const canary = slack('CANARY-tool-0123456789');
+    await connected(canary, 'ann');
+    const { id: policy } = (await organisation.ask('GET', '/owner/policies/default')).body;
+    const agent = await organisation.agent({ policy, grants: { docs: { scopeList: ['docs:read', 'docs:write'] } } });
+    const mcp = startMcp(writeProfile(agent), ['--wait', '0']);
+    const call = async (caller: object, more: object = {}) => {
+      const _meta = envelope({ elicitation: { url: {} } });
+      const params = { name: 'write_platform', arguments: { ...WRITE, caller }, _meta, ...more };
+      return (await mcp.request('tools/call', params)).result;
+    };
+    const first = await call(canary);
+    const { url } = first.inputRequests.approval.params;
+    const back = { requestState: first.requestState, inputResponses: { approval: { action: 'accept' } } };
+    expect((await call(BOB, back)).inputRequests.approval.params.url).not.toBe(url);
+    expect((await call(canary, back)).structuredContent).toMatchObject({
+      status: 'pending_approval',
+      approval_url: url,
+    });
+    const remote = await STATELESS(world, organisation);
+    expect((await remote('read_platform', { ...READ, caller: canary })).data.who).toBe('ann');
+    expect(placesOf(canary.id, await everythingStored(world.environment))).toEqual([]);
   });
 });

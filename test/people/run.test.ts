@@ -1,21 +1,20 @@
 /** Whom the requests of `agent-broker run` are for, by its options and its environment. */
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
-import { fresh } from '../world/given.ts';
+import { shared } from '../world/given.ts';
 import { consentVerified } from '../world/mcp-people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { newFolder } from '../world/stores.ts';
 
 describe('agent-broker run for one person', () => {
-  const people = givenPeople('sqlite');
+  const people = givenPeople('sqlite', { organisations: 'one' });
   const { agent, server, act, assertion, connected } = people;
-  const profile = fresh(async () => ({ file: profileOf(agent) }));
-  beforeEach(async () => {
+  const profile = shared(async () => ({ file: profileOf(agent) }));
+  beforeAll(async () => {
     await connected(slack('U-ANN'), 'ann');
     await connected(slack('U-BOB'), 'bob');
-    server.bearers.length = 0;
   });
   const asked = 'curl -sS "$AGENT_BROKER_RUN_URL/proxy/main/items" -H "Authorization: Bearer $AGENT_BROKER_RUN_KEY"';
   const start = async (words: string[], env: Record<string, string> = {}, headers: string[] = []) => {

@@ -16,7 +16,7 @@ export type PeopleWorld = {
   server: AuthorizationServer;
   issuer: TestProvider;
   world: World;
-  /** Another one for each test, governed by `document()`. */
+  /** Another one for each test, if not said otherwise; governed by `document()`. */
   organisation: Organisation;
   /** Of that organisation, allowed everything on the platform. */
   agent: TestAgent;
@@ -31,14 +31,23 @@ export type PeopleWorld = {
   connected(caller: object, login: string): Promise<void>;
 };
 
-/** `tokenSeconds`: how long the platform's access tokens live. `reaches`: addresses of this machine that platforms are at, beside the issuers. */
+/**
+ * `tokenSeconds`: how long the platform's access tokens live. `organisations`: another one with its agent for each test, or one for all of
+ * them. `reaches`: addresses of this machine that platforms are at, beside the issuers.
+ */
 export function givenPeople(
   store: StoreKind,
   {
     tokenSeconds,
     environment = {},
+    organisations = 'each',
     reaches = () => [],
-  }: { tokenSeconds?: number; environment?: Record<string, string>; reaches?: () => string[] } = {},
+  }: {
+    tokenSeconds?: number;
+    environment?: Record<string, string>;
+    organisations?: 'each' | 'one';
+    reaches?: () => string[];
+  } = {},
 ): PeopleWorld {
   const server = shared(() => startAuthorizationServer({ ...(tokenSeconds !== undefined && { tokenSeconds }) }));
   const issuer = shared(() => startIdentityProvider({ secret: false }));
@@ -56,13 +65,14 @@ export function givenPeople(
     const caller_issuers = [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID }];
     return documentOf(server, { asserted: ['slack'] }, { caller_issuers, ...more });
   };
-  const organisation = fresh(async () => {
-    const made = await world.organisation();
-    const applied = await govern(made, document());
+  const made = organisations === 'one' ? shared : fresh;
+  const organisation = made(async () => {
+    const one = await world.organisation();
+    const applied = await govern(one, document());
     expect(applied.status, applied.text).toBe(200);
-    return made;
+    return one;
   });
-  const agent = fresh(() => agentOfPeople(organisation));
+  const agent = made(() => agentOfPeople(organisation));
   beforeEach(() => {
     server.slowMs = 0;
     server.before = undefined;
