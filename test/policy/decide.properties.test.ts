@@ -15,6 +15,7 @@ import {
   type Verdict,
 } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import { sized } from '../world/thorough.ts';
 import {
   anyAsk,
   anyGrant,
@@ -60,7 +61,7 @@ describe('no way around a rule', () => {
           expect([other.kind, other.reason, other.conditional]).toEqual([one.kind, one.reason, one.conditional]);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: sized(150, 500) },
     );
   });
 
@@ -72,7 +73,7 @@ describe('no way around a rule', () => {
         expect(decide(facts, ask, NOW)).toEqual(first);
         expect(JSON.stringify([facts, ask])).toBe(before);
       }),
-      { numRuns: 500 },
+      { numRuns: sized(150, 500) },
     );
   });
 
@@ -89,7 +90,7 @@ describe('no way around a rule', () => {
           expect(after).toBeGreaterThanOrEqual(before);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: sized(150, 500) },
     );
   });
 
@@ -108,7 +109,7 @@ describe('no way around a rule', () => {
           expect(given(...rules, holds)).toBeGreaterThanOrEqual(Math.min(before, SEVERITY.hold));
         },
       ),
-      { numRuns: 500 },
+      { numRuns: sized(150, 500) },
     );
   });
 });
@@ -141,7 +142,7 @@ describe('children', () => {
           expect(own).toBeLessThanOrEqual(SEVERITY[child.kind]);
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: sized(400, 1_500) },
     );
   });
 
@@ -161,7 +162,7 @@ describe('children', () => {
         expect(at(attenuate(a, b))).toBe(Math.max(at(a), at(b)));
         expect(at(attenuate(b, a))).toBe(at(attenuate(a, b)));
       }),
-      { numRuns: 1500 },
+      { numRuns: sized(400, 1_500) },
     );
   });
 });
@@ -182,7 +183,7 @@ describe('standing questions and real calls', () => {
         else expect(SEVERITY[real.kind]).toBeGreaterThanOrEqual(SEVERITY[standing.kind]);
         if (standing.kind === 'allow' && !standing.conditional) expect(RULES).not.toContain(real.reason);
       }),
-      { numRuns: 1500 },
+      { numRuns: sized(400, 1_500) },
     );
   });
 });
@@ -256,6 +257,6 @@ test('deciding never throws, whatever the facts', () => {
         expect(verdict.detail).not.toBe('');
       }
     }),
-    { numRuns: 500 },
+    { numRuns: sized(150, 500) },
   );
 });
