@@ -9,9 +9,11 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
 import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { thorough } from '../world/thorough.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -200,9 +202,10 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
     );
     const lines = await readExport(world, fresh, '?reason=rare');
     expect(lines.map(({ id }) => id)).toEqual(wanted.toReversed());
-    expect((await readExport(world, fresh)).map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
-    const rest = await readExport(world, fresh, `?after=${rows[22_899]!.id.toUpperCase()}`);
-    expect(rest.map(({ id }) => id)).toEqual(rows.slice(22_900).map(({ id }) => id));
+    // All of them in a thorough run; else enough for several looks.
+    const last = thorough ? undefined : 19_999;
+    const rest = await readExport(world, fresh, last === undefined ? '' : `?after=${rows[last]!.id.toUpperCase()}`);
+    expect(rest.map(({ id }) => id)).toEqual(rows.slice((last ?? -1) + 1).map(({ id }) => id));
   }, 180_000);
 
   test('an exported row is the one that is listed, with the receipt that its hash is in', async () => {
@@ -251,53 +254,30 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
 
 // What lies between two sockets is the same whatever the store is.
 describe('the export is read as fast as it is taken', () => {
-  let world: World;
+  const world = givenWorld('sqlite' satisfies StoreKind);
+  const organisation = shared(() => world.organisation());
+  let rows: AuditRow[];
   beforeAll(async () => {
-    world = await startWorld('sqlite' satisfies StoreKind);
-  });
-
-  /** An export of 60 MB that nobody reads, as far as it goes by itself. */
-  async function stalled() {
-    const organisation = await world.organisation();
-    const rows = await putRows(
+    rows = await putRows(
       world,
       organisation,
-      Array.from({ length: 1_500 }, () => ({ detail: 'x'.repeat(LONGER_THAN_SOCKETS) })),
+      Array.from({ length: 1_000 }, () => ({ detail: 'x'.repeat(LONGER_THAN_SOCKETS) })),
     );
-    const response = await openExport(world, organisation);
+  });
+
+  /** An export of 40 MB that nobody reads, as far as it goes by itself. */
+  async function stalled(by?: OwnerTable) {
+    const response = await openExport(world, organisation, '', by);
     await pause(1_500);
-    return { organisation, rows, response };
+    return response;
   }
 
-  test('of what nobody takes only a little is read', async () => {
-    const { organisation, rows, response } = await stalled();
-    const { db } = world.running.broker.store;
-    await db.deleteFrom('audit_rows').where('organisation_id', '=', organisation.id).execute();
-    const lines = (await text(response)).trim().split('\n');
-    expect(lines.length).toBeGreaterThan(0);
-    expect(lines.length).toBeLessThan(rows.length / 2);
-    expect(JSON.parse(lines.at(-1)!).id).toBe(rows[lines.length - 1]!.id);
-  });
-
-  test('whoever may no more gets no more, and an answer that is not whole', async () => {
-    const { organisation, response } = await stalled();
-    const { db } = world.running.broker.store;
-    await db.deleteFrom('owners').where('organisation_id', '=', organisation.id).execute();
-    await expect(text(response)).rejects.toThrow('aborted');
-  });
-
   test('whoever leaves is forgotten, and the places for exports are free again', async () => {
-    const organisation = await world.organisation();
     const open = async () => {
       const response = await openExport(world, organisation);
       response.destroy();
       return response.statusCode;
     };
-    await putRows(
-      world,
-      organisation,
-      Array.from({ length: 1_500 }, () => ({ detail: 'x'.repeat(LONGER_THAN_SOCKETS) })),
-    );
     const held = await Promise.all([1, 2, 3, 4].map(() => openExport(world, organisation)));
     expect(held.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
     const fifth = await openExport(world, organisation);
@@ -305,5 +285,23 @@ describe('the export is read as fast as it is taken', () => {
     expect(JSON.parse(await text(fifth)).error).toBe('too_many_streams');
     for (const response of held) response.destroy();
     await expect.poll(open, { timeout: 15_000 }).toBe(200);
+  });
+
+  test('whoever may no more gets no more, and an answer that is not whole', async () => {
+    const leaving = await organisation.addOwner('viewer');
+    const response = await stalled(leaving);
+    expect(response.statusCode).toBe(200);
+    await world.running.broker.store.db.deleteFrom('owners').where('id', '=', leaving.id).execute();
+    await expect(text(response)).rejects.toThrow('aborted');
+  });
+
+  test('of what nobody takes only a little is read', async () => {
+    const response = await stalled();
+    const { db } = world.running.broker.store;
+    await db.deleteFrom('audit_rows').where('organisation_id', '=', organisation.id).execute();
+    const lines = (await text(response)).trim().split('\n');
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThan(rows.length / 2);
+    expect(JSON.parse(lines.at(-1)!).id).toBe(rows[lines.length - 1]!.id);
   });
 });
