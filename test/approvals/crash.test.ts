@@ -9,6 +9,7 @@ import { send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
@@ -65,7 +66,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
   test('R4 R5 killed while the platform works: outcome unknown, signed, and never sent again', async () => {
     const held: string[] = [];
     const on = await scene(async (_organisation, [agent]) => {
-      for (let i = 0; i < 2; i++) held.push((await agent!.act({ ...WRITE, data: { i } })).body.approval_id);
+      for (let i = 0; i < sized(1, 2); i++) held.push((await agent!.act({ ...WRITE, data: { i } })).body.approval_id);
     });
     const { world, agents } = on;
     for (const id of held) {

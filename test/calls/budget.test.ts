@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const LARGE = JSON.stringify(Array.from({ length: (9 * MIB) / 11 }, () => 'abcdefgh'));
 
-describe.each(STORES)(`what the calls of one family may take on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what the calls of one family may take on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
