@@ -70,6 +70,10 @@ export const guardrailsOf = (...rules: RuleSource[]) => compileGuardrails({ vers
 
 export const ALLOW_ALL: RuleSource = { effect: 'allow' };
 
+/** Compiled once: that takes longer than most of what is decided by them. */
+const ALLOWING = policyOf(ALLOW_ALL);
+const UNGUARDED = guardrailsOf();
+
 export const facts = (changes: Partial<Facts> = {}): Facts => ({
   agent: agent(),
   platform: {
@@ -81,8 +85,8 @@ export const facts = (changes: Partial<Facts> = {}): Facts => ({
     rules: crmRules,
   },
   grants: [grant()],
-  policy: policyOf(ALLOW_ALL),
-  guardrails: guardrailsOf(),
+  policy: ALLOWING,
+  guardrails: UNGUARDED,
   breakers: [],
   ...changes,
 });

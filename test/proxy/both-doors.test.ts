@@ -27,6 +27,7 @@ import type { Action } from '../../broker/wire/action.ts';
 import { manifestOf, rulesOf } from '../platforms/classified.ts';
 import { facts, grant, guardrailsOf, NOW, policyOf } from '../policy/world.ts';
 import { makeRandom } from '../world/random.ts';
+import { sized } from '../world/thorough.ts';
 
 const RULES: RuleSource[] = [
   { effect: 'allow' },
@@ -41,6 +42,9 @@ const GUARDRAILS: RuleSource[] = [
   { name: 'puts', effect: 'require_approval', methods: ['PUT'] },
   { name: 'refs', effect: 'deny', when: 'has(request.body.ref) && request.body.ref == "refs/heads/x"' },
 ];
+
+const POLICY = policyOf(...RULES);
+const GUARDED = guardrailsOf(...GUARDRAILS);
 
 /** What a grant allows of what is called; `*` of an operation stands for `x1`. */
 const CONSTRAINTS: Constraints[] = [
@@ -165,8 +169,8 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
     const found: Facts = facts({
       platform: { platformId: 'crm', name, version: 1, suspended: false, defaultConnectionId: 'c', rules },
       grants: [grant({ scopes, constraints })],
-      policy: policyOf(...RULES),
-      ...(isGuarded && { guardrails: guardrailsOf(...GUARDRAILS) }),
+      policy: POLICY,
+      ...(isGuarded && { guardrails: GUARDED }),
     });
     return { facts: found, platform: { manifest, rules } as LoadedFacts['platform'], connections: new Map() };
   };
@@ -233,7 +237,7 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
     const scopes = [...rules.scopes.keys()];
     const kinds = new Set<string>();
     // Few operations, with many combinations.
-    const rounds = name === 'own' ? Array.from({ length: 8 }, () => operations).flat() : operations;
+    const rounds = name === 'own' ? Array.from({ length: sized(4, 8) }, () => operations).flat() : operations;
     for (const { scope: own, method, path } of rounds)
       for (const [endpoint, body] of callsOf(method, path, random)) {
         const others = Array.from({ length: 2 }, () => scopes[Math.floor(random() * scopes.length)] ?? own);
