@@ -5,16 +5,19 @@ import { consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, type PeopleWorld, slack } from '../world/people-world.ts';
 import { givenReplica } from '../world/replica.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 
 const ANN = slack('U-ANN');
+const PEOPLE = sized(16, 50);
+const CALLS = sized(20, 50);
 const refreshes = ({ server }: PeopleWorld) =>
   server.asked.filter((form) => form.get('grant_type') === 'refresh_token').length;
 const namesOf = (answers: Answer[]) => answers.map(({ body, text }) => body.data?.who ?? text);
 
-/** Each of fifty people, in a browser of their own, all at the same time; then calls for all of them. */
-async function fiftyPeople(people: PeopleWorld, agents: TestAgent[]): Promise<void> {
+/** Each of PEOPLE people, in a browser of their own, all at the same time; then calls for all of them. */
+async function manyPeople(people: PeopleWorld, agents: TestAgent[]): Promise<void> {
   const { server, world, organisation, act } = people;
-  const ids = Array.from({ length: 50 }, (_, at) => `u-${at}`);
+  const ids = Array.from({ length: PEOPLE }, (_, at) => `u-${at}`);
   // Links lead to the broker that made them; the platform knows the way back to the first one alone.
   const here = agents.filter(({ baseUrl }) => baseUrl === world.running.baseUrl);
   const consents = await Promise.all(ids.map((id, at) => act(slack(id), {}, here[at % here.length])));
@@ -26,18 +29,18 @@ async function fiftyPeople(people: PeopleWorld, agents: TestAgent[]): Promise<vo
   expect(refreshes(people)).toBe(0);
   for (const id of ids) await outlivePerson(world, organisation, `"${id}@docs.example"`);
   expect(namesOf(await callAll())).toEqual(ids);
-  expect(refreshes(people)).toBe(50);
+  expect(refreshes(people)).toBe(PEOPLE);
 }
 
 describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { server, world, organisation, agent, act, connected } = people;
 
-  test('50 calls at once of one person whose token is over: one refresh', async () => {
+  test(`${CALLS} calls at once of one person whose token is over: one refresh`, async () => {
     await connected(ANN, 'ann');
     await outlivePerson(world, organisation, 'ann@docs.example');
-    const answers = await Promise.all(Array.from({ length: 50 }, () => act(ANN)));
-    expect(namesOf(answers)).toEqual(Array(50).fill('ann'));
+    const answers = await Promise.all(Array.from({ length: CALLS }, () => act(ANN)));
+    expect(namesOf(answers)).toEqual(Array(CALLS).fill('ann'));
     expect(refreshes(people)).toBe(1);
   });
 
@@ -155,11 +158,11 @@ describe('people at once on one broker', () => {
   const people = givenPeople('sqlite');
   const { organisation, agent } = people;
 
-  test('50 people consent and call at once, and each sees their own', async () => {
+  test(`${PEOPLE} people consent and call at once, and each sees their own`, async () => {
     const more = await Promise.all(
       [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
     );
-    await fiftyPeople(people, [agent, ...more]);
+    await manyPeople(people, [agent, ...more]);
   }, 270_000);
 });
 
@@ -168,22 +171,22 @@ describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postg
   const { world, organisation, agent, act, connected } = people;
   const replica = givenReplica(world);
 
-  test('CA-10 50 calls at once of one person whose token is over: one refresh, each time', async () => {
+  test(`CA-10 ${CALLS} calls at once of one person whose token is over: one refresh, each time`, async () => {
     await connected(ANN, 'ann');
     const there = replica.asks(agent);
     for (let round = 1; round <= 3; round++) {
       await outlivePerson(world, organisation, 'ann@docs.example');
-      const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => act(ANN, {}, i % 2 ? agent : there)));
-      expect(namesOf(answers)).toEqual(Array(50).fill('ann'));
+      const answers = await Promise.all(Array.from({ length: CALLS }, (_, i) => act(ANN, {}, i % 2 ? agent : there)));
+      expect(namesOf(answers)).toEqual(Array(CALLS).fill('ann'));
       expect(refreshes(people)).toBe(round);
     }
   });
 
-  test('50 people consent and call at once, and each sees their own', async () => {
+  test(`${PEOPLE} people consent and call at once, and each sees their own`, async () => {
     const more = await Promise.all(
       [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
     );
-    await fiftyPeople(
+    await manyPeople(
       people,
       [agent, ...more].flatMap((one) => [one, replica.asks(one)]),
     );

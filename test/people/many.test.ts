@@ -9,10 +9,11 @@ import { givenPeople, slack } from '../world/people-world.ts';
 import { makeRandom } from '../world/random.ts';
 import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 
-/** The whole run is PEOPLE_CALLS=10000, of 100 people. */
-const CALLS = Number(process.env.PEOPLE_CALLS ?? 1_000);
-const PEOPLE = Math.min(100, Math.floor(CALLS / 80));
+/** A thorough run makes 1,000; the whole one is PEOPLE_CALLS=10000, of 100 people. */
+const CALLS = Number(process.env.PEOPLE_CALLS ?? sized(300, 1_000));
+const PEOPLE = Math.min(100, Math.max(6, Math.floor(CALLS / 80)));
 const SEED = Number(process.env.PEOPLE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const AT_ONCE = 24;
 const AGENTS = 3;
