@@ -6,6 +6,7 @@ import { makeKeyPair } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { ByFile, type Outcome } from './by-file.ts';
 
 const NAMES = ['a', 'b', 'c'];
@@ -228,7 +229,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
         expect(revokedIsNone(await outcomes(changed))).toEqual(revokedIsNone(await outcomes(fresh)));
         expect(await changed.apply(document(after))).toEqual([]);
       }),
-      { numRuns: 8, examples: [] },
+      { numRuns: sized(3, 8) },
     );
   });
 
@@ -249,7 +250,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
         expect(revokedIsNone(await outcomes(fresh))).toEqual(revokedIsNone(await outcomes(source)));
         expect((await fresh.export()).replace(/^organisation: .*\n/, '')).toContain('agents:');
       }),
-      { numRuns: 8 },
+      { numRuns: sized(3, 8) },
     );
   });
 });
