@@ -8,9 +8,10 @@ import { spawnBroker } from '../world/broker-process.ts';
 import { makeRandom } from '../world/random.ts';
 import { query } from '../world/stored.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 
-const ROUNDS = 4;
+const ROUNDS = sized(2, 4);
 const AT_ONCE = 4;
 
 describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store) => {

@@ -12,8 +12,11 @@ import { approveWith, assertionFor, enrol, registerFinish, signBegin, signFinish
 import { WRITE } from '../world/requests.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 
-const MANY = 50;
+const MANY = sized(16, 50);
+const ROUNDS = sized(4, 10);
+const ON_BOTH = sized(8, 20);
 
 const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i));
 const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort((a, b) => a - b);
@@ -31,7 +34,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     (await organisation.ask('GET', '/owner/audit?limit=200')).body.rows.map(({ reason }: { reason: string }) => reason);
   const how = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
 
-  test('AP-01 of 50 valid answers at the same instant one decides; the platform sees one call', async () => {
+  test(`AP-01 of ${MANY} valid answers at the same instant one decides; the platform sees one call`, async () => {
     const id = await hold();
     const devices = [key, await enrol(world, organisation), await enrol(world, organisation)];
     const responses = [];
@@ -47,7 +50,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     expect(await reasons()).not.toContain('passkey_counter_regression');
   });
 
-  test('AP-08 the same answer 50 times: one decides, the others are late, and nobody is a clone', async () => {
+  test(`AP-08 the same answer ${MANY} times: one decides, the others are late, and nobody is a clone`, async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     const before = world.upstream.seen.length;
@@ -58,7 +61,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     expect((await approveWith(world, await hold(), key)).status).toBe(200);
   });
 
-  test('AP-11 50 approvals signed with one counter: one is accepted, the passkey is disabled, one event', async () => {
+  test(`AP-11 ${MANY} approvals signed with one counter: one is accepted, the passkey is disabled, one event`, async () => {
     const ids = await Promise.all(times(MANY, hold));
     const responses = await Promise.all(ids.map((id) => assertionFor(world, id, key, { counter: 7 })));
     const before = world.upstream.seen.length;
@@ -80,7 +83,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
   });
 
   test('AP-02 passkey, console and a denial at once: one wins, and what it says is done', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const id = await hold();
       const responses = [await assertionFor(world, id, key), await assertionFor(world, id, key)];
       const decide = (verb: string) => organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {});
@@ -104,7 +107,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
   });
 
   test('a passkey that is removed while it signs: the call is approved with it or waits on', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const device = await enrol(world, organisation);
       const { id: passkey } = (await own()).find(
         (one: { credential_id: string }) => one.credential_id === device.credentialId,
@@ -176,22 +179,22 @@ describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${
     const device = await enrol(world, organisation);
     const id = await hold();
     const responses = [];
-    for (let i = 0; i < 20; i++) responses.push(await assertionFor(world, id, device));
+    for (let i = 0; i < ON_BOTH; i++) responses.push(await assertionFor(world, id, device));
     const before = world.upstream.seen.length;
     const answers = await Promise.all(
       responses.map((response, i) => signFinish(world, response, i % 2 ? there : undefined)),
     );
-    expect(statuses(answers)).toEqual([200, ...Array(19).fill(409)]);
+    expect(statuses(answers)).toEqual([200, ...Array(ON_BOTH - 1).fill(409)]);
     expect(world.upstream.seen.length).toBe(before + 1);
   });
 
   test('AP-11 one counter on both at once: one is accepted', async () => {
     const device = await enrol(world, organisation);
-    const ids = await Promise.all(times(20, hold));
+    const ids = await Promise.all(times(ON_BOTH, hold));
     const responses = await Promise.all(ids.map((id) => assertionFor(world, id, device, { counter: 7 })));
     const answers = await Promise.all(
       responses.map((response, i) => signFinish(world, response, i % 2 ? there : undefined)),
     );
-    expect(statuses(answers)).toEqual([200, ...Array(19).fill(400)]);
+    expect(statuses(answers)).toEqual([200, ...Array(ON_BOTH - 1).fill(400)]);
   });
 });

@@ -12,6 +12,7 @@ import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
 import { patience } from '../world/patience.ts';
 import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres${postgresNote}`, () => {
@@ -55,7 +56,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     await decide(warm, 'deny');
     expect((await first).body.status).toBe('denied');
     const took: number[] = [];
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < sized(5, 10); round++) {
       const id = await hold(there);
       const waiting = there.get(`/v1/approvals/${id}?wait=20`);
       await letItWait();
@@ -164,7 +165,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const dead = uuidv4();
     await heartbeat(db(), dead, Date.now());
     const before = world.upstream.seen.length;
-    const ids = await Promise.all(Array.from({ length: 5 }, () => claimedBy(dead)));
+    const ids = await Promise.all(Array.from({ length: sized(3, 5) }, () => claimedBy(dead)));
     // Alive as far as anybody knows: nobody touches it.
     await pause(200);
     expect(world.upstream.seen.length).toBe(before);

@@ -1,10 +1,11 @@
-/** A scripted week: 400 calls of realistic kinds, and an owner who lets the next ones like each pass, as far as that is offered. */
+/** A scripted week: hundreds of calls of realistic kinds, and an owner who lets the next ones like each pass, as far as that is offered. */
 import { expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
+import { sized } from '../world/thorough.ts';
 
-const CALLS = 400;
+const CALLS = sized(200, 400);
 const SEED = Number(process.env.WEEK_SEED ?? 20261122);
 
 type Data = Record<string, string | number>;
