@@ -165,16 +165,18 @@ describe('a broker', () => {
     expect(keys[2]).not.toBe(keys[0]);
   });
 
-  /** Answers governed calls one after the other: a status, a body and headers, or nothing. Answers what it was asked, and when. */
-  async function inTurn(answers: ([status: number, body: object | string, headers?: object] | undefined)[]) {
-    const asked: { key: string; reason: string | undefined; at: number }[] = [];
+  type Answers = ([status: number, body: object | string, headers?: object] | undefined)[];
+  /** Answers governed calls one after the other, each endpoint's by itself: a status, a body and headers, or nothing. Answers what it was asked, and when. */
+  async function inTurn(answers: Answers | Record<string, Answers>) {
+    const asked: { key: string; reason: string | undefined; endpoint: string; at: number }[] = [];
     const url = await standIn(async (request, response) => {
       if (request.url !== '/v1/actions') return void response.writeHead(404).end('{}');
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
-      const { reason } = JSON.parse(Buffer.concat(chunks).toString('utf8'));
-      const answer = answers[asked.length];
-      asked.push({ key: String(request.headers['idempotency-key']), reason, at: performance.now() });
+      const { reason, endpoint } = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+      const own = Array.isArray(answers) ? answers : (answers[endpoint] ?? []);
+      const answer = own[asked.filter((one) => one.endpoint === endpoint).length];
+      asked.push({ key: String(request.headers['idempotency-key']), reason, endpoint, at: performance.now() });
       if (!answer) return void request.socket.destroy();
       const [status, body, headers = {}] = answer;
       response.writeHead(status, { 'content-type': 'application/json', ...headers });
@@ -191,38 +193,53 @@ describe('a broker', () => {
     ];
   const halt = { state: 'suspended', since: null, cause: 'owner_manual', detail: null, recoverable_by: 'owner' };
 
-  test.each<[string, number, object]>([
+  const REFUSALS: [code: string, status: number, body: object][] = [
     ['agent_suspended', 403, { error: 'agent_halted', reason: 'agent_suspended', halt }],
     ['denied_by_policy', 403, { error: 'Permission denied', reason: 'denied_by_policy' }],
     ['agent_inactive', 409, { error: 'agent_inactive' }],
     ['rate_limited', 429, { error: 'rate_limited' }],
     ['store_unavailable', 503, { error: 'store_unavailable' }],
     ['invalid_token', 401, { error: 'invalid_token' }],
-  ])(
-    'that says %s of a write while an earlier one is on its way is asked with the same key again',
-    async (code, status, body) => {
-      const { asked, profile } = await inTurn([undefined, inProgress(1), [status, body], [status, body], MADE, MADE]);
-      const first = await connected(profile);
-      await callTool(first, 'write_platform', PATCH);
-      first.child.kill('SIGKILL');
-      const second = startMcp(profile, ['--wait', '20']);
-      await shakeHands(second);
-      // The broker was asked again when it said, and what it says of this moment is told, with what is left to do.
-      for (let turn = 0; turn < 2; turn++) {
-        const { structuredContent } = await callTool(second, 'write_platform', { ...PATCH, reason: 'other words' });
-        expect(structuredContent.code).toBe(code);
-        expect(structuredContent.next).toMatch(/may have been made.*exactly the same arguments.*not made twice/s);
-      }
-      expect(asked[2]!.at - asked[1]!.at).toBeGreaterThan(950);
-      second.child.kill('SIGKILL');
-      const third = await connected(profile);
+  ];
+  test(`that says ${REFUSALS.map(([code]) => code).join(', ')} of a write while an earlier one is on its way is asked with the same key again`, async () => {
+    const calls = REFUSALS.map(([code, status, body], i) => {
+      const refusal = [status, body] as [number, object];
+      const answers = [undefined, inProgress(1), refusal, refusal, MADE, MADE];
+      return { code, answers, call: { ...PATCH, endpoint: `/items/${i}` } };
+    });
+    const { asked, profile } = await inTurn(
+      Object.fromEntries(calls.map(({ call, answers }) => [call.endpoint, answers])),
+    );
+    const first = await connected(profile);
+    await Promise.all(calls.map(({ call }) => callTool(first, 'write_platform', call)));
+    first.child.kill('SIGKILL');
+    const second = startMcp(profile, ['--wait', '20']);
+    await shakeHands(second);
+    await Promise.all(
+      calls.map(async ({ code, call }) => {
+        // The broker was asked again when it said, and what it says of this moment is told, with what is left to do.
+        for (let turn = 0; turn < 2; turn++) {
+          const { structuredContent } = await callTool(second, 'write_platform', { ...call, reason: 'other words' });
+          expect(structuredContent.code).toBe(code);
+          expect(structuredContent.next).toMatch(/may have been made.*exactly the same arguments.*not made twice/s);
+        }
+      }),
+    );
+    second.child.kill('SIGKILL');
+    const third = await connected(profile);
+    for (const { code, call } of calls) {
       for (let turn = 0; turn < 2; turn++)
-        expect((await callTool(third, 'write_platform', PATCH)).structuredContent.status).toBe('answered');
-      const [key] = asked.map((one) => one.key);
-      expect(asked.map((one) => one.key === key)).toEqual([true, true, true, true, true, false]);
-      expect(asked.slice(0, 5).map(({ reason }) => reason)).toEqual(Array(5).fill(undefined));
-    },
-  );
+        expect((await callTool(third, 'write_platform', call)).structuredContent.status, code).toBe('answered');
+      const own = asked.filter(({ endpoint }) => endpoint === call.endpoint);
+      expect(own[2]!.at - own[1]!.at, code).toBeGreaterThan(950);
+      const [key] = own.map((one) => one.key);
+      expect(
+        own.map((one) => one.key === key),
+        code,
+      ).toEqual([true, true, true, true, true, false]);
+      expect(own.slice(0, 5).map(({ reason }) => reason)).toEqual(Array(5).fill(undefined));
+    }
+  });
 
   test('that refuses a write at once is asked with another key: nothing of it is left', async () => {
     const denied = [403, { error: 'Permission denied', reason: 'denied_by_policy' }] as [number, object];
@@ -350,20 +367,21 @@ describe('a refusal says what to do next', () => {
     const reader = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
     const without = await organisation.agent({ policy, grants: {} });
     const careful = await organisation.agent({ policy: narrow, grants: { demo: { scopeList: ['demo:read'] } } });
-    for (const [who, wrong, detail] of [
-      [reader, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
-      [careful, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
-      [without, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
-      [reader, { platform: 'github' }, 'the organisation has no such platform'],
+    const [mcpOfReader, mcpOfCareful, mcpOfNobody] = await Promise.all(
+      [reader, careful, without].map((who) => connected(writeProfile(who))),
+    );
+    for (const [mcp, wrong, detail] of [
+      [mcpOfReader!, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
+      [mcpOfCareful!, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
+      [mcpOfNobody!, { scope: 'write' }, 'platform demo has no scope "write", but "demo:write"'],
+      [mcpOfReader!, { platform: 'github' }, 'the organisation has no such platform'],
     ] as const) {
-      const mcp = await connected(writeProfile(who));
       const { structuredContent: told } = await callTool(mcp, 'write_platform', { ...PATCH, ...wrong });
       expect(told.detail).toContain(detail);
       expect(told.next).toMatch(/^Call again with the scope that the answer names, .* list_permissions/);
       expect(told.next).not.toMatch(/"write"|"github"/);
     }
-    const mcp = await connected(writeProfile(without));
-    const refused = await callTool(mcp, 'write_platform', PATCH);
+    const refused = await callTool(mcpOfNobody!, 'write_platform', PATCH);
     expect(refused.structuredContent.next).toContain('Call request_access with platform "demo", scope "demo:write"');
   });
 

@@ -4,6 +4,7 @@ import { createServer, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { wholeNumber } from '../../bin/duration.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { newFolder } from '../world/stores.ts';
@@ -173,10 +174,13 @@ describe('a command that is run', () => {
     await set(null);
   });
 
-  test.each(['121', '-1', '1.5', 'soon', ''])('--wait %j is wrong usage, and nothing is started', async (wait) => {
-    const ended = await run(profile, [`--wait=${wait}`, ...sh('echo started')]);
+  test('--wait of 121 seconds is wrong usage, and nothing is started', async () => {
+    const ended = await run(profile, ['--wait=121', ...sh('echo started')]);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain('0 to 120');
+  });
+  test.each(['121', '-1', '1.5', 'soon', ''])('%j is no whole number of seconds up to 120', (wait) => {
+    expect(() => wholeNumber(0, 120)(wait)).toThrow('0 to 120');
   });
 
   test('nothing of the agent’s is in the environment of the command, and no credential of the parent’s that is replaced', async () => {
@@ -218,18 +222,23 @@ describe('a command that is run', () => {
     expect(await run(profile, sh(lines))).toMatchObject({ code, signal: null, stderr: '' });
   });
 
-  test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const)(
-    'a %s is passed on',
-    async (signal) => {
-      const lines = `process.on('${signal}', () => { console.log('got'); process.exit(3); });
-      setTimeout(() => {}, 60_000); console.log('ready');`;
-      const started = startRun(profile, js(lines));
-      await started.written(/ready/);
+  test('SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, and end neither it nor the command', async () => {
+    const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
+    const started = startRun(
+      profile,
+      js(`let got = 0;
+        for (const signal of ${JSON.stringify(signals)})
+          process.on(signal, () => { console.log(signal); if (++got === ${signals.length}) process.exit(3); });
+        setTimeout(() => {}, 60_000); console.log('ready');`),
+    );
+    await started.written(/ready/);
+    for (const signal of signals) {
       started.child.kill(signal);
-      // Not even an inspector, which would read the agent's key.
-      expect(await started.ended).toMatchObject({ code: 3, stdout: 'ready\ngot\n', stderr: '' });
-    },
-  );
+      await started.written(new RegExp(`${signal}\n`));
+    }
+    // Not even an inspector, which would read the agent's key.
+    expect(await started.ended).toMatchObject({ code: 3, stdout: `ready\n${signals.join('\n')}\n`, stderr: '' });
+  });
 
   test('whoever writes all of a large request before it reads gets the refusal', async () => {
     const denied = await organisation.agent({
