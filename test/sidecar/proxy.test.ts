@@ -1,6 +1,6 @@
 /** `agent-broker run --proxy`: tools that can be given no base URL, at the platform's own address. */
 import { readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -45,30 +45,21 @@ describe('the proxy of a run', () => {
   const proxied = (words: readonly string[], env?: Record<string, string>) => run(profile, ['--proxy', ...words], env);
   const items = () => `${given.origin}/v1/items/7?a=%20b`;
 
-  const tools: [string, () => string[]][] = [
-    ['curl', () => sh(`curl -sS -H 'Authorization: Bearer key-of-the-user' '${items()}'`)],
-    [
-      'fetch of Node',
-      () =>
-        js(`const headers = { 'x-api-key': 'key-of-the-user', cookie: 'a=of-the-user' };
-          process.stdout.write(await (await fetch('${items()}', { headers })).text());`),
-    ],
-    [
-      'https of Node',
-      () =>
-        js(`import { get } from 'node:https';
-          get('${items()}', { auth: 'user:of-the-user' }, (response) => response.pipe(process.stdout));`),
-    ],
-  ];
-  test.each(tools)('%s reaches the platform, signed and recorded', async (_, words) => {
-    const ended = await proxied(words());
-    expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
-    expect(JSON.parse(ended.stdout)).toMatchObject({ method: 'GET', target: '/v1/items/7?a=%20b' });
-    expect(given.platform.seen.length).toBe(1);
-  });
-
   // Each looks for roots and for a proxy in its own way.
-  const others: [string, string[], string][] = [
+  const tools: [tool: string, words: string[], line: string][] = [
+    ['curl', ['--version'], `curl -sS -H 'Authorization: Bearer key-of-the-user' 'URL'`],
+    [
+      process.execPath,
+      ['--version'],
+      `node --input-type=module -e "const headers = { 'x-api-key': 'key-of-the-user', cookie: 'a=of-the-user' };
+          process.stdout.write(await (await fetch('URL', { headers })).text());"`,
+    ],
+    [
+      process.execPath,
+      ['--version'],
+      `node --input-type=module -e "import { get } from 'node:https';
+          get('URL', { auth: 'user:of-the-user' }, (response) => response.pipe(process.stdout));"`,
+    ],
     ['wget', ['--version'], "wget -qO- 'URL'"],
     [
       '/usr/bin/python3',
@@ -83,13 +74,19 @@ describe('the proxy of a run', () => {
       `perl -MLWP::UserAgent -e 'my $c = LWP::UserAgent->new(env_proxy => 1); print $c->get("URL")->content'`,
     ],
   ];
-  for (const [tool, words, line] of others)
-    onlyWith(tool, ...words)(`${tool} reaches the platform, signed and recorded`, async () => {
-      const ended = await proxied(sh(line.replace('URL', items())));
-      expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
-      expect(JSON.parse(ended.stdout)).toMatchObject({ method: 'GET', target: '/v1/items/7?a=%20b' });
-      expect(given.platform.seen.length).toBe(1);
-    });
+  const installed = tools.filter(([tool, words]) => onlyWith(tool, ...words) === test);
+  const names = installed.map(([tool, , line]) => (line.includes('node:https') ? 'https of Node' : basename(tool)));
+  test(`${names.join(', ')} reach the platform, signed and recorded`, async () => {
+    // One run for all of them: the start of it takes longer than any.
+    const lines = installed.map(([tool, , line]) => line.replace(/^node /, `${tool} `).replaceAll('URL', items()));
+    const ended = await proxied(sh(`set -e\n${lines.join("\nprintf '\\n--\\n'\n")}`));
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
+    const answers = ended.stdout.split(/\n+--\n/);
+    expect(answers).toHaveLength(installed.length);
+    for (const [i, answer] of answers.entries())
+      expect(JSON.parse(answer), names[i]).toMatchObject({ method: 'GET', target: '/v1/items/7?a=%20b' });
+    expect(given.platform.seen.length).toBe(installed.length);
+  });
 
   test('wget keeps what its own settings say', async () => {
     const settings = join(newFolder(), 'settings');
