@@ -297,38 +297,45 @@ describe('a client that opens links for a person', () => {
     expect((await answering).structuredContent).toMatchObject({ status: 'answered' });
   });
 
-  test.each([
-    ['accept', 'answered'],
-    ['decline', 'pending_approval'],
-    ['cancel', 'pending_approval'],
-  ])('shaking hands: after %s the answer is %s', async (action, status) => {
-    const mcp = await handshake(URL_DIALOG);
-    const answering = callTool(mcp, 'write_platform', held());
+  /** A held call of a client that asks its person, and what answers the client's dialog. */
+  async function dialog(mcp: McpProcess) {
+    const args = held();
+    const answering = callTool(mcp, 'write_platform', args);
     const asked = await mcp.next(({ method }) => method === 'elicitation/create');
-    const { elicitationId: id } = asked.params;
-    if (action !== 'accept') await aPersonReads();
-    mcp.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: { action } })}\n`);
-    if (action === 'accept') await decide(id, 'approve');
-    const { structuredContent } = await answering;
-    expect(structuredContent).toMatchObject({ status, approval_id: id });
-    if (action !== 'accept') expect(structuredContent.detail).toContain('they did not open the link');
+    const say = (action: string) =>
+      mcp.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: { action } })}\n`);
+    return { args, answering, id: asked.params.elicitationId as string, say };
+  }
+
+  test('shaking hands: after an accept the call is made; after a decline or a cancel it waits for an approval elsewhere', async () => {
+    const mcp = await handshake(URL_DIALOG);
+    for (const [action, status] of [
+      ['accept', 'answered'],
+      ['decline', 'pending_approval'],
+      ['cancel', 'pending_approval'],
+    ] as const) {
+      const { answering, id, say } = await dialog(mcp);
+      if (action !== 'accept') await aPersonReads();
+      say(action);
+      if (action === 'accept') await decide(id, 'approve');
+      const { structuredContent } = await answering;
+      expect(structuredContent, action).toMatchObject({ status, approval_id: id });
+      if (action !== 'accept') expect(structuredContent.detail, action).toContain('they did not open the link');
+    }
   });
 
-  test.each(['decline', 'cancel'])(
-    'shaking hands: %s at once is the client’s own, and the request stays open',
-    async (action) => {
-      const mcp = await handshake(URL_DIALOG);
-      const args = held();
-      const answering = callTool(mcp, 'write_platform', args);
-      const asked = await mcp.next(({ method }) => method === 'elicitation/create');
-      const { elicitationId: id } = asked.params;
-      mcp.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: { action } })}\n`);
+  test('shaking hands: a decline or a cancel within a moment is the client’s own, and the request stays open', async () => {
+    const mcp = await handshake(URL_DIALOG);
+    for (const action of ['decline', 'cancel']) {
+      const { args, answering, id, say } = await dialog(mcp);
+      say(action);
       await isWaiting(id);
       await decide(id, 'approve');
-      expect((await answering).structuredContent).toMatchObject({ status: 'answered', approval_id: id });
-      expect(sentFor(args)).toBe(1);
-    },
-  );
+      const { structuredContent } = await answering;
+      expect(structuredContent, action).toMatchObject({ status: 'answered', approval_id: id });
+      expect(sentFor(args), action).toBe(1);
+    }
+  });
 
   test('whose answer came at once is told that nobody was shown the link, when nobody decided meanwhile', async () => {
     const mcp = await handshake(URL_DIALOG, ['--wait', '0']);

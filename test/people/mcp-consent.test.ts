@@ -64,8 +64,14 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
       expect((await calls[2]!.answer).data.who).toBe('ann');
     });
 
-    test('whoever is only asserted by a source is told that an owner has to confirm, and after that the call is made', async () => {
+    test('a call for nobody, or for somebody whose source is not taken, is told what to say; whoever is only asserted by a source, that an owner has to confirm, and after that the call is made', async () => {
       const call = await connect(world, organisation);
+      const nobody = await call('read_platform', READ);
+      expect(nobody).toMatchObject({ status: 'not_ready', code: 'consent_required' });
+      expect(nobody.next).toContain('Call again with caller');
+      const foreign = await call('read_platform', { ...READ, caller: { source: 'teams', id: 'U-ANN' } });
+      expect(foreign.next).toContain('assertion');
+
       const args = { ...READ, caller: slack('U-ANN') };
       const { told, answer } = waiting(call, 'read_platform', args);
       await consentAsserted(server, await told, 'ann');
@@ -89,15 +95,6 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
       const { told, answer } = waiting(call, 'read_platform', { ...READ, caller: await assertion('ann') });
       await consentVerified(people, await told, 'ann');
       expect(await answer).toMatchObject({ status: 'answered', data: { who: 'ann' } });
-    });
-
-    test('a call for nobody, or for somebody whose source is not taken, is told what to say', async () => {
-      const call = await connect(world, organisation);
-      const nobody = await call('read_platform', READ);
-      expect(nobody).toMatchObject({ status: 'not_ready', code: 'consent_required' });
-      expect(nobody.next).toContain('Call again with caller');
-      const foreign = await call('read_platform', { ...READ, caller: { source: 'teams', id: 'U-ANN' } });
-      expect(foreign.next).toContain('assertion');
     });
   });
 

@@ -65,13 +65,10 @@ describe('/mcp', () => {
       words = ['--protocol-era', era, '--header', `Authorization: Bearer ${access_token}`];
     });
 
-    test('it lists the tools without a complaint about their schemas, and reads', async () => {
+    test('it lists the tools without a complaint about their schemas', async () => {
       const listed = await inspect(over('/mcp', ...words, '--method', 'tools/list', '--strict'));
       expect(namesIn(listed.stdout)).toEqual(TOOLS);
       expect(listed.stderr).not.toMatch(/warning|error/i);
-      const args = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1?full=true' };
-      const called = await inspect(over('/mcp', ...words, ...calling('read_platform', args)));
-      expect(called.stdout, called.stderr).toContain('/v1/items/1?full=true');
     }, 180_000);
 
     test('a call that is held waits for the person, and gets the platform’s answer', async () => {
