@@ -227,9 +227,11 @@ function lie(what: string, response: import('node:http').ServerResponse): void {
 }
 
 describe('discovery that lies', () => {
-  /** What comes of a sign-in with a provider that says this of itself. */
-  const beginWith = async (different: (issuer: string) => Record<string, unknown> | string) => {
-    const provider = await startLyingProvider();
+  type Different = (issuer: string) => Record<string, unknown> | string;
+  const ANN = { email: 'ann@acme.example', email_verified: true };
+  /** From now on the provider says this of itself. */
+  const describeAs = async (provider: LyingProvider, different: Different) => {
+    provider.answers.clear();
     const honest = await (await fetch(`${provider.issuer}/.well-known/openid-configuration`)).json();
     provider.answers.set('/.well-known/openid-configuration', (_, response) => {
       const said = different(provider.issuer);
@@ -238,19 +240,66 @@ describe('discovery that lies', () => {
         .writeHead(200, { 'content-type': 'application/json' })
         .end(JSON.stringify({ ...(honest as object), ...said }));
     });
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    const { world, start } = await worldOf(provider);
+    provider.claims = ANN;
+  };
+  const expectRefused = async ({ world, start }: Awaited<ReturnType<typeof worldOf>>): Promise<Visit> => {
     const browser = new Browser();
     const visit = await browser.get(start);
-    const health = await send(`${world.running.baseUrl}/health`, {});
-    expect(health.status).toBe(200);
-    return { provider, visit, browser, start, world };
+    expect((await send(`${world.running.baseUrl}/health`, {})).status).toBe(200);
+    expect(visit.status, visit.text).toBe(502);
+    expect(browser.cookies.map(({ name }) => name)).not.toContain('svc_owner');
+    expect(visit.text).not.toMatch(/evil|169\.254|10\.0\.0\.1|passwd/);
+    return visit;
   };
 
-  test.each<[string, (issuer: string) => Record<string, unknown> | string]>([
-    ['the name of another provider', () => ({ issuer: 'https://accounts.evil.test' })],
-    ['its own name with a slash', (issuer) => ({ issuer: `${issuer}/` })],
-    ['no name', () => ({ issuer: undefined })],
+  describe('and is not taken', () => {
+    const provider = shared(() => startLyingProvider());
+    let given: Awaited<ReturnType<typeof worldOf>>;
+    beforeAll(async () => {
+      given = await worldOf(provider);
+    });
+
+    // Nothing of a discovery that failed is kept: each of them is the first one.
+    test.each<[string, Different]>([
+      ['the name of another provider', () => ({ issuer: 'https://accounts.evil.test' })],
+      ['no name', () => ({ issuer: undefined })],
+      ['no JSON', () => 'no JSON'],
+      ['nothing', () => 'nothing'],
+      ['a redirect', () => 'a redirect'],
+      ['an error', () => 'an error of its own'],
+      ['a cut connection', () => 'a cut connection'],
+    ])('%s', async (_name, different) => {
+      await describeAs(provider, different);
+      await expectRefused(given);
+    });
+
+    test('its own name with a slash, and is told as what it is', async () => {
+      await describeAs(provider, (issuer) => ({ issuer: `${issuer}/` }));
+      expect((await expectRefused(given)).text).toContain('differs from OIDC_ISSUER');
+    });
+
+    test('a megabyte, though it is true, of what it says of itself and of its keys; what was wrong once is right the next time', async () => {
+      provider.beHonest();
+      provider.claims = ANN;
+      for (const path of ['/.well-known/openid-configuration', '/jwks']) {
+        provider.padding.clear();
+        provider.padding.set(path, 1024 * 1024);
+        expect((await new Browser().get(given.start)).status).toBe(502);
+      }
+      provider.padding.clear();
+      given.world.clock.skewMs = 31_000;
+      expect((await new Browser().get(given.start)).status).toBe(200);
+    });
+  });
+
+  /** What comes of a sign-in with a provider that says this of itself, and that the broker asks for the first time. */
+  const beginWith = async (different: Different) => {
+    const provider = await startLyingProvider();
+    await describeAs(provider, different);
+    return await expectRefused(await worldOf(provider));
+  };
+
+  test.each<[string, Different]>([
     ['no place to sign in', () => ({ authorization_endpoint: undefined })],
     ['a script for a place to sign in', () => ({ authorization_endpoint: 'javascript:alert(1)' })],
     ['no place for tokens', () => ({ token_endpoint: undefined })],
@@ -258,33 +307,8 @@ describe('discovery that lies', () => {
     ['a place for keys inside our network', () => ({ jwks_uri: 'http://10.0.0.1/jwks' })],
     ['no place for keys', () => ({ jwks_uri: undefined })],
     ['a file for a place of keys', () => ({ jwks_uri: 'file:///etc/passwd' })],
-    ['no JSON', () => 'no JSON'],
-    ['nothing', () => 'nothing'],
-    ['a redirect', () => 'a redirect'],
-    ['an error', () => 'an error of its own'],
-    ['a cut connection', () => 'a cut connection'],
   ])('%s', async (_name, different) => {
-    const { visit, browser } = await beginWith(different);
-    expect(visit.status, visit.text).toBe(502);
-    expect(browser.cookies.map(({ name }) => name)).not.toContain('svc_owner');
-    expect(visit.text).not.toMatch(/evil|169\.254|10\.0\.0\.1|passwd/);
-  });
-
-  test.each(['/.well-known/openid-configuration', '/jwks'])('a megabyte at %s, though it is true', async (path) => {
-    const provider = await startLyingProvider();
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    const { world, start } = await worldOf(provider);
-    provider.padding.set(path, 1024 * 1024);
-    expect((await new Browser().get(start)).status).toBe(502);
-    provider.beHonest();
-    provider.claims = { email: 'ann@acme.example', email_verified: true };
-    world.clock.skewMs = 31_000;
-    expect((await new Browser().get(start)).status).toBe(200);
-  });
-
-  test('an issuer that is off by a slash is told as what it is', async () => {
-    const { visit } = await beginWith((issuer) => ({ issuer: `${issuer}/` }));
-    expect(visit.text).toContain('differs from OIDC_ISSUER');
+    await beginWith(different);
   });
 
   test('endpoints on another port of this machine are not reached: only the issuer is', async () => {
@@ -297,18 +321,11 @@ describe('discovery that lies', () => {
     const { port } = other.address() as AddressInfo;
     try {
       for (const endpoint of ['token_endpoint', 'jwks_uri'])
-        expect((await beginWith(() => ({ [endpoint]: `http://127.0.0.1:${port}/x` }))).visit.status).toBe(502);
+        await beginWith(() => ({ [endpoint]: `http://127.0.0.1:${port}/x` }));
       expect(reached).toEqual([]);
     } finally {
       other.close();
     }
-  });
-
-  test('it is asked again: what was wrong once is right the next time', async () => {
-    const { provider, start, visit } = await beginWith(() => 'an error of its own');
-    expect(visit.status).toBe(502);
-    provider.answers.clear();
-    expect((await new Browser().get(start)).status).toBe(200);
   });
 
   test('a platform cannot be reached where the provider is', async () => {
