@@ -13,6 +13,7 @@ import { putChild } from '../world/child.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld } from '../world/given.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import type { Organisation } from '../world/world.ts';
 
 const MANIFEST = {
@@ -286,7 +287,11 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
         }
       }),
       MANY
-        ? { numRuns: Number(process.env.STATES ?? 120), endOnFailure: true, interruptAfterTimeLimit: 120_000 }
+        ? {
+            numRuns: Number(process.env.STATES ?? sized(40, 120)),
+            endOnFailure: true,
+            interruptAfterTimeLimit: 120_000,
+          }
         : { numRuns: 50, seed: 1, endOnFailure: true },
     );
     // A very slow machine comes to an end of its time before it meets everything.
@@ -295,7 +300,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
   }, 900_000);
 });
 
-/** CI has time for five hundred states on each store, other ones each time; a slow machine for as many as it can. */
+/** CI draws other states each time, and a thorough run three times as many; a slow machine comes to as many as it can. */
 const MANY = process.env.CI !== undefined || process.env.ALL_TESTS !== undefined;
 const said = (...reasons: string[]) => reasons.map((reason) => `said ${reason}`);
 /** The states are worth something only if all of this comes of them; and of very many the rest, too. */
