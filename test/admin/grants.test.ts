@@ -8,6 +8,7 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
@@ -380,7 +381,7 @@ describe.runIf(STORES.includes('postgres'))(`grants by owners and replicas on po
       const here = await organisation.agent({ rules: ALLOW_ALL, grants: {} });
       const there = new TestAgent({ ...here, baseUrl });
       const path = `/owner/agents/${here.id}/grants/demo`;
-      for (let round = 0; round < 10; round++) {
+      for (let round = 0; round < sized(3, 10); round++) {
         expect((await there.act(READ)).body.reason).toBe('no_permission_record');
         expect((await organisation.ask('POST', path, { scopes: ['demo:read'] })).status).toBe(201);
         expect((await there.act(READ)).status).toBe(200);

@@ -57,9 +57,6 @@ describe.each(OURS)('the document of %s routes', (_whose, routes) => {
     const { valid, errors } = await validator.validate(documentOf(routes));
     expect(errors ?? []).toEqual([]);
     expect([valid, validator.version]).toEqual([true, '3.1']);
-    const broken = documentOf(routes);
-    broken.paths[routes[0]!.path][routes[0]!.method.toLowerCase()].responses.default.description = 5;
-    expect((await new Validator().validate(broken)).valid).toBe(false);
   });
 
   test('has schemas that a validator takes, each of them', () => {
@@ -69,6 +66,14 @@ describe.each(OURS)('the document of %s routes', (_whose, routes) => {
     for (const schema of schemas) expect(() => compile(document, schema), JSON.stringify(schema)).not.toThrow();
     expect(() => compile(document, { type: 'objekt' })).toThrow();
   });
+});
+
+test('the twin: a document with one wrong description is not OpenAPI 3.1', async () => {
+  const [route] = ROUTES;
+  const broken = documentOf([route!]);
+  expect((await new Validator().validate(broken)).valid).toBe(true);
+  broken.paths[route!.path][route!.method.toLowerCase()].responses.default.description = 5;
+  expect((await new Validator().validate(broken)).valid).toBe(false);
 });
 
 describe('what is answered is what the served document says', () => {
