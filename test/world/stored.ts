@@ -16,10 +16,14 @@ export async function query(environment: Environment, sql: string): Promise<Reco
       database.close();
     }
   }
-  const client = new pg.Client({ connectionString: environment.DATABASE_URL });
+  return await connected(environment, async (client) => (await client.query(sql)).rows);
+}
+
+async function connected<T>({ DATABASE_URL }: Environment, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: DATABASE_URL });
   await client.connect();
   try {
-    return (await client.query(sql)).rows;
+    return await work(client);
   } finally {
     await client.end();
   }
@@ -35,11 +39,14 @@ export async function everythingStored(environment: Environment): Promise<Map<st
       found.set(path, readFileSync(path));
     }
   if (environment.DATABASE_URL === undefined) return found;
-  const tables = await query(environment, `select tablename from pg_tables where schemaname = 'public'`);
-  for (const { tablename } of tables) {
-    const rows = await query(environment, `select t::text as row from "${tablename}" t`);
-    found.set(`table ${tablename}`, Buffer.from(rows.map(({ row }) => row).join('\n')));
-  }
+  // On one connection: to make one takes longer than to read most tables.
+  await connected(environment, async (client) => {
+    const tables = await client.query(`select tablename from pg_tables where schemaname = 'public'`);
+    for (const { tablename } of tables.rows) {
+      const { rows } = await client.query(`select t::text as row from "${tablename}" t`);
+      found.set(`table ${tablename}`, Buffer.from(rows.map(({ row }) => row).join('\n')));
+    }
+  });
   return found;
 }
 
