@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { BreakerTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, makeKeyPair, send, signToken, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
 const MALFORMED = { ...READ, endpoint: '//x' };
@@ -35,6 +37,24 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
       );
       expect([answer.status, answer.body.error]).toEqual([401, 'invalid_signature']);
     }
+  }
+
+  /** So many strikes of just now, as that many failures write them: what opens the breaker is tested where all of them are made. */
+  async function struck(agent: TestAgent, cause: BreakerTable['cause'], key: string, strikes: number) {
+    const { db } = world.running.broker.store;
+    await db
+      .insertInto('breakers')
+      .values({
+        ...{ organisation_id: organisation.id, agent_id: agent.id, cause, key, strikes, window_start: agent.clock() },
+        ...{ opened_at: null, open_until: null, trial_at: null },
+      })
+      .execute();
+  }
+  /** Failures of a platform, the last of which opens its breaker. */
+  async function failing(agent: TestAgent, platform = 'demo') {
+    await struck(agent, 'breaker_upstream_failure', platform, 19);
+    fail();
+    expect((await agent.act({ ...READ, platform })).body._meta.upstream_status).toBe(503);
   }
 
   /** Refused because the breaker of one platform is open: the agent is not halted, and the answer says when to come back. */
@@ -80,6 +100,13 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect(row).toMatchObject({ result: 'denied', reason: 'circuit_breaker_open' });
   }
 
+  type Upstream = typeof world.upstream.answer;
+
+  const answering =
+    (status: number): Upstream =>
+    (_request, response) =>
+      response.writeHead(status).end();
+
   test('DOS-01 five wrong signatures open the breaker for their source, and for no other', async () => {
     const agent = await newAgent();
     await strike(agent, 4);
@@ -99,15 +126,6 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.get('/v1/agents/me', {}, HERE)).body).not.toHaveProperty('halt');
   });
 
-  test('a token with a wrong signature counts as often as it comes', async () => {
-    const agent = await newAgent();
-    const iat = Math.floor(Date.now() / 1000);
-    await strike(agent, 4, { jti: 'the same', iat, exp: iat + 60 });
-    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
-    await strike(agent, 1, { jti: 'the same', iat, exp: iat + 60 });
-    await open(await agent.act(READ, {}, HERE), agent, 'breaker_auth_failure', [55, 60]);
-  });
-
   test('wrong signatures write nothing more while the breaker of their address is open', async () => {
     const agent = await newAgent();
     const row = () =>
@@ -125,14 +143,6 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect(Number((await row()).open_until)).toBeGreaterThan(Number(opened.open_until));
   });
 
-  test('DOS-01 only tokens that are good but for the signature count', async () => {
-    const agent = await newAgent();
-    await strike(agent, 8, { owner_id: crypto.randomUUID() });
-    await strike(agent, 8, { iat: 1, exp: 61 });
-    await strike(agent, 8, { exp: Math.floor(Date.now() / 1000) + 3600 });
-    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
-  });
-
   test('strikes of more than a minute ago do not count', async () => {
     const agent = await newAgent();
     await strike(agent, 4);
@@ -143,7 +153,8 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
 
   test('50 malformed calls in a minute open a breaker; the trial after it closes it, or opens it again', async () => {
     const agent = await newAgent();
-    for (let i = 0; i < 49; i++) expect((await agent.act(i % 2 ? MALFORMED : '{"platform":1}')).status).toBe(400);
+    await struck(agent, 'breaker_api_error', '', 43);
+    for (let i = 0; i < 6; i++) expect((await agent.act(i % 2 ? MALFORMED : '{"platform":1}')).status).toBe(400);
     expect((await agent.act(READ)).status).toBe(200);
     expect((await agent.act(MALFORMED)).status).toBe(400);
     await open(await withoutCalls(world, () => agent.act(READ)), agent, 'breaker_api_error', [55, 60]);
@@ -155,6 +166,69 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
     expect((await agent.act(READ)).status).toBe(200);
     expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
+  });
+
+  test('20 failures of one platform stop the calls to it; the other platforms go on', async () => {
+    const agent = await newAgent();
+    fail();
+    for (let i = 0; i < 20; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(503);
+    await refusedThere(await withoutCalls(world, () => agent.act(READ)), agent, 'demo', [55, 60]);
+    world.upstream.answer = undefined;
+    expect((await agent.act({ ...READ, platform: 'other' })).status).toBe(200);
+    // The agent as a whole is not halted: its permissions are those that are left.
+    expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
+    const permissions = await agent.get('/v1/agent/permissions');
+    expect(permissions.body.data.platforms.map((p: { platformId: string }) => p.platformId)).toEqual(['other']);
+  });
+
+  test('of many calls at a half-open breaker one is the trial; when it fails the breaker opens again', async () => {
+    const agent = await newAgent();
+    await failing(agent);
+    world.clock.skewMs = 61_000;
+    world.upstream.seen.length = 0;
+    const answers = await Promise.all(Array.from({ length: 8 }, () => agent.act(READ)));
+    expect(world.upstream.seen).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    const refused = answers.filter(({ status }) => status === 403);
+    expect(refused).toHaveLength(7);
+    for (const { body } of refused) expect(body.reason).toBe('circuit_breaker_open');
+    await refusedThere(await agent.act(READ), agent, 'demo', [1, 60]);
+    world.upstream.answer = undefined;
+    world.clock.skewMs = 122_000;
+    const after = await Promise.all(Array.from({ length: 4 }, () => agent.act(READ)));
+    expect(after.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(1);
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('a trial that came to no verdict is given back', async () => {
+    const agent = await newAgent();
+    await failing(agent);
+    world.clock.skewMs = 61_000;
+    world.upstream.answer = answering(401);
+    expect((await agent.act(READ)).status).toBe(409);
+    world.upstream.answer = undefined;
+    const next = await agent.act(READ);
+    expect(next.status, next.text).toBe(200);
+  });
+
+  // The rest is about no statement of a store.
+  if (!ONE_STORE.includes(store)) return;
+
+  test('a token with a wrong signature counts as often as it comes', async () => {
+    const agent = await newAgent();
+    const iat = Math.floor(Date.now() / 1000);
+    await strike(agent, 4, { jti: 'the same', iat, exp: iat + 60 });
+    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
+    await strike(agent, 1, { jti: 'the same', iat, exp: iat + 60 });
+    await open(await agent.act(READ, {}, HERE), agent, 'breaker_auth_failure', [55, 60]);
+  });
+
+  test('DOS-01 only tokens that are good but for the signature count', async () => {
+    const agent = await newAgent();
+    await strike(agent, 6, { owner_id: crypto.randomUUID() });
+    await strike(agent, 6, { iat: 1, exp: 61 });
+    await strike(agent, 6, { exp: Math.floor(Date.now() / 1000) + 3600 });
+    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
   });
 
   test('a halt by a breaker is told whatever the agent asks for: platforms and connections without a grant, too', async () => {
@@ -172,37 +246,24 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
       });
   });
 
-  test('20 failures of one platform stop the calls to it; the other platforms go on', async () => {
-    const agent = await newAgent();
-    fail();
-    for (let i = 0; i < 20; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(503);
-    await refusedThere(await withoutCalls(world, () => agent.act(READ)), agent, 'demo', [55, 60]);
-    world.upstream.answer = undefined;
-    expect((await agent.act({ ...READ, platform: 'other' })).status).toBe(200);
-    // The agent as a whole is not halted: its permissions are those that are left.
-    expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
-    const permissions = await agent.get('/v1/agent/permissions');
-    expect(permissions.body.data.platforms.map((p: { platformId: string }) => p.platformId)).toEqual(['other']);
-  });
-
   test.each([
     [499, 200],
     [500, 403],
     [599, 403],
-  ])('20 answers with status %i: the next call is answered %i', async (status, expected) => {
+  ])('after 19 failures and an answer with status %i the next call is answered %i', async (status, expected) => {
     const agent = await newAgent();
+    await struck(agent, 'breaker_upstream_failure', 'demo', 19);
     world.upstream.answer = (_request, response) => response.writeHead(status).end();
-    for (let i = 0; i < 20; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(status);
+    expect((await agent.act(READ)).body._meta.upstream_status).toBe(status);
     world.upstream.answer = undefined;
     expect((await agent.act(READ)).status).toBe(expected);
   });
 
   test('breakers open on every platform that the agent holds a grant on halt it, everywhere alike, until the first one ends', async () => {
     const agent = await newAgent();
-    fail();
-    for (let i = 0; i < 20; i++) await agent.act(READ);
+    await failing(agent);
     world.clock.skewMs = 20_000;
-    for (let i = 0; i < 20; i++) await agent.act({ ...READ, platform: 'other' });
+    await failing(agent, 'other');
     // The first breaker ends in 40 seconds.
     for (const platform of ['demo', 'other'])
       await open(await agent.act({ ...READ, platform }), agent, 'breaker_upstream_failure', [35, 40]);
@@ -222,8 +283,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
 
   test('an agent with one platform is halted while the trial call of its breaker is under way', async () => {
     const agent = await organisation.agent({ grants: { demo: {} } });
-    fail();
-    for (let i = 0; i < 20; i++) await agent.act(READ);
+    await failing(agent);
     world.clock.skewMs = 61_000;
     const answers = await Promise.all(Array.from({ length: 6 }, () => agent.act(READ)));
     const refused = answers.filter(({ status }) => status === 403);
@@ -293,32 +353,6 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await authzen(asOwner)).body.decision).toBe(true);
   });
 
-  test('of many calls at a half-open breaker one is the trial; when it fails the breaker opens again', async () => {
-    const agent = await newAgent();
-    fail();
-    for (let i = 0; i < 20; i++) await agent.act(READ);
-    world.clock.skewMs = 61_000;
-    world.upstream.seen.length = 0;
-    const answers = await Promise.all(Array.from({ length: 8 }, () => agent.act(READ)));
-    expect(world.upstream.seen).toHaveLength(1);
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-    const refused = answers.filter(({ status }) => status === 403);
-    expect(refused).toHaveLength(7);
-    for (const { body } of refused) expect(body.reason).toBe('circuit_breaker_open');
-    await refusedThere(await agent.act(READ), agent, 'demo', [1, 60]);
-    world.upstream.answer = undefined;
-    world.clock.skewMs = 122_000;
-    const after = await Promise.all(Array.from({ length: 4 }, () => agent.act(READ)));
-    expect(after.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(1);
-    expect((await agent.act(READ)).status).toBe(200);
-  });
-
-  type Upstream = typeof world.upstream.answer;
-  const answering =
-    (status: number): Upstream =>
-    (_request, response) =>
-      response.writeHead(status).end();
-
   test.each<[string, number, Upstream]>([
     ['answers 503', 200, answering(503)],
     ['takes no credential', 409, answering(401)],
@@ -340,7 +374,8 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
 
   test('a well-formed call closes the breaker of malformed ones, also when an owner must approve it', async () => {
     const agent = await organisation.agent({ grants: { demo: { require_approval: 1 } } });
-    for (let i = 0; i < 50; i++) expect((await agent.act(MALFORMED)).status).toBe(400);
+    await struck(agent, 'breaker_api_error', '', 49);
+    expect((await agent.act(MALFORMED)).status).toBe(400);
     world.clock.skewMs = 61_000;
     expect((await agent.act(READ)).status).toBe(202);
     // One malformed call would open a half-open breaker again.
@@ -348,26 +383,15 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(202);
   });
 
-  test('a trial that came to no verdict is given back', async () => {
-    const agent = await newAgent();
-    fail();
-    for (let i = 0; i < 20; i++) await agent.act(READ);
-    world.clock.skewMs = 61_000;
-    world.upstream.answer = answering(401);
-    expect((await agent.act(READ)).status).toBe(409);
-    world.upstream.answer = undefined;
-    const next = await agent.act(READ);
-    expect(next.status, next.text).toBe(200);
-  });
-
   test('4xx answers of a platform are no failures of it', async () => {
     const agent = await newAgent();
+    await struck(agent, 'breaker_upstream_failure', 'demo', 19);
     world.upstream.answer = (_request, response) => response.writeHead(404).end();
-    for (let i = 0; i < 21; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(404);
+    for (let i = 0; i < 3; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(404);
   });
 });
 
-test('DOS-02 a thousand addresses that know the owner halt nobody elsewhere, and fill no record', async () => {
+test('DOS-02 many addresses that know the owner halt nobody elsewhere, and fill no record', async () => {
   const world = await startWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' });
   const organisation = await world.organisation();
   await organisation.platform();
@@ -382,7 +406,10 @@ test('DOS-02 a thousand addresses that know the owner halt nobody elsewhere, and
   );
   const own = { 'x-forwarded-for': '192.0.2.1' };
   // Of an IPv6 network one address is like another.
-  const addresses = Array.from({ length: 100 }, (_, i) => `198.51.100.${i}`).concat('2001:db8::1', '2001:db8::2');
+  const addresses = Array.from({ length: sized(12, 100) }, (_, i) => `198.51.100.${i}`).concat(
+    '2001:db8::1',
+    '2001:db8::2',
+  );
   for (const [i, address] of addresses.entries()) {
     for (const token of tokens) {
       const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': address };
