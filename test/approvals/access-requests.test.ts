@@ -3,6 +3,8 @@ import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { expireRequests } from '../../broker/approvals/access-requests.ts';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
+import { strike } from '../../broker/store/breakers.ts';
+import type { BreakerTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, expectReportHint } from '../world/evidence.ts';
@@ -372,24 +374,18 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     });
   });
 
+  const openBreaker = (agent: TestAgent, cause: BreakerTable['cause'], key: string) =>
+    strike(
+      world.running.broker.store.db,
+      { organisation_id: organisation.id, agent_id: agent.id, cause, key },
+      { strikes: 1, windowMs: 60_000, openMs: 60_000 },
+      Date.now(),
+    );
+
   test('a breaker for one platform does not keep the agent from asking', async () => {
     await organisation.platform({ id: 'healthy' });
     const agent = await newAgent({ grants: { demo: { scopeList: ['demo:read'] }, healthy: {} } });
-    const now = Date.now();
-    await world.running.broker.store.db
-      .insertInto('breakers')
-      .values({
-        organisation_id: organisation.id,
-        agent_id: agent.id,
-        cause: 'breaker_upstream_failure',
-        key: 'demo',
-        strikes: 20,
-        window_start: now,
-        opened_at: now,
-        open_until: now + 60_000,
-        trial_at: null,
-      })
-      .execute();
+    await openBreaker(agent, 'breaker_upstream_failure', 'demo');
     expect((await agent.act(WRITE)).body.reason).toBe('circuit_breaker_open');
     expect((await askForWrite(agent)).body.reason_code).toBe('not_granted');
     await world.forgive();
@@ -465,7 +461,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
 
   test('403 while a breaker halts the agent, which is active all the same', async () => {
     const agent = await newAgent();
-    for (let i = 0; i < 50; i++) await agent.act({});
+    await openBreaker(agent, 'breaker_api_error', '');
     const answer = await askForWrite(agent);
     expect([answer.status, answer.body.error, answer.body.reason]).toEqual([
       403,

@@ -37,22 +37,28 @@ describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
     expect(seen.some(({ headers }) => headers['git-protocol'] === 'version=2')).toBe(true);
   });
 
-  test.each([
-    ['another user name', { git_user: 'oauth2' }, 'oauth2', CANARY],
-    ['a user name and password of its own', { auth: { type: 'basic' } }, 'ann', `ann:${CANARY}`],
-  ])('a code host with %s', async (_, manifest, user, secret) => {
-    const host = await startGitHost({ secret: CANARY, user });
-    host.repository('acme/app');
-    const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: host.address });
-    const organisation = await world.organisation();
-    await organisation.platform({
-      id: 'codehost',
-      secret,
-      manifest: { ...github, base_url: host.url, git_base_url: `${host.url}/`, ...manifest },
-    });
-    const grants = { codehost: { scopeList: ['codehost:contents.read'] } };
-    const folder = await clone(await organisation.agent({ rules: ALLOW_ALL, grants }), 'acme/app');
-    expect(readFileSync(join(folder, 'README.md'), 'utf8')).toBe('# acme/app\n');
+  test('a code host with another user name, and one with a user name and password of its own', async () => {
+    const cases = [
+      { manifest: { git_user: 'oauth2' }, user: 'oauth2', secret: CANARY },
+      { manifest: { auth: { type: 'basic' } }, user: 'ann', secret: `ann:${CANARY}` },
+    ];
+    const made = await Promise.all(
+      cases.map(async (one) => ({ ...one, host: await startGitHost({ secret: CANARY, user: one.user }) })),
+    );
+    const addresses = made.map(({ host }) => host.address).join();
+    const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: addresses });
+    for (const { manifest, secret, host } of made) {
+      host.repository('acme/app');
+      const organisation = await world.organisation();
+      await organisation.platform({
+        id: 'codehost',
+        secret,
+        manifest: { ...github, base_url: host.url, git_base_url: `${host.url}/`, ...manifest },
+      });
+      const grants = { codehost: { scopeList: ['codehost:contents.read'] } };
+      const folder = await clone(await organisation.agent({ rules: ALLOW_ALL, grants }), 'acme/app');
+      expect(readFileSync(join(folder, 'README.md'), 'utf8'), secret).toBe('# acme/app\n');
+    }
   });
 
   test.each(['0', '1', '2'])('protocol version %s', async (version) => {

@@ -22,6 +22,8 @@ const OURS: [string, Route[]][] = [
 ];
 
 const AT = 'https://document.example/';
+/** Each validator is asked once or twice: to make it faster takes longer than it saves. */
+const UNOPTIMISED = { optimize: false };
 const compilers = new WeakMap<object, (schema: Json) => ValidateFunction>();
 
 /** A validator of one schema of a document. What the schemas of a document refer to is compiled once. */
@@ -32,7 +34,13 @@ function compile(document: Json, schema: Json): ValidateFunction {
 }
 
 function makeCompiler(document: Json): (schema: Json) => ValidateFunction {
-  const ajv = new Ajv2020({ strict: true, strictRequired: false, strictTypes: false, allErrors: true });
+  const ajv = new Ajv2020({
+    strict: true,
+    strictRequired: false,
+    strictTypes: false,
+    allErrors: true,
+    code: UNOPTIMISED,
+  });
   formats.default(ajv);
   ajv.addKeyword('components');
   ajv.addSchema({ $id: AT, components: { schemas: document.components.schemas } });
@@ -63,7 +71,9 @@ describe.each(OURS)('the document of %s routes', (_whose, routes) => {
     const document = documentOf(routes);
     const schemas = schemasIn(document.paths);
     expect(schemas.length).toBeGreaterThan(routes.length);
-    for (const schema of schemas) expect(() => compile(document, schema), JSON.stringify(schema)).not.toThrow();
+    // Most operations share the schemas of their refusals.
+    for (const text of new Set(schemas.map((schema) => JSON.stringify(schema))))
+      expect(() => compile(document, JSON.parse(text)), text).not.toThrow();
     expect(() => compile(document, { type: 'objekt' })).toThrow();
   });
 });
