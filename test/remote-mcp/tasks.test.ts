@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/ext-tasks/client';
 import { describe, expect, test } from 'vitest';
 import { givenWorld, shared } from '../world/given.ts';
-import { browserOf, type ClientMemory, connectClient } from '../world/mcp-person.ts';
+import { browserOf, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { taskSession } from '../world/mcp-tasks.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
@@ -35,13 +35,15 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
 
   const modern = () =>
     new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
-  async function connect(memory?: ClientMemory) {
+  /** Of the client that most tests connect: it is authorised by the first of them. */
+  const known = new ClientMemory();
+  async function connect(memory = known) {
     const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
     const browser = browserOf(world, organisation.owner);
     const connected = await connectClient(world, browser, {
       client: modern(),
       decision: { grants },
-      ...(memory && { memory }),
+      memory,
     });
     return { ...connected, session: await taskSession(world, connected.client, connected.memory) };
   }
@@ -156,7 +158,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
   });
 
   test('another agent’s task is none of its', async () => {
-    const [mine, theirs] = [await connect(), await connect()];
+    const [mine, theirs] = [await connect(), await connect(new ClientMemory())];
     const { execution } = await heldTask(theirs.session, held());
     await expect(mine.session.task(execution.handle.taskId).snapshot()).rejects.toThrow(/not found/i);
   });
