@@ -73,7 +73,7 @@ describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${
     expect(page.complaints).toEqual([]);
   });
 
-  test.each(['/docs', '/docs/agents', '/docs/search?q=standing%20approval'])(
+  test.each(['/docs', '/docs/agents', '/docs/search?q=approval'])(
     'nothing of %s is wider than the window, at a desk and on a phone, light and dark',
     async (path) => {
       await page.open('about:blank');
