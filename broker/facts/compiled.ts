@@ -1,5 +1,6 @@
 /** Policies, guardrails and manifests as compiled values, kept by version: a version never changes, so no time is needed. */
 import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { SealError } from '../crypto/seal.ts';
 import { compileManifest, Manifest } from '../platforms/manifest.ts';
 import { sentencesIn, withFree } from '../platforms/presets.ts';
@@ -26,6 +27,18 @@ export type Compiled = {
 
 /** Far more than one organisation has; many organisations push the least recently used ones out. */
 const KEPT = 5_000;
+
+const KEPT_ENTRIES = 1_000;
+
+function compileEntry(platformId: string, text: string): CompiledPlatform {
+  const manifest = Manifest.parse(JSON.parse(text));
+  let sentences: Sentences | undefined;
+  return {
+    manifest,
+    rules: compileManifest(platformId, withFree(manifest)),
+    sentences: () => (sentences ??= compileSentences(sentencesIn(manifest))),
+  };
+}
 
 /** Keeps promises, but none that failed. */
 function keeper<Value>() {
@@ -64,6 +77,8 @@ export function compiledGovernance(broker: Pick<Broker, 'log' | 'store' | 'vault
   const guardrails = keeper<Guardrails>();
   const platforms = keeper<CompiledPlatform>();
   const standing = keeper<StandingApproval | undefined>();
+  /** By what they say: many organisations have the same entry of a built-in platform, and its rules are large. */
+  const entries = recentlyUsed<CompiledPlatform>(KEPT_ENTRIES);
   const present = <T>(found: T | undefined, what: string): T => {
     if (found === undefined) throw new Error(`${what} is not in the store`);
     return found;
@@ -89,13 +104,10 @@ export function compiledGovernance(broker: Pick<Broker, 'log' | 'store' | 'vault
           await findManifest(db, organisationId, platformId, version),
           `platform ${platformId} version ${version}`,
         );
-        const manifest = Manifest.parse(JSON.parse(text));
-        let sentences: Sentences | undefined;
-        return {
-          manifest,
-          rules: compileManifest(platformId, withFree(manifest)),
-          sentences: () => (sentences ??= compileSentences(sentencesIn(manifest))),
-        };
+        const key = `${platformId} ${sha256Hex(text)}`;
+        const found = entries.get(key) ?? compileEntry(platformId, text);
+        entries.set(key, found);
+        return found;
       }),
     standing: async (organisationId, ids) => {
       const read = ids.map((id) => standing(`${organisationId}/${id}`, () => readStanding(broker, organisationId, id)));
