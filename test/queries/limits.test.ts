@@ -104,3 +104,21 @@ test('AuthZEN takes 1,200 questions a minute from an agent, on all of its addres
   for (const path of paths) limited(await ask(agent, path), 'authzen');
   expect((await ask(other, paths[0]!)).status).toBe(200);
 });
+
+test('AuthZEN counts each question of a list, not the list', async () => {
+  const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.05' });
+  const organisation = await world.demoOrganisation();
+  const agent = await organisation.agent();
+  const ask = (many: number) =>
+    agent.request('POST', '/access/v1/evaluations', {
+      headers: json,
+      body: JSON.stringify({
+        subject: { type: 'agent', id: agent.id },
+        action: { name: 'demo:read' },
+        evaluations: Array.from({ length: many }, () => ({ resource: { type: 'platform', id: 'demo' } })),
+      }),
+    });
+  const first = await ask(50);
+  expect([first.status, first.body.evaluations.length], first.text).toEqual([200, 50]);
+  limited(await ask(12), 'authzen');
+});

@@ -9,6 +9,7 @@ import { Refusal } from '../errors.ts';
 import type { Limit } from '../rate-limits.ts';
 import { json } from '../reply.ts';
 import { type Route, route } from '../route.ts';
+import { agentKey, takeLimit } from '../route-steps.ts';
 
 /** All of them together. */
 const LIMIT: Limit = { name: 'authzen', perMinute: 1_200, per: 'agent' };
@@ -95,9 +96,12 @@ export const authzenEvaluations = route({
     },
   },
   errors: ['not_your_agent', 'store_restored'],
-  handle: async ({ services, who, body }) => {
+  handle: async ({ services, limits, who, body }) => {
     // Then it was checked as the single question that it is.
     if (!body.evaluations?.length) return json(200, await decided(services, who, body as Evaluation));
+    // The first one was counted when the request came.
+    const more = body.evaluations.length - 1;
+    if (more > 0 && who.kind === 'agent') await takeLimit(limits, LIMIT, agentKey(LIMIT, who.agent), more);
     const refusals = { notYours: NOT_YOURS, malformed: firstProblem };
     const read = subjectReader(services, who, askedPlatform(platformIn(body)));
     const now = services.broker.clock();
