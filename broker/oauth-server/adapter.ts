@@ -32,7 +32,7 @@ const MOST_INTERACTIONS = 5_000;
  */
 export const REFRESH_LEEWAY_MS = 10_000;
 
-type Store = Pick<Broker, 'store' | 'clock' | 'baseUrl'>;
+type Store = Pick<Broker, 'store' | 'clock' | 'baseUrl' | 'log'>;
 
 /** An adapter for a model of the library, by its name. */
 export function adapterFor(broker: Store): (kind: string) => Adapter {
@@ -139,7 +139,11 @@ function authorisationEnds(broker: Store): Partial<Adapter> {
       return live && (await records.find(id));
     },
     destroy: async (id) => {
-      await endMcpAuthorisation(db, id, 'reuse', broker.clock());
+      if (await endMcpAuthorisation(db, id, 'reuse', broker.clock()))
+        broker.log.warn(
+          { security: true, authorisation: id },
+          'a refresh token of an MCP client was used again after it was replaced, as if it was stolen: its access was ended',
+        );
       await records.destroy(id);
     },
   };

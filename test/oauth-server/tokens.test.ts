@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/process/run-file.ts';
@@ -178,6 +178,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     });
 
     test('a used refresh token ends everything that came of it, at the next call', async () => {
+      const warned = vi.spyOn(world.running.broker.log, 'warn');
       const client = new OAuthClient(world);
       const first = await client.tokens(browser());
       const second = (await client.refresh(first.refresh_token)).body;
@@ -188,6 +189,10 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await works(second.access_token)).toBe(401);
       expect((await client.refresh(second.refresh_token)).body.error).toBe('invalid_grant');
       expect(await ended(client.id)).toBe('reuse');
+      expect(warned).toHaveBeenCalledWith(
+        expect.objectContaining({ security: true }),
+        expect.stringContaining('as if it was stolen'),
+      );
     });
 
     test('for ten seconds after its first use one may come again; after them it ends those that it gave meanwhile, too', async () => {
