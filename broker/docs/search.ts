@@ -87,7 +87,10 @@ function resultOf(sections: readonly Indexed[], words: readonly string[]): strin
 </div>`;
 }
 
-/** Those that have all words; first those that have most of them in their heading, then those with most in all. */
+/**
+ * Those that have all words; first those that have most of them in their heading, then those with most in all. What was changed once comes after how it is: a section of
+ * the changelog has nearly every word.
+ */
 function ranked(sections: readonly Indexed[], words: readonly string[]): Indexed[] {
   const score = ({ folded, foldedHeading }: Indexed) =>
     words.reduce(
@@ -96,8 +99,8 @@ function ranked(sections: readonly Indexed[], words: readonly string[]): Indexed
     );
   return sections
     .filter(({ folded }) => words.every((word) => folded.includes(word)))
-    .map((section) => ({ section, score: score(section) }))
-    .toSorted((a, b) => b.score - a.score)
+    .map((section) => ({ section, score: score(section), isPast: section.path.startsWith('/docs/changelog') }))
+    .toSorted((a, b) => Number(a.isPast) - Number(b.isPast) || b.score - a.score)
     .map(({ section }) => section);
 }
 

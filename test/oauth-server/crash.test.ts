@@ -199,7 +199,8 @@ describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (s
       expect(await statusOf(used)).toBe('live');
       expect(await statusOf(left)).toBe(day < 30 ? 'live' : 'expired');
     }
-    // Forgotten with it: it registers again.
+    // Forgotten a day after that was noted: it registers again.
+    await later(60 * DAY_MS);
     expect((await left.refresh(old.refresh_token)).body.error).toBe('invalid_client');
   });
 });
