@@ -348,9 +348,14 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
       .executeTakeFirstOrThrow();
     const altered = Buffer.from(private_key!);
     altered[altered.length - 1]! ^= 1;
+    const encrypted_secret = await seal({ authorization, secret: OWN });
     await key().set({ private_key: altered }).execute();
-    expectEnvelope(await sendTo(agent.id, authorization), 503, 'credential_unreadable');
+    const refused = await post({ agent_id: agent.id, platform_id: 'demo', encrypted_secret });
+    // Nor is it published: nothing shows that the public half beside it is ours.
+    const asked = await send(`${world.running.baseUrl}/.well-known/svc-secret-keys.json`, {});
     await key().set({ private_key }).execute();
+    expectEnvelope(refused, 503, 'credential_unreadable');
+    expectEnvelope(asked, 503, 'credential_unreadable');
     expect((await sendTo(agent.id, authorization)).status).toBe(200);
   });
 

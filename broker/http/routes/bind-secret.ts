@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { openSentSecret, SecretRefused, takeSecret } from '../../admin/bind-secret.ts';
 import { checkCredential } from '../../admin/connection-credential.ts';
+import type { Broker } from '../../broker.ts';
 import { SealError } from '../../crypto/seal.ts';
 import { publishedSecretKeys } from '../../secret-keys.ts';
 import { text } from '../../wire/action.ts';
@@ -25,13 +26,23 @@ export const secretKeys = route({
   answers: {
     200: { description: 'A JWK Set with one key for ECDH-ES.', schema: JwkSet, headers: ['Cache-Control'] },
   },
-  errors: ['rate_limited'],
+  errors: ['rate_limited', 'credential_unreadable'],
   handle: async ({ services: { broker } }) => ({
     status: 200,
-    body: await publishedSecretKeys(broker, broker.clock()),
+    body: await publishedSecretKeys(broker, broker.clock()).catch((error) => refuseUnreadable(broker, error)),
     headers: { 'Cache-Control': 'public, max-age=300' },
   }),
 });
+
+/** Throws Refusal where the key was altered in the store, and anything else as it is. */
+function refuseUnreadable({ log }: Pick<Broker, 'log'>, error: unknown): never {
+  if (!(error instanceof SealError)) throw error;
+  log.error({ err: error, security: true }, 'the key that secrets are sealed to cannot be opened');
+  throw new Refusal(
+    'credential_unreadable',
+    'The key for sealed secrets cannot be opened; nothing was taken. Its operator has to publish another one.',
+  );
+}
 
 const MAX_BODY_BYTES = 64 * 1024;
 
@@ -75,12 +86,7 @@ export const bindSecret = route({
       return json(200, { status: 'bound', agent_id: opened.context.agent.agent_id, platform_id: body.platform_id });
     } catch (error) {
       if (error instanceof SecretRefused) throw new Refusal('invalid_request', REFUSED);
-      if (!(error instanceof SealError)) throw error;
-      services.broker.log.error({ err: error, security: true }, 'the key that secrets are sealed to cannot be opened');
-      throw new Refusal(
-        'credential_unreadable',
-        'The key for sealed secrets cannot be opened; nothing was taken. Its operator has to publish another one.',
-      );
+      refuseUnreadable(services.broker, error);
     }
   },
 });
