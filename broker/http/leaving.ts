@@ -12,10 +12,14 @@ const LINGER_MS = 5_000;
 
 /**
  * Before the answer to a request whose body is not here whole. With `Connection: close`, and in HTTP/1.0, Node closes the connection as soon as the answer is
- * written, and what the client goes on to send is met by a reset in place of the answer: `linger` closes it.
+ * written, and what the client goes on to send is met by a reset in place of the answer. So only the way to the client is closed, and the other one left to
+ * `linger`.
  */
 export function answerWhileSent(request: IncomingMessage, response: ServerResponse): void {
-  if (!request.complete) response.shouldKeepAlive = true;
+  if (request.complete || response.shouldKeepAlive) return;
+  const { socket } = request;
+  response.shouldKeepAlive = true;
+  response.once('finish', () => socket.end());
 }
 
 /** Lets a client that still sends read its answer. Nobody reads the body any more. */
