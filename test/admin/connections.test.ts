@@ -8,13 +8,13 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { everythingStored } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 
 const FIRST = 'CANARY-1st-0123456789-abcdefghijklmno';
 const SECOND = 'CANARY-2nd-0123456789-abcdefghijklmno';
 
-describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) => {
   const answers: Answer[] = [];
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());

@@ -3,7 +3,7 @@ import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.t
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 
 const ALLOW = [{ effect: 'allow', scopes: ['demo:*'] }];
@@ -30,7 +30,7 @@ const WRONG_RULES: [string, unknown, string][] = [
   ['too many', Array(501).fill(DENY[0]), 'rules: has more than 500 entries'],
 ];
 
-describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());
   const other = shared(() => world.organisation());

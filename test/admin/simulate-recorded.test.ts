@@ -4,7 +4,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
@@ -17,7 +17,7 @@ const EDIT = {
   data: { amount: 40 },
 };
 
-describe.each(STORES)(`POST /owner/simulate/recorded on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const tryOut = (body: Record<string, unknown>) => organisation.ask('POST', '/owner/simulate/recorded', body);

@@ -9,9 +9,9 @@ import { fresh, givenWorld } from '../world/given.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { WRITE } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
-describe.each(STORES)(`corrections of held calls on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());

@@ -8,14 +8,14 @@ import { givenWorld, shared } from '../world/given.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { decideWith, enrol } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const ROLES = JSON.stringify({ admin: ['broker admins'], approver: ['on call'], viewer: ['staff'] });
 
-describe.each(STORES)(`roles by groups on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
   const provider = shared(() => startLyingProvider());
   const world = givenWorld(store, () => ({ ...provider.settings, OIDC_ROLES: ROLES }));
   // The oldest one: the groups are for it.

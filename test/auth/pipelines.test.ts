@@ -16,14 +16,14 @@ import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, shared } from '../world/given.ts';
 import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newRsaPair } from '../world/rsa.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { type Organisation, startWorld } from '../world/world.ts';
 
 const SUBJECT = 'repo:acme@12/governance@34:ref:refs/heads/main';
 const FILE = 'policies:\n  careful: { rules: [{ effect: allow, methods: [GET] }] }\n';
 
-describe.each(STORES)(`pipelines on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
   const issuer = shared(() => startLyingProvider());
   const other = shared(() => startLyingProvider());
   const real = shared(async () => {

@@ -12,13 +12,13 @@ import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { fresh, shared } from '../world/given.ts';
 import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { READ } from '../world/requests.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
 const SUBJECT = 'system:serviceaccount:agents:triage';
 
-describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => {
   const issuer = shared(() => startLyingProvider());
   const other = shared(() => startLyingProvider());
   const world = shared(() =>

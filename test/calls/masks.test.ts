@@ -12,7 +12,7 @@ import { fresh, givenWorld } from '../world/given.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, startWorld } from '../world/world.ts';
 
 const CONTACT = { email: 'ann@x.example', phones: ['+49 30 1234567'], name: 'Ann', note: 'mail ann@x.example' };
@@ -20,7 +20,7 @@ const NO_MAIL = { name: 'no-mail', effect: 'mask', mask: { members: ['email'], v
 const MASKED = { ...CONTACT, email: '[masked]', note: 'mail [masked]' };
 const BY_NAME = { name: 'by-name', effect: 'mask', mask: { members: ['email'] } };
 
-describe.each(STORES)(`masks on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const newAgent = (rules: object[] = ALLOW_ALL) => organisation.agent({ rules: rules as never });

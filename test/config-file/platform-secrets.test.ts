@@ -9,7 +9,7 @@ import { isProblem } from '../../broker/oauth-client/problem.ts';
 import { describedFor } from '../../broker/oauth-client/registered.ts';
 import { putTokens } from '../../broker/store/oauth-tokens.ts';
 import { fresh, shared } from '../world/given.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { Governed, openBroker, problemsOf, read, warningsOf } from './governed.ts';
 
 const DOCS = `platforms:
@@ -23,7 +23,7 @@ connections:
 `;
 const SECRET = 'CANARY-client-0123456789-abcdefghij';
 
-describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (store) => {
   const broker = shared(() => openBroker(store));
   const governed = fresh(async () =>
     (await Governed.make(broker)).secret('env:DOCS_ID', 'our-id').secret('file:docs.key', SECRET),

@@ -13,10 +13,10 @@ import { startLyingProvider } from '../world/lying-provider.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
-describe.each(STORES)(`bodies that are long on their way on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`bodies that are long on their way on %s${postgresNote}`, (store) => {
   const issuer = shared(() => startLyingProvider());
   const world = shared(() =>
     startWorld(store, {}, { before: async () => ({ allowPrivate: [new URL(issuer.issuer).host] }) }),

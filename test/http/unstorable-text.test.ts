@@ -11,7 +11,7 @@ import { send, type TestAgent } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, DEMO_SCOPES } from '../world/world.ts';
 
 /** In an address: half of a pair can be written as bytes only, which are no UTF-8. */
@@ -51,7 +51,7 @@ const inJwt = (part: string) => Buffer.from(part).toString('base64url');
 /** A JWT that nobody signed. */
 const unsigned = (claims: string, header = '{"alg":"RS256"}') => `${inJwt(header)}.${inJwt(claims)}.${inJwt('x')}`;
 
-describe.each(STORES)(`text that cannot be stored, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`text that cannot be stored, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());

@@ -8,11 +8,11 @@ import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 
-describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) => {
   let server: AuthorizationServer;
   let lying: LyingServer;
   let world: World;

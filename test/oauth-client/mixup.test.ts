@@ -5,7 +5,7 @@ import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;
@@ -15,7 +15,7 @@ const OWN = '/console/connected';
 const EARLIER = SHARED;
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-describe.each(STORES)(`authorization servers side by side on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote}`, (store) => {
   let honest: LyingServer;
   let evil: LyingServer;
   let world: World;

@@ -13,13 +13,13 @@ import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS, MINUTE_MS } from '../world/times.ts';
 import { DEMO_RULES, startWorld } from '../world/world.ts';
 
 const HOST = 'app.example';
 
-describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
   let baseUrl: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation({ rules: DEMO_RULES }));

@@ -5,12 +5,12 @@ import { browserOf } from '../world/connecting.ts';
 import { govern } from '../world/docs-platform.ts';
 import { authorise, confirmAll, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('U-ANN');
 const BOB = slack('U-BOB');
 
-describe.each(STORES)(`the way back from the platform on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, (store) => {
   const { server, world, organisation, agent, act, who, document } = givenPeople(store);
   const callback = () => `/console/connected/${organisation.id}`;
   let issued: number;

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { Browser, type Visit } from '../world/browser.ts';
 import { govern } from '../world/docs-platform.ts';
 import { documentOf, onward, start } from '../world/people.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenLyingIssuer } from './issuer-world.ts';
 
-describe.each(STORES)(`signing in at an issuer that lies on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`signing in at an issuer that lies on %s${postgresNote}`, (store) => {
   const { server, issuer, organisation, assertion, actAs } = givenLyingIssuer(store);
 
   const begin = async (sub = 'ann') => {

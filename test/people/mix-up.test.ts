@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { Browser, type Visit } from '../world/browser.ts';
 import type { LyingProvider } from '../world/lying-provider.ts';
 import { agentOfPeople, authorise, onward, start } from '../world/people.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 import { givenLyingIssuer } from './issuer-world.ts';
 
@@ -15,7 +15,7 @@ const SHARED = '/me/consent/signed-in';
 const OWN = /^\/me\/signed-in\/[0-9a-f]{32}$/;
 const SILENT = { authorization_response_iss_parameter_supported: undefined };
 
-describe.each(STORES)(`mix-up on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
   const { server, issuer, others, world, organisation, trust, assertion, actAs } = givenLyingIssuer(store);
   const evil = (): LyingProvider => others[0]!;
   /** The redirect URIs that the client of the broker has at the honest issuer. */

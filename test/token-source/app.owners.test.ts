@@ -1,10 +1,10 @@
 /** What owners do with connections to an App, and what they learn of them. */
 import { describe, expect, test } from 'vitest';
 import { INSTALLATION } from '../world/app-platform.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenAppWorld, READ } from './app-world.ts';
 
-describe.each(STORES)(`owners and an App on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world, organisation } = app;
   const connect = (body: object) =>

@@ -4,10 +4,10 @@ import type { Answer } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { callOf, givenAppWorld, READ, WRITE } from './app-world.ts';
 
-describe.each(STORES)(`secrets of an App on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`secrets of an App on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world, organisation } = app;
 
