@@ -17,7 +17,7 @@ import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
 import { READ } from '../world/requests.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
-import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -26,7 +26,7 @@ const NOBODY = 'deadbeef-0000-4000-8000-000000000000';
 
 describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
   /** What is about none of a store's statements. */
-  const onOne = test.runIf(ONE_STORE.includes(store));
+  const onOne = testOnOne(store);
   let names = 0;
   const world = givenWorld(store);
   const organisation = shared(() => newOrganisation());

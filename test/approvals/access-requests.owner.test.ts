@@ -7,7 +7,7 @@ import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
 import type { Organisation } from '../world/world.ts';
 
@@ -16,7 +16,7 @@ const MANY = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`many:${i}
 
 describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store) => {
   /** What is about none of a store's statements. */
-  const onOne = test.runIf(ONE_STORE.includes(store));
+  const onOne = testOnOne(store);
   let policy: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());

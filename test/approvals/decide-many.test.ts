@@ -7,14 +7,14 @@ import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { WRITE } from '../world/requests.ts';
-import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 
 type Item = { approval_id: string; request_hash: string };
 type Result = { approval_id: string; outcome: string; detail: string | null; decided_by_email: string | null };
 
 describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
   /** What is about none of a store's statements. */
-  const onOne = test.runIf(ONE_STORE.includes(store));
+  const onOne = testOnOne(store);
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());

@@ -14,7 +14,7 @@ import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/m
 import { useOneTimeToken } from '../../broker/store/one-time-tokens.ts';
 import { putOwner, updateOrganisation } from '../../broker/store/organisations.ts';
 import { revokeAgent } from '../../broker/store/revoke-agent.ts';
-import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 import {
   ANN,
   applyGovernance,
@@ -41,7 +41,7 @@ const READ = 'grants: { crm: { scopes: ["crm:contacts.read"] } }';
 
 describe.each(STORES)(`applying governance on %s${postgresNote}`, async (kind) => {
   /** What is about none of a store's statements. */
-  const onOne = it.runIf(ONE_STORE.includes(kind));
+  const onOne = testOnOne(kind);
   const broker = await openBroker(kind);
   const doomed = await openBroker(kind);
   const { db } = broker.store;

@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { inject } from 'vitest';
+import { inject, test } from 'vitest';
 import { afterFile } from './after-file.ts';
 
 export type StoreKind = 'sqlite' | 'postgres';
@@ -22,6 +22,12 @@ export const STORES: readonly StoreKind[] = (server ? (['sqlite', 'postgres'] as
  * SQLite alone.
  */
 export const ONE_STORE = STORES.slice(-1);
+
+/** What a suite defines on another store than ONE_STORE: no test, so that none is counted as skipped. */
+const NO_TEST = Object.assign(() => {}, { each: () => () => {} }) as unknown as typeof test;
+
+/** `test` for what is about no store's statements, in a suite that runs on several: it is defined on ONE_STORE alone. */
+export const testOnOne = (store: StoreKind): typeof test => (ONE_STORE.includes(store) ? test : NO_TEST);
 
 /** What reads as a skip, with its reason, in the list of tests. */
 export const postgresNote = server ? '' : ' (PostgreSQL skipped: TEST_DATABASE_URL is not set)';
