@@ -105,9 +105,11 @@ export function compiledGovernance(broker: Pick<Broker, 'log' | 'store' | 'vault
           `platform ${platformId} version ${version}`,
         );
         const key = `${platformId} ${sha256Hex(text)}`;
-        const found = entries.get(key) ?? compileEntry(platformId, text);
-        entries.set(key, found);
-        return found;
+        const found = entries.get(key);
+        if (found) return found;
+        const made = compileEntry(platformId, text);
+        entries.set(key, made);
+        return made;
       }),
     standing: async (organisationId, ids) => {
       const read = ids.map((id) => standing(`${organisationId}/${id}`, () => readStanding(broker, organisationId, id)));

@@ -95,7 +95,7 @@ export async function accessEndedRefusal(
   const auditId = end.auditId ?? found.audit_id;
   const { halt } = ended;
   return {
-    status: 403,
+    status: ended.reason === 'platform_not_connected' ? 412 : 403,
     code: halt ? 'agent_halted' : ended.reason,
     detail: `${sentence(ended.detail)} The call was approved and made; its answer is not given to an agent that could not make it now. Do not repeat it.`,
     headers: { 'X-Svc-Approval-Id': approvalId, 'X-Svc-Audit-Id': auditId },

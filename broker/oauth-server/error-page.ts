@@ -27,7 +27,10 @@ export function errorPage(
     parts: [
       statusLine(`The request of the application is not valid: ${description ?? error}.`),
       ...(advice === '' ? [] : [paragraph(advice)]),
-      paragraph('Nothing was granted. Close this page, and connect again from the application.'),
+      // What to do first is said above.
+      paragraph(
+        `Nothing was granted. Close this page${advice === '' ? ', and connect again from the application' : ''}.`,
+      ),
     ],
   });
 }

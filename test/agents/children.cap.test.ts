@@ -54,7 +54,7 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
     return child;
   };
 
-  test('of 24 that are issued at once for the last 12 places 12 are, and the others leave nothing', async () => {
+  test('of 24 that are issued concurrently for the last 12 places 12 are, and the others leave nothing', async () => {
     await childAmong(MAX_LIVE_CHILDREN - 12);
     const answers = await many(24);
     expect(statuses(answers)).toEqual({ 201: 12, 409: 12 });

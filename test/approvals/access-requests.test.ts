@@ -492,7 +492,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
   });
 
   const AT_ONCE = sized(12, 50);
-  test(`${AT_ONCE} who ask at once raise one request`, async () => {
+  test(`${AT_ONCE} who ask concurrently raise one request`, async () => {
     const agent = await newAgent();
     const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => askForWrite(agent)));
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([...Array(AT_ONCE - 1).fill(200), 202]);

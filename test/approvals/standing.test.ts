@@ -152,7 +152,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect((await listed()).find((one: { id: string }) => one.id === id).left).toBe(1);
   });
 
-  test(`${AT_ONCE} calls at once use exactly what there is`, async () => {
+  test(`${AT_ONCE} concurrent calls use exactly what there is`, async () => {
     const agent = await organisation.agent();
     await make(agent, { count: 10 });
     const before = world.upstream.seen.length;
@@ -172,7 +172,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
       return () => replica.process.signal('SIGKILL');
     });
 
-    test(`${AT_ONCE} calls at once use exactly what there is, and what is revoked here is over there at once`, async () => {
+    test(`${AT_ONCE} concurrent calls use exactly what there is, and what is revoked here is over there at once`, async () => {
       const agent = await organisation.agent();
       const id = await make(agent, { count: 12 });
       const before = world.upstream.seen.length;

@@ -36,7 +36,7 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { server, world, organisation, agent, act, connected } = people;
 
-  test(`${CALLS} calls at once of one person whose token is over: one refresh`, async () => {
+  test(`${CALLS} concurrent calls of one person whose token is over: one refresh`, async () => {
     await connected(ANN, 'ann');
     await outlivePerson(world, organisation, 'ann@docs.example');
     const answers = await Promise.all(Array.from({ length: CALLS }, () => act(ANN)));
@@ -158,7 +158,7 @@ describe('people at once on one broker', () => {
   const people = givenPeople('sqlite');
   const { organisation, agent } = people;
 
-  test(`${PEOPLE} people consent and call at once, and each sees their own`, async () => {
+  test(`${PEOPLE} people consent and call concurrently, and each sees their own`, async () => {
     const more = await Promise.all(
       [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
     );
@@ -171,7 +171,7 @@ describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postg
   const { world, organisation, agent, act, connected } = people;
   const replica = givenReplica(world);
 
-  test(`CA-10 ${CALLS} calls at once of one person whose token is over: one refresh, each time`, async () => {
+  test(`CA-10 ${CALLS} concurrent calls of one person whose token is over: one refresh, each time`, async () => {
     await connected(ANN, 'ann');
     const there = replica.asks(agent);
     for (let round = 1; round <= 3; round++) {
@@ -182,7 +182,7 @@ describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postg
     }
   });
 
-  test(`${PEOPLE} people consent and call at once, and each sees their own`, async () => {
+  test(`${PEOPLE} people consent and call concurrently, and each sees their own`, async () => {
     const more = await Promise.all(
       [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
     );
