@@ -74,7 +74,7 @@ async function authenticateWithProvider(
   const sessionId = sha256Hex(token.slice(0, token.lastIndexOf('.')));
   const comesFrom = { ...providerSessionOf(provider.issuer, claims), isOurs: false };
   const found = await invitedOwner(broker, identity, {
-    marks: { id: sessionId, begunAt: iat * 1000, provider: comesFrom },
+    marks: { id: sessionId, begunAt: Math.floor(iat * 1000), provider: comesFrom },
   });
   if (found.kind === 'not_invited')
     return refused(

@@ -29,7 +29,8 @@ export function mintOwnerSession(
   provider?: AtProvider,
 ): Minted {
   const now = broker.clock();
-  const iat = Math.floor(now / 1000);
+  // With its fraction (NumericDate, RFC 7519 section 2), or a session that begins in the second in which others are ended would end with them.
+  const iat = now / 1000;
   const claims = {
     iss: broker.baseUrl,
     aud: `${broker.baseUrl}/owner`,
@@ -41,7 +42,7 @@ export function mintOwnerSession(
     ...(provider?.authTime !== undefined && { auth_time: provider.authTime }),
     jti: uuidv4(),
     iat,
-    exp: iat + SESSION_SECONDS,
+    exp: Math.floor(iat) + SESSION_SECONDS,
   };
   return {
     token: signCompact(broker.keys.signer('session', now), { typ: SESSION_TYPE }, claims),
@@ -129,7 +130,7 @@ export async function authenticateSession(
   if (exp * 1000 <= broker.clock()) return refused('token_expired', 'The session has expired: sign in again.');
   // Our own signature vouches for its form.
   const provider = verified.payload.provider as ProviderSession | undefined;
-  const marks = { id: jti, begunAt: iat * 1000, provider: provider && { ...provider, isOurs: true } };
+  const marks = { id: jti, begunAt: Math.round(iat * 1000), provider: provider && { ...provider, isOurs: true } };
   const found = await findOwnerOfSession(broker.store.db, { organisationId: org, ownerId: sub, marks });
   if (!found) return refused('invalid_token', 'This owner no longer exists: sign in again.');
   if (found.ended) return refused('token_expired', 'The session was signed out: sign in again.');

@@ -66,7 +66,7 @@ export async function endSessionsOf(
   const subject = claims.sub === undefined ? undefined : `${issuer} ${claims.sub}`;
   const now = clock();
   // Whoever signs in again afterwards stays signed in, also when the same token is sent once more. The provider's clock may differ.
-  const until = Math.min(now, ((claims.iat ?? 0) + FUTURE_SECONDS) * 1000);
+  const until = Math.min(now, Math.floor(((claims.iat ?? 0) + FUTURE_SECONDS) * 1000));
   if (subject === undefined)
     return session === undefined ? 0 : await endProviderSession(store.db, { issuer }, session, now);
   const end = (db: Db, owner: OwnerTable): Promise<number> =>

@@ -38,9 +38,28 @@ describe.each(STORES)(`an identity that was forgotten on %s${postgresNote}`, (st
   const forget = async () => {
     const asked = { email, role: 'admin', forget_identity: true };
     expect((await organisation.ask('POST', '/owner/owners', asked)).status).toBe(200);
-    // Times in tokens are whole seconds.
+    // Times in the provider's tokens are whole seconds.
     world.clock.skewMs += 1_000;
   };
+
+  test('whoever signs in a moment after it stays signed in, and whoever did a moment before it does not', async () => {
+    const ann = await signIn('ann');
+    expect((await me(ann)).status).toBe(200);
+    // At the beginning of a second, so that all of it is in the same one.
+    world.clock.skewMs += 1_000 - (world.running.broker.clock() % 1_000);
+    const asked = { email, role: 'admin', forget_identity: true };
+    expect((await organisation.ask('POST', '/owner/owners', asked)).status).toBe(200);
+    world.clock.skewMs += 5;
+    const bea = await signIn('bea');
+    expect((await me(bea)).body.id).toBe(id);
+    expectEnvelope(await me(ann), 401, 'token_expired');
+  });
+
+  test('a bearer whose times have fractions of seconds is taken', async () => {
+    const iat = provider.clock() / 1000 - 1.000_456_7;
+    const token = await provider.sign(provider.honest({ ...claims('ann'), iat }));
+    expect((await me({ authorization: `Bearer ${token}` })).body.id).toBe(id);
+  });
 
   test('the former person’s session and bearers end; whoever has the address now is the owner', async () => {
     const ann = await signIn('ann');

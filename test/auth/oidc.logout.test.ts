@@ -151,6 +151,15 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     expect(await second()).toBe(401);
   });
 
+  test('whose times have fractions of seconds are taken', async () => {
+    world.clock.skewMs -= 200_000;
+    const me = await signedIn(0);
+    world.clock.skewMs = 0;
+    const now = provider.clock() / 1000;
+    expect((await sent(honest({ iat: now - 200.123_456_7, exp: now + 60.7 }))).status).toBe(200);
+    expect(await me()).toBe(401);
+  });
+
   test('of somebody who is no owner are taken, and end nothing', async () => {
     const me = await signedIn(0, one);
     expect((await sent(honest({ sub: 'somebody', sid: one }))).status).toBe(200);
