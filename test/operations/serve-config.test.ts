@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Answer, type KeyPair, makeKeyPair, send, signToken } from '../world/agent.ts';
-import { BIN } from '../world/checkout.ts';
+import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
 const K1 = makeKeyPair();
@@ -23,6 +23,8 @@ function start(folder: string, words: readonly string[]) {
       AGENT_BROKER_DATA: join(folder, 'data'),
       PORT: '0',
       LOG_LEVEL: 'warn',
+      DRAIN_SECONDS: '0',
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
       CRM: 'CANARY-crm-0123456789',
     },
     stdio: ['ignore', 'pipe', 'pipe'],
