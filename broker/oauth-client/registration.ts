@@ -12,12 +12,12 @@ import { applicationTypeOf, CLIENT_NAME, GRANT_TYPES, RESPONSE_TYPES } from './c
 import type { OAuthProblem } from './problem.ts';
 
 /**
- * The name of a connection's registrations among the secrets of its platform; each redirect URI has one. So a broker that moves, or an update that
- * moves the redirect URI, takes no registration away to which tokens were issued.
+ * The name of a connection's registrations among the secrets of its platform, each of which has its own: a broker that moves, an update that moves the
+ * redirect URI, and a registration that follows one which is about to expire, take none away to which tokens were issued.
  */
 const nameOf = (connectionId: string): string => `registration:${connectionId}`;
-const nameAt = (connectionId: string, redirectUri: string): string =>
-  `${nameOf(connectionId)}:${sha256Hex(redirectUri).slice(0, 16)}`;
+const nameAt = (connectionId: string, { redirect_uri, client_id }: Registration): string =>
+  `${nameOf(connectionId)}:${sha256Hex(`${redirect_uri} ${client_id}`).slice(0, 16)}`;
 /** One registration for all connections of a platform, as older releases made it: still used for the tokens issued to it. */
 const FORMER_NAME = 'registration';
 
@@ -66,14 +66,26 @@ export async function findRegistration(
   { issuer, redirectUri, client }: { issuer: string; redirectUri: string; client: string | undefined },
 ): Promise<Registration | undefined> {
   const stored = await listPlatformSecrets(store.db, organisationId, platformId);
-  for (const { id, name, value } of stored) {
+  const now = clock();
+  for (const { id, name, value, created_at: madeAt } of stored) {
     if (name !== FORMER_NAME && !name.startsWith(nameOf(connectionId))) continue;
     const found = read(vault, organisationId, { id, value });
-    const fits = client === undefined ? found.redirect_uri === redirectUri : found.client_id === client;
-    if (fits && found.issuer === issuer && (found.expires_at === null || found.expires_at > clock())) return found;
+    if (found.issuer !== issuer || isOver(found, now)) continue;
+    if (
+      client === undefined
+        ? found.redirect_uri === redirectUri && isYoung(found, madeAt, now)
+        : found.client_id === client
+    )
+      return found;
   }
   return undefined;
 }
+
+const isOver = ({ expires_at: end }: Registration, now: number): boolean => end !== null && end <= now;
+
+/** Whether at least half of its time is left: whoever consents has to again when it is over, and tokens cannot be refreshed any more. */
+const isYoung = ({ expires_at: end }: Registration, madeAt: number, now: number): boolean =>
+  end === null || end - now >= now - madeAt;
 
 /** Deletes the registration with this client id, which its server does not know any more. The next authorization request registers again. */
 export async function forgetClient(
@@ -93,7 +105,7 @@ export async function forgetRegistration(db: Db, { organisationId, platformId, c
       await deleteNamedPlatformSecret(db, { organisationId, platformId, name });
 }
 
-/** Registers and stores the response. Of two concurrent registrations the later one wins. */
+/** Registers and stores the response. Deletes the connection's registrations that are over. */
 export async function register(
   broker: Base,
   fetch: ProviderFetch,
@@ -135,14 +147,18 @@ export async function register(
     auth_method: secret === undefined ? 'none' : told === 'none' ? 'client_secret_basic' : told,
     expires_at: secret === undefined || end === 0 ? null : end * 1000,
   };
+  const { store, vault, clock } = broker;
   const id = uuidv4();
-  await putPlatformSecret(broker.store.db, {
+  await putPlatformSecret(store.db, {
     organisation_id: organisationId,
     id,
     platform_id: platformId,
-    name: nameAt(connectionId, redirectUri),
-    value: broker.vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, JSON.stringify(registration)),
-    created_at: broker.clock(),
+    name: nameAt(connectionId, registration),
+    value: vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, JSON.stringify(registration)),
+    created_at: clock(),
   });
+  for (const { name, ...stored } of await listPlatformSecrets(store.db, organisationId, platformId))
+    if (name.startsWith(nameOf(connectionId)) && isOver(read(vault, organisationId, stored), clock()))
+      await deleteNamedPlatformSecret(store.db, { organisationId, platformId, name });
   return registration;
 }

@@ -36,18 +36,25 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
   const call = () => agent.act(callOf('search_issues', 'tools:all'));
   const db = () => world.running.broker.store.db;
 
-  /** Ends the registrations of the organisation, as those of servers made with the MCP SDK do after 30 days. */
-  const endRegistrations = async () => {
+  const registrations = () =>
+    db().selectFrom('platform_secrets').selectAll().where('organisation_id', '=', organisation.id).execute();
+  /** Those of servers made with the MCP SDK end after 30 days. */
+  const ageRegistrations = async (days: number) => {
     const { vault } = world.running.broker;
-    const rows = db().selectFrom('platform_secrets').selectAll().where('organisation_id', '=', organisation.id);
-    for (const { id, value } of await rows.execute()) {
+    const ms = days * 24 * 60 * MINUTE_MS;
+    for (const { id, value, created_at } of await registrations()) {
       const place = { table: 'platform_secrets' as const, organisationId: organisation.id, rowId: id };
       const registration = JSON.parse(vault.open(place, value).toString());
       expect(registration.expires_at).toBeGreaterThan(Date.now());
-      const ended = vault.seal(place, JSON.stringify({ ...registration, expires_at: Date.now() - 1_000 }));
-      await db().updateTable('platform_secrets').set({ value: ended }).where('id', '=', id).execute();
+      const aged = vault.seal(place, JSON.stringify({ ...registration, expires_at: registration.expires_at - ms }));
+      await db()
+        .updateTable('platform_secrets')
+        .set({ value: aged, created_at: Number(created_at) - ms })
+        .where('id', '=', id)
+        .execute();
     }
   };
+  const endRegistrations = () => ageRegistrations(31);
 
   test('one that has expired: the next refresh asks an admin to connect again, and that cures it', async () => {
     await connected();
@@ -79,19 +86,17 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
     expect(server.clients.size).toBe(1);
   });
 
-  test('of people: each is asked to consent again, and nobody else’s calls are halted', async () => {
-    await connected({ per_person: { enabled: true, asserted: ['slack'] } });
-    const by = (id: string) => agent.act({ ...callOf('search_issues', 'tools:all'), caller: { source: 'slack', id } });
-    const consent = async (id: string, given?: string) => {
-      const browser = new Browser();
-      const url = given ?? (await by(id)).body.consent_url;
-      expect((await browser.get(await start(browser, url))).status).toBe(200);
-      await browser.post(`${url}/keep`, {});
-      await confirmAll(organisation);
-    };
-    await consent('ANN');
-    expect((await by('ANN')).status).toBe(200);
-    await endRegistrations();
+  const ofPeople = { per_person: { enabled: true, asserted: ['slack'] } };
+  const by = (id: string) => agent.act({ ...callOf('search_issues', 'tools:all'), caller: { source: 'slack', id } });
+  const consent = async (id: string, given?: string) => {
+    const browser = new Browser();
+    const url = given ?? (await by(id)).body.consent_url;
+    expect((await browser.get(await start(browser, url))).status).toBe(200);
+    await browser.post(`${url}/keep`, {});
+    await confirmAll(organisation);
+  };
+  /** The tokens of all people here are over, and the next call refreshes them. */
+  const outlivePeople = async () => {
     const { vault, clock } = world.running.broker;
     for (const row of await db()
       .selectFrom('person_tokens')
@@ -108,6 +113,38 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
         .where('id', '=', row.id)
         .execute();
     }
+  };
+
+  test('one of which less than half is left is not taken for a new consent, and goes on for those who gave theirs by it', async () => {
+    await connected(ofPeople);
+    server.clients.clear();
+    await consent('ANN');
+    await ageRegistrations(14);
+    await consent('BOB');
+    expect(server.clients.size).toBe(1);
+    await ageRegistrations(2);
+    await consent('CAROL');
+    expect(server.clients.size).toBe(2);
+    await outlivePeople();
+    const refreshed = server.given.refresh_token;
+    for (const id of ['ANN', 'BOB', 'CAROL']) expect((await by(id)).status, id).toBe(200);
+    expect(server.given.refresh_token).toBe(refreshed + 3);
+    // Half a month later the first one is over, and goes where the next is made.
+    await ageRegistrations(13);
+    await ageRegistrations(3);
+    await consent('DAVE');
+    expect([server.clients.size, (await registrations()).length]).toEqual([3, 2]);
+    await outlivePeople();
+    for (const id of ['CAROL', 'DAVE']) expect((await by(id)).status, id).toBe(200);
+    expect([409, 412]).toContain((await by('ANN')).status);
+  });
+
+  test('of people: each is asked to consent again, and nobody else’s calls are halted', async () => {
+    await connected(ofPeople);
+    await consent('ANN');
+    expect((await by('ANN')).status).toBe(200);
+    await endRegistrations();
+    await outlivePeople();
     await consent('CAROL');
     for (let n = 0; n < 25; n++) expect([409, 412]).toContain((await by('ANN')).status);
     expect((await by('CAROL')).status).toBe(200);
