@@ -15,9 +15,14 @@ import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
 import { keepsWorkload, planWorkload } from './plan-workloads.ts';
 import { addConflict, addProblem, addStep, addTogether, type Planning } from './planning.ts';
-import { REMOVED_DETAIL } from './write-together.ts';
+import { REMOVED_DETAILS } from './write-together.ts';
 
 const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';
+/** Says of an agent that came back suspended why it is. */
+const CAME_BACK_DETAIL = 'It was suspended when the governance file left it out.';
+
+const wasLeftOut = ({ status_detail: detail }: AgentTable) =>
+  Object.values<string | null>(REMOVED_DETAILS).includes(detail);
 
 /** `rest` is awaited between agents, of which there may be thousands. */
 export async function planAgents(planning: Planning, rest: () => Promise<void>): Promise<void> {
@@ -37,7 +42,7 @@ export async function planAgents(planning: Planning, rest: () => Promise<void>):
       continue;
     }
     if (known) planned.add(known.id);
-    if (known?.status === 'revoked' && known.status_detail !== REMOVED_DETAIL) {
+    if (known?.status === 'revoked' && !wasLeftOut(known)) {
       planning.warnings.push({
         path: ['agents', name],
         message: 'was revoked, and stays so: the file does not undo that. For a new agent, use another name.',
@@ -111,8 +116,9 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
   // An MCP client's agent has no key to wait for: its client comes back through an owner's consent.
   const hasWorkload = keepsWorkload(planning, known, entry);
   const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client' && !hasWorkload;
-  // Only ever suspended: to resume it is an owner's decision.
-  const to = suspended ? 'suspended' : returns ? (waits ? 'pending_bind' : 'active') : known.status;
+  // Only ever suspended: to resume it is an owner's decision, also where the file left it out meanwhile.
+  const stays = returns && known.status_detail === REMOVED_DETAILS.suspended;
+  const to = suspended || stays ? 'suspended' : returns ? (waits ? 'pending_bind' : 'active') : known.status;
   const details = [
     ...difference('owner', ownerEmail(planning, known.owner_id), ownerEmail(planning, ownerId)),
     ...difference('policy', policyNameOf(planning, known.policy_id), policyNameOf(planning, policyId)),
@@ -132,9 +138,10 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
   }
   addStep(planning, change, async (db, made) => {
     if (isLabelled) await relabel(db);
-    const because = suspended
-      ? { cause: 'owner_manual' as const, detail: SUSPENDED_DETAIL }
-      : { cause: null, detail: null };
+    const because =
+      to === 'suspended'
+        ? { cause: 'owner_manual' as const, detail: suspended ? SUSPENDED_DETAIL : CAME_BACK_DETAIL }
+        : { cause: null, detail: null };
     if (
       !(await setAgentStatus(
         db,

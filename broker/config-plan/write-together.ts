@@ -5,8 +5,11 @@ import { revokeAgents } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import type { Made, Planning } from './planning.ts';
 
-/** Says of a revoked agent that the file left it out; such a one comes back when the file names it again. */
-export const REMOVED_DETAIL = 'Removed from the governance file.';
+/** Says of a revoked agent that the file left it out; such a one comes back when the file names it again, and suspended if it was suspended then. */
+export const REMOVED_DETAILS = {
+  standing: 'Removed from the governance file.',
+  suspended: 'Removed from the governance file while it was suspended.',
+} as const;
 
 /** Ids in one statement: SQLite takes 32,766 parameters. */
 const AT_ONCE = 1_000;
@@ -27,14 +30,25 @@ export async function writeTogether(
     await deleteGrant(db, organisationId, some, now);
     await rest();
   }
-  const ending = { from: REVOCABLE, cause: 'owner_manual', detail: REMOVED_DETAIL } as const;
-  for (const some of inParts(together.revoked.map(({ id }) => id))) {
-    const ended = await revokeAgents(db, { organisationId, ids: some }, ending, now);
-    if (!ended) throw new Error('An agent changed its status meanwhile; apply again.');
-    made.ended.push(...ended);
-    await rest();
-  }
+  const [suspended, standing] = partition(together.revoked, ({ status }) => status === 'suspended');
+  const endings = [
+    { agents: standing, from: REVOCABLE.filter((status) => status !== 'suspended'), detail: REMOVED_DETAILS.standing },
+    { agents: suspended, from: ['suspended'] as const, detail: REMOVED_DETAILS.suspended },
+  ];
+  for (const { agents, ...ending } of endings)
+    for (const some of inParts(agents.map(({ id }) => id))) {
+      const of = { organisationId, ids: some };
+      const ended = await revokeAgents(db, of, { ...ending, cause: 'owner_manual' }, now);
+      if (!ended) throw new Error('An agent changed its status meanwhile; apply again.');
+      made.ended.push(...ended);
+      await rest();
+    }
 }
+
+const partition = <Item>(items: readonly Item[], is: (item: Item) => boolean): [Item[], Item[]] => [
+  items.filter(is),
+  items.filter((item) => !is(item)),
+];
 
 function* inParts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
   for (let at = 0; at < items.length; at += AT_ONCE) yield items.slice(at, at + AT_ONCE);

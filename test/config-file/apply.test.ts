@@ -424,6 +424,32 @@ connections: { docs: { platform: docs } }
       owner_id,
       client_id: 'client',
       client_name: 'client',
+  onOne('wakes no agent that was suspended by leaving it out and naming it again', async () => {
+    const world = await governed();
+    const text = agents(`t: { public_key: { pem: ${quote(newPublicKey())} } }`, 'u: {}');
+    await world.apply(text);
+    const { id } = await world.agent('t');
+    const move = { from: ['active'], to: 'suspended', cause: 'anomaly_auto_suspend', detail: null } as const;
+    await moveAgent(db, { organisationId: world.id, id }, move, world.now);
+    const removed = await world.apply('agents: {}');
+    expect(removed.plan.changes.flatMap(({ details }) => details).sort()).toEqual([
+      'status: pending_bind → revoked',
+      'status: suspended → revoked',
+    ]);
+    expect((await world.apply('agents: {}')).plan.changes).toEqual([]);
+    const back = await world.apply(text);
+    expect(back.plan.changes.map(({ name, details }) => [name, details])).toEqual([
+      ['t', ['status: revoked → suspended']],
+      ['u', ['status: revoked → pending_bind']],
+    ]);
+    expect(await world.agent('t')).toMatchObject({
+      status: 'suspended',
+      status_cause: 'owner_manual',
+      status_detail: 'It was suspended when the governance file left it out.',
+    });
+    expect((await world.apply(text)).plan.changes).toEqual([]);
+  });
+
       redirect_host: 'client.example',
       scope: 'mcp:read',
       created_at: world.now,
