@@ -6,7 +6,7 @@ import type { Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { findAgent, updateAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
-import { revokeChildren } from '../store/revoke-agent.ts';
+import { type EndedChildren, revokeChildren } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import { deleteWorkload, findWorkloadOf, putWorkload } from '../store/workloads.ts';
@@ -38,17 +38,24 @@ export async function setWorkload(
       'The tokens of a child, and of an MCP client, are the broker’s: it has no workload.',
     );
   const change = { reason: 'workload_set', agent, detail: meant.subject };
-  const workload = await recordInTurn(services, by, change, async (db, note) => {
+  const { workload, ended } = await recordInTurn(services, by, change, async (db, note) => {
     const now = present(await findAgent(db, organisation_id, agent.id), 'agent');
     if (now.status === 'revoked' || now.status === 'deleted')
       throw new ChangeRefused('conflict', 'This agent is revoked: nothing is taken for it any more.');
     if (now.status === 'pending')
       throw new ChangeRefused('conflict', 'This agent has not collected its key yet: it has a workload once it has.');
     const made = newWorkload(agent, meant, 'owner', clock());
-    await giveWorkload(db, now, made, clock());
-    note({ workload: made.id, issuer: made.issuer, subject: made.subject });
-    return made;
+    const children = await giveWorkload(db, now, made, clock());
+    note({
+      workload: made.id,
+      issuer: made.issuer,
+      subject: made.subject,
+      ...(children.count > 0 && { children_ended: children.count }),
+    });
+    for (const request of children.requests) await services.changes.announce(db, request);
+    return { workload: made, ended: children.requests };
   });
+  for (const request of ended) services.changes.tell(request);
   return { agentId: agent.agent_id, workload };
 }
 
@@ -103,15 +110,27 @@ export const newWorkload = (
 
 /**
  * In a transaction: stores the workload of an agent. One that waits for a key waits no more: it is active, and the tokens with which it could bring one
- * are used up.
+ * are used up. Where it takes the place of another one, the agent's children end: whoever had tokens of that one may have made them. Returns those.
  */
-export async function giveWorkload(db: Db, agent: AgentTable, workload: WorkloadTable, now: Instant): Promise<void> {
+export async function giveWorkload(
+  db: Db,
+  agent: AgentTable,
+  workload: WorkloadTable,
+  now: Instant,
+): Promise<EndedChildren> {
+  const { organisation_id: organisationId, id } = agent;
+  const before = await findWorkloadOf(db, workload);
   await putWorkload(db, workload);
-  if (agent.public_key_pem !== null) return;
-  await updateAgent(db, agent.organisation_id, agent.id, { agent_type: null });
-  await setAgentStatus(db, agent, { from: ['pending_bind'], to: 'active', cause: null, detail: null }, now);
-  await endOneTimeTokens(db, { organisationId: agent.organisation_id, kind: 'bootstrap', subject: agent.id }, now);
+  if (agent.public_key_pem === null) {
+    await updateAgent(db, organisationId, id, { agent_type: null });
+    await setAgentStatus(db, agent, { from: ['pending_bind'], to: 'active', cause: null, detail: null }, now);
+    await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
+  }
+  const isReplaced = before !== undefined && SAID.some((field) => before[field] !== workload[field]);
+  return isReplaced ? await revokeChildren(db, { organisationId, id }, now) : { count: 0, requests: [] };
 }
+
+const SAID = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof WorkloadTable)[];
 
 /** The agent is authenticated by its key alone, and its children, which whoever had its tokens may have made, end. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
 export async function removeWorkload(services: Changing, by: ChangingOwner, id: string): Promise<void> {

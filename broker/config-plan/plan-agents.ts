@@ -7,6 +7,7 @@ import type { AgentEntry } from '../config-file/schema.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import { storedLabels } from '../policy/labels.ts';
 import { updateAgent } from '../store/agents.ts';
+import { revokeChildren } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import { readLabels } from '../store/stored-terms.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
@@ -110,7 +111,7 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
 }
 
 function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { ownerId, policyId, key }: Meant): void {
-  const { now } = planning;
+  const { now, organisationId } = planning;
   const { suspended, labels } = entry;
   const returns = known.status === 'revoked';
   // An MCP client's agent has no key to wait for: its client comes back through an owner's consent.
@@ -130,7 +131,7 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
   if (details.length === 0) return;
   const change = { action: 'update' as const, kind: 'agent' as const, name: known.name, details };
   if (ownerId !== known.owner_id || policyId !== known.policy_id) reassign(planning, known.id, { ownerId, policyId });
-  const relabel = (db: Db) => updateAgent(db, planning.organisationId, known.id, { labels: labelled });
+  const relabel = (db: Db) => updateAgent(db, organisationId, known.id, { labels: labelled });
   if (to === known.status) {
     if (isLabelled) addStep(planning, change, relabel);
     else planning.steps.push({ change });
@@ -151,6 +152,8 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
       ))
     )
       throw changedMeanwhile(known);
+    // Whoever had its key or tokens until it was left out may have made them.
+    if (returns) made.ended.push(...(await revokeChildren(db, { organisationId, id: known.id }, now)).requests);
     if (returns && waits && !key) await mint(db, known, made, planning);
   });
 }

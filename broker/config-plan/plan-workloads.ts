@@ -56,7 +56,7 @@ export function planWorkload(
     return;
   }
   addStep(planning, change, async (db, made) => {
-    await giveWorkload(db, agent, row, now);
+    made.ended.push(...(await giveWorkload(db, agent, row, now)).requests);
     made.trusting.push(audience);
   });
 }

@@ -56,7 +56,8 @@ export async function revokeChildren(
   // The parent's row first: nobody makes or ends a child until the transaction ends.
   await freeChildPlaces(db, { organisationId, id });
   const ids = await listLivingChildren(db, { organisationId, id });
-  const detail = 'Its parent was given another key, or its workload was removed.';
+  const detail =
+    'Its parent was revoked and came back, or its key was replaced, or its workload was replaced or removed.';
   const ending = { from: ['active', 'suspended'], cause: 'owner_manual', detail } as const;
   const requests = ids.length === 0 ? [] : await revokeAgents(db, { organisationId, ids }, ending, now);
   return { count: ids.length, requests: present(requests, 'children under the lock of their parent') };

@@ -1,4 +1,4 @@
-/** Children of an agent whose key is replaced, or whose workload is removed: whoever had the former credential may have made them. */
+/** Children of an agent whose key or workload is replaced, or that a file left out meanwhile: whoever had the former credential may have made them. */
 import { describe, expect, test } from 'vitest';
 import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
@@ -26,17 +26,23 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
     const applied = await organisation.ask('POST', '/owner/governance/apply', { text, values: {} });
     expect(applied.status, applied.text).toBe(200);
   };
-  const workload = async ({ id }: TestAgent) => {
-    const path = `/owner/agents/${id}/workload`;
-    const meant = { issuer: 'https://cluster.example', subject: 'triage', jwks_uri: 'https://cluster.example/keys' };
-    expect((await organisation.ask('POST', path, meant)).status).toBe(200);
-    expect((await organisation.ask('DELETE', path)).status).toBe(200);
+  const issuer = 'https://cluster.example';
+  const trust = async ({ id }: TestAgent, subject: string) => {
+    const meant = { issuer, subject, jwks_uri: `${issuer}/keys` };
+    expect((await organisation.ask('POST', `/owner/agents/${id}/workload`, meant)).status).toBe(200);
+  };
+  const workload = async (agent: TestAgent) => {
+    await trust(agent, 'triage');
+    expect((await organisation.ask('DELETE', `/owner/agents/${agent.id}/workload`)).status).toBe(200);
   };
   const pem = () => keys.publicPem.trim().replaceAll('\n', '\\n');
+  const withKey = () => `public_key: { pem: "${pem()}\\n" }`;
+  const trusted = (subject: string) =>
+    `agents: { triage: { workload: { issuer: "${issuer}", subject: ${subject}, jwks_uri: "${issuer}/keys" } } }`;
 
   test.each<[string, string, (agent: TestAgent) => Promise<void>]>([
     ['a bootstrap token', 'agent_bound', bind],
-    ['a governance file', '', () => apply(`agents: { triage: { public_key: { pem: "${pem()}\\n" } } }`)],
+    ['a governance file', '', () => apply(`agents: { triage: { ${withKey()} } }`)],
     ['the removal of its workload', 'workload_removed', workload],
   ])('end with it, by %s; what they wait for ends, and the agent makes others', async (_what, reason, replace) => {
     const agent = await organisation.agent({ rules: DEMO_RULES });
@@ -64,5 +70,36 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
     const receipt = (await organisation.ask('GET', `/v1/audit/${id}/receipt`)).body.receipt as string;
     const { change } = JSON.parse(Buffer.from(receipt.split('.')[1]!, 'base64url').toString());
     expect(change.children_ended).toBe(2);
+  });
+
+  test.each<[string, (agent: TestAgent) => Promise<void>]>([
+    [
+      'a file that left it out names it with another key',
+      async () => {
+        await apply('agents: { triage: {} }');
+        await apply('agents: {}');
+        await apply(`agents: { triage: { ${withKey()} } }`);
+      },
+    ],
+    [
+      'a file that left it out names it again',
+      async () => {
+        await apply('agents: { triage: {} }');
+        await apply('agents: {}');
+        await apply('agents: { triage: {} }');
+      },
+    ],
+    ['an owner sets another workload', (agent) => trust(agent, 'other')],
+    ['a file says another workload', () => apply(trusted('other'))],
+  ])('end where %s; setting the same workload ends none', async (_what, replace) => {
+    const agent = await organisation.agent({ rules: DEMO_RULES });
+    await trust(agent, 'triage');
+    const child = await childOf(world, organisation, agent);
+    await trust(agent, 'triage');
+    expect((await child.act(WRITE)).status).toBe(202);
+    await replace(agent);
+    const { body } = await organisation.ask('GET', `/owner/agents/${child.agentId}`);
+    expect(body).toMatchObject({ status: 'revoked' });
+    expectEnvelope(await withoutCalls(world, () => child.act(WRITE)), 403, 'agent_halted');
   });
 });
