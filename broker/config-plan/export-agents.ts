@@ -75,7 +75,8 @@ function exportAgent(
   return {
     ...(owner !== undefined && { owner }),
     ...(policy !== undefined && { policy }),
-    ...(labels.length > 0 && { labels }),
+    // Also where it has none: left out, those stay that the agent has where the file is applied.
+    labels,
     ...(agent.status === 'suspended' && { suspended: true as const }),
     ...(agent.public_key_pem !== null && !waits && { public_key: { pem: agent.public_key_pem } }),
     ...(workload && { workload: exportWorkload(workload) }),

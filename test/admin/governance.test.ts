@@ -234,6 +234,19 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       expect(await fileBefore((await applies())[0].id)).toContain('freeze');
     });
 
+    test('an agent has no label any more that it had not before', async () => {
+      await apply(`${FILE}agents: { triage: {} }\n`);
+      const wanted = await present();
+      expect((await apply(`${FILE}agents: { triage: { labels: [prod] } }\n`)).status).toBe(200);
+      const text = await fileBefore((await applies())[0].id);
+      expect((await planBack(text)).changes).toEqual([
+        { action: 'update', kind: 'agent', name: 'triage', details: ['labels: prod → none'] },
+      ]);
+      expect((await goBack(text)).status).toBe(200);
+      expect(await present()).toBe(wanted);
+      expect((await organisation.ask('GET', '/owner/agent-labels')).body.labels).toEqual([]);
+    });
+
     test('a secret that is stored no more, or came from elsewhere, is asked for', async () => {
       await apply();
       const wanted = await present();

@@ -36,6 +36,7 @@ agents:
   triage:
     owner: bob@acme.example
     policy: careful
+    labels: ["team:billing", prod]
     public_key: { pem: ${quote(PEM)} }
     grants:
       crm:
@@ -115,9 +116,13 @@ agents:
   helper:
     owner: ann@acme.example
     policy: default
+    labels: []
   triage:
     owner: bob@acme.example
     policy: careful
+    labels:
+      - prod
+      - team:billing
     public_key:
       pem: ${quote(PEM)}
     grants:
@@ -202,7 +207,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     );
     expect(text).toContain('  # It has no secret yet.\n  d:\n    platform: crm\n    default: true\n');
     expect(text).toMatch(/# "a" \(agt_a{14}\w+\) is not here: another agent has the same name\.\n/);
-    expect(text).toMatch(/\n {2}new:\n {4}owner: .*\n {4}policy: default\n\n/);
+    expect(text).toMatch(/\n {2}new:\n {4}owner: .*\n {4}policy: default\n {4}labels: \[\]\n\n/);
     expect(text).toMatch(/# "new" \(agt_\w+\) has not collected its key yet, and is here without one\.\n/);
     expect(text).toMatch(/# "späti" \(agt_\w+\) is not here: a file cannot have this name\.\n/);
     expect(text).toMatch(/# "a\\u202eb\\ufeff" \(agt_\w+\) is not here: a file cannot have this name\.\n/);
