@@ -56,7 +56,9 @@ export function planOwners(planning: Planning): void {
   const future = present.owners.filter((owner) => !isRemoved(planning, owner)).map((owner) => ({ ...owner }));
   for (const { email, role } of planning.governance.document.owners ?? []) {
     const known = future.find((owner) => owner.email === email);
-    const details = difference('role', known?.role, role);
+    // Whose role a file says follows no groups from then on, also where it is the same.
+    const before = known && (known.role_by_groups === 1 ? `${known.role}, by groups` : known.role);
+    const details = difference('role', before, role);
     const owner: OwnerTable = known ?? {
       organisation_id: organisationId,
       id: uuidv4(),
@@ -72,7 +74,6 @@ export function planOwners(planning: Planning): void {
     if (!known) future.push(owner);
     if (details.length > 0)
       addStep(planning, { action: known ? 'update' : 'create', kind: 'owner', name: email, details }, async (db) => {
-        // Whose role a file says follows no groups from then on.
         await putOwner(db, { ...owner, role_by_groups: 0 });
       });
   }

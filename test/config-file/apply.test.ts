@@ -295,6 +295,24 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
+  onOne('gives an owner by groups the role of the file, also where it is the same', async () => {
+    const world = await governed();
+    const bob = { email: 'bob@acme.example', role: 'approver', origin: 'added', role_by_groups: 1 } as const;
+    await putOwner(db, { organisation_id: world.id, id: crypto.randomUUID(), created_at: world.now, ...bob });
+    const text = 'owners:\n  - { email: bob@acme.example, role: approver }\n';
+    expect((await world.apply(text)).plan.changes).toEqual([
+      {
+        action: 'update',
+        kind: 'owner',
+        name: 'bob@acme.example',
+        details: ['role: approver, by groups → approver'],
+      },
+    ]);
+    const [, owner] = (await world.present()).owners;
+    expect(owner).toMatchObject({ ...bob, role_by_groups: 0 });
+    expect((await world.apply(text)).plan.changes).toEqual([]);
+  });
+
   onOne('refuses to remove an owner who answers for agents, in words and before anything changes', async () => {
     const world = await governed();
     const bob = 'owners: [{ email: bob@acme.example, role: approver }]\n';
