@@ -8,9 +8,17 @@ export function sameJson(a: unknown, b: unknown): boolean {
 
 /** `field: before → after`, or nothing when they are the same. */
 export function difference(field: string, before: unknown, after: unknown): string[] {
+  if (isSame(before ?? null, after ?? null)) return [];
   const [old, now] = [show(before), show(after)];
-  return old === now ? [] : [`${field}: ${old} → ${now}`];
+  // A branch may be called `none`.
+  return [old === now ? `${field}: ${asJson(before)} → ${asJson(after)}` : `${field}: ${old} → ${now}`];
 }
+
+/** Of thousands of agents most values are texts. */
+const isSame = (a: unknown, b: unknown): boolean =>
+  a === b || (typeof a === 'object' && typeof b === 'object' && sameJson(a, b));
+
+const asJson = (value: unknown): string => JSON.stringify(value ?? null);
 
 /** What a list loses and gains: `scopes: − a, + b`; nothing when the same entries are in both. */
 export function listDifference(field: string, before: readonly string[], after: readonly string[]): string[] {

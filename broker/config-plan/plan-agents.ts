@@ -18,12 +18,12 @@ import { keepsWorkload, planWorkload } from './plan-workloads.ts';
 import { addConflict, addProblem, addStep, addTogether, type Planning } from './planning.ts';
 import { REMOVED_DETAILS } from './write-together.ts';
 
-const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';
 /** Says of an agent that came back suspended why it is. */
 const CAME_BACK_DETAIL = 'It was suspended when the governance file left it out.';
 
 const wasLeftOut = ({ status_detail: detail }: AgentTable) =>
   Object.values<string | null>(REMOVED_DETAILS).includes(detail);
+const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';
 
 /** `rest` is awaited between agents, of which there may be thousands. */
 export async function planAgents(planning: Planning, rest: () => Promise<void>): Promise<void> {
@@ -127,7 +127,7 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
   ];
   const labelled = labels === undefined ? known.labels : storedLabels(labels);
   const isLabelled = labelled !== known.labels;
-  if (isLabelled) details.push(...difference('labels', inWords(known.labels, known.id), inWords(labelled, known.id)));
+  if (isLabelled) details.push(...difference('labels', listed(known.labels, known.id), listed(labelled, known.id)));
   if (details.length === 0) return;
   const change = { action: 'update' as const, kind: 'agent' as const, name: known.name, details };
   if (ownerId !== known.owner_id || policyId !== known.policy_id) reassign(planning, known.id, { ownerId, policyId });
@@ -158,7 +158,7 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
   });
 }
 
-const inWords = (labels: string | null, id: string) => readLabels(labels, id).join(', ') || 'none';
+const listed = (labels: string | null, id: string) => (labels === null ? undefined : readLabels(labels, id));
 
 function reassign(
   { together }: Planning,

@@ -424,24 +424,6 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(text)).plan.changes).toEqual([]);
   });
 
-  onOne('brings an MCP client’s agent back at work, and none of its clients', async () => {
-    const world = await governed();
-    await world.apply(agents('t: {}'));
-    const { id, owner_id } = await world.agent('t');
-    await db
-      .updateTable('agents')
-      .set({ agent_type: 'mcp_client', status: 'active' })
-      .where('id', '=', id)
-      .where('organisation_id', '=', world.id)
-      .execute();
-    const authorisation = crypto.randomUUID();
-    await putMcpAuthorisation(db, {
-      organisation_id: world.id,
-      id: authorisation,
-      agent_id: id,
-      owner_id,
-      client_id: 'client',
-      client_name: 'client',
   onOne('wakes no agent that was suspended by leaving it out and naming it again', async () => {
     const world = await governed();
     const text = agents(`t: { public_key: { pem: ${quote(newPublicKey())} } }`, 'u: {}');
@@ -468,6 +450,24 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(text)).plan.changes).toEqual([]);
   });
 
+  onOne('brings an MCP client’s agent back at work, and none of its clients', async () => {
+    const world = await governed();
+    await world.apply(agents('t: {}'));
+    const { id, owner_id } = await world.agent('t');
+    await db
+      .updateTable('agents')
+      .set({ agent_type: 'mcp_client', status: 'active' })
+      .where('id', '=', id)
+      .where('organisation_id', '=', world.id)
+      .execute();
+    const authorisation = crypto.randomUUID();
+    await putMcpAuthorisation(db, {
+      organisation_id: world.id,
+      id: authorisation,
+      agent_id: id,
+      owner_id,
+      client_id: 'client',
+      client_name: 'client',
       redirect_host: 'client.example',
       scope: 'mcp:read',
       created_at: world.now,
@@ -628,6 +628,25 @@ connections: { docs: { platform: docs } }
     expect(expired.warnings[0]?.message).toBe(
       'ended on 2026-06-03T00:00:00.000Z; write another span or moment to renew it.',
     );
+  });
+
+  onOne('takes what is called none for what it says', async () => {
+    const world = await governed();
+    const file = (terms: string, labels: string) =>
+      `${CRM}${agents(`t: { labels: [${labels}], grants: { crm: { scopes: ["crm:contacts.read"]${terms} } } }`)}`;
+    await world.apply(file('', ''));
+    const { plan } = await world.apply(file(', refs: [none]', 'none'));
+    expect(plan.changes.map(({ details }) => details)).toEqual([
+      ['labels: null → ["none"]'],
+      ['refs: null → ["none"]'],
+    ]);
+    expect((await world.agent('t')).labels).toBe('["none"]');
+    const [grant] = grantsOf(await world.present());
+    expect(JSON.parse(grant!.constraints)).toEqual({ refs: ['none'] });
+    expect((await world.apply(file('', ''))).plan.changes.map(({ details }) => details)).toEqual([
+      ['labels: ["none"] → null'],
+      ['refs: ["none"] → null'],
+    ]);
   });
 
   onOne('shows what changes in a platform, and counts its versions on', async () => {
