@@ -14,6 +14,7 @@ import { forgetTokens, putTokens } from '../store/oauth-tokens.ts';
 import { listGivenTokens } from '../store/people.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import type { OAuthFlowTable } from '../store/tables/connections.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import type { Connecting } from './connections.ts';
 import { endTokens } from './end-tokens.ts';
 import { loadConnection, loadManifest, type ReadConnection, unknownConnection } from './find-connection.ts';
@@ -114,11 +115,18 @@ export async function finishOAuth(
   // Whose account it is stands in the row and not in the receipt, which may go anywhere.
   const detail = done.account === null ? null : `connected as ${done.account}`;
   const change = { reason: 'connection_connected', detail, platform, connection: id };
-  await recordChange(services, by, change, async (tx, note) => {
-    const connected = await putTokens(tx, { organisationId, id }, done.tokens);
-    if (!connected) throw removedMeanwhile();
+  const kept = await recordChange(services, by, change, async (tx, note) => {
+    const connected = await putTokens(tx, { organisationId, id, platformId: platform }, done.tokens);
+    if (!connected) return rollback('removed');
     note({ label, revision: connected.revision, scopes: [...done.scopes] });
+    return undefined;
   });
+  if (kept instanceof RolledBack) {
+    const { credential, refreshToken: refresh_token, tokenId: token_id, oauth: facts } = done.tokens;
+    const unkept = { ...connection, credential, refresh_token, token_id, oauth: facts };
+    await endTokens(services, { connection: unkept, manifest, removed: false });
+    throw removedMeanwhile();
+  }
   // Nobody can end the consent of an account that was replaced from here any more.
   if (isOtherAccount(readFacts(connection.oauth)?.account ?? null, done.account))
     await endTokens(services, { connection, manifest, removed: false });
@@ -131,7 +139,8 @@ export async function finishOAuth(
   return { connectionId: id, unmet: await unmetScopes(services, { connection, manifest }, done) };
 }
 
-const removedMeanwhile = () => new ChangeRefused('conflict', 'The connection was removed in the meantime.');
+const removedMeanwhile = () =>
+  new ChangeRefused('conflict', 'The connection was removed, or given to another platform in the meantime.');
 
 async function unmetScopes(
   services: Uses<'clock' | 'store'>,

@@ -125,9 +125,15 @@ export async function endRefreshClaims(db: Db, instanceId: string): Promise<void
       .execute();
 }
 
-/** Stores the tokens of a new consent. A concurrent refresh of the older ones loses its claim. */
-export const putTokens = (db: Db, place: ConnectionPlace, tokens: NewTokens): Promise<ConnectionTable | undefined> =>
-  replaceTokens(db, place, tokens);
+/**
+ * Stores the tokens of a new consent. A concurrent refresh of the older ones loses its claim. Undefined: the connection is there no more, or leads to
+ * another platform now, for which they are nothing.
+ */
+export const putTokens = (
+  db: Db,
+  place: ConnectionPlace & { platformId: string },
+  tokens: NewTokens,
+): Promise<ConnectionTable | undefined> => replaceTokens(db, place, tokens);
 
 /** Deletes a connection's tokens; the connection stays, without a credential. Returns it. */
 export const forgetTokens = (db: Db, place: ConnectionPlace): Promise<ConnectionTable | undefined> =>
@@ -135,7 +141,7 @@ export const forgetTokens = (db: Db, place: ConnectionPlace): Promise<Connection
 
 async function replaceTokens(
   db: Db,
-  { organisationId, id }: ConnectionPlace,
+  { organisationId, id, platformId }: ConnectionPlace & { platformId?: string },
   tokens: { [Part in keyof NewTokens]: NewTokens[Part] | null },
 ): Promise<ConnectionTable | undefined> {
   return await db
@@ -154,6 +160,7 @@ async function replaceTokens(
     }))
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
+    .$if(platformId !== undefined, (qb) => qb.where('platform_id', '=', platformId ?? ''))
     .returningAll()
     .executeTakeFirst();
 }

@@ -122,13 +122,17 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
     ]);
     const [connection] = (await governed.present()).connections;
     const place = { organisationId: governed.id, id: connection!.id };
-    await putTokens(broker.store.db, place, {
-      credential: Buffer.from('sealed'),
-      refreshToken: Buffer.from('sealed too'),
-      tokenId: 'one',
-      oauth: '{}',
-      upstreamScopes: '["read"]',
-    });
+    await putTokens(
+      broker.store.db,
+      { ...place, platformId: 'docs' },
+      {
+        credential: Buffer.from('sealed'),
+        refreshToken: Buffer.from('sealed too'),
+        tokenId: 'one',
+        oauth: '{}',
+        upstreamScopes: '["read"]',
+      },
+    );
     expect((await governed.plan(DOCS)).changes).toEqual([]);
     await governed.apply(DOCS.replace('{ platform: docs }', '{ platform: docs, default: false }'));
     const [after] = (await governed.present()).connections;
@@ -158,7 +162,8 @@ describe.each(ONE_STORE)(`clients of OAuth platforms on %s${postgresNote}`, (sto
       oauth: '{}',
       upstreamScopes: null,
     };
-    await putTokens(broker.store.db, { organisationId: governed.id, id: connection!.id }, tokens);
+    const place = { organisationId: governed.id, id: connection!.id, platformId: 'docs' };
+    await putTokens(broker.store.db, place, tokens);
     await governed.apply(two.replace('{ platform: docs }', '{ platform: other }'));
     const [moved] = (await governed.present()).connections;
     expect(moved).toMatchObject({ platform_id: 'other', credential: null, token_id: null, oauth: null });

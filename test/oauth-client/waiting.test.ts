@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { connectAtOnce, outlive } from '../world/connecting.ts';
+import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -62,6 +62,27 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
         waiting.writeHead(status, JSON_TYPE).end(status === 200 ? JSON.stringify(server.rotate()) : '{}'),
     };
   }
+
+  test('what an owner consented to at one platform is not kept for another, to which a file gave the connection meanwhile', async () => {
+    const manifest = {
+      base_url: `${server.issuer}/other`,
+      auth: server.auth(),
+      scopes: { 'other:read': ['GET /items'] },
+    };
+    await organisation.platform({ id: 'other', manifest, secret: null });
+    const [{ label }] = (await organisation.ask('GET', '/owner/connections')).body.connections;
+    const { arrived, answer } = holdTokens();
+    const browser = browserOf(world, organisation.owner);
+    const visit = browser.get((await pressConnect(world, browser, connection)).body.authorization_url);
+    await arrived;
+    const text = JSON.stringify({ connections: { [label]: { platform: 'other' } } });
+    const moved = await organisation.ask('POST', '/owner/governance/apply', { text, values: {} });
+    expect(moved.status, moved.text).toBe(200);
+    answer();
+    expect((await visit).text).toContain('given to another platform in the meantime');
+    expect(await state()).toBe('not_connected');
+    expect(server.seen).toContain('POST /revoke');
+  });
 
   test('a token that ends while the authorization server does not answer costs the call and not the connection', async () => {
     await outlive(world, connection, 5_000);
