@@ -88,7 +88,8 @@ async function markWorking(
 ): Promise<void> {
   const place = holderOf(organisationId, connection);
   freshRefusals.forget(place.id);
-  if (connection.status === 'reauth_needed' && !lapsed) await setCredentialStatus(broker.store.db, place, 'active');
+  if (connection.status === 'reauth_needed' && !lapsed)
+    await setCredentialStatus(broker.store.db, place, 'active', connection.credential);
 }
 
 /** Bookkeeping after a call that must never prevent its outcome from being recorded. */
@@ -111,7 +112,7 @@ async function concludeRefused(
   if (error === 'credential_malformed' || error === 'no_token') {
     // A mark for the owner: nothing was sent, so the platform did not refuse it.
     const place = holderOf(record.organisationId, connection);
-    await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed'));
+    await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
   }
   if (error === 'credential_malformed')
     return { kind: 'reauth_needed', connectionId, cause: 'malformed', detail, call: record };
@@ -142,7 +143,7 @@ async function concludeAnswer(
   // A token that was issued just now is good: what was refused is this call, unless others are refused, too.
   if (isUnauthorized && !(justIssued && !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock()))) {
     // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
-    await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed'));
+    await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
     return { kind: 'reauth_needed', connectionId: connection.id, cause: 'refused', responsePii, call: record };
   }
   if (isFailureOf(status)) await bestEffort(broker, () => countUpstreamFailure(services, who, action.platform, trials));

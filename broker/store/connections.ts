@@ -165,11 +165,16 @@ export async function listAgentsUsing(
     .execute();
 }
 
-/** Records that the upstream refused the credential in this row, or accepted it again. */
+/**
+ * Records that the upstream refused the credential in this row, or accepted it again.
+ *
+ * @param seen what the row held when the call began: of a secret that an owner has replaced since nothing is recorded. Tokens are replaced by the broker itself.
+ */
 export async function setCredentialStatus(
   db: Db,
   { table, organisationId, id }: TokenRowPlace,
   status: ConnectionTable['status'],
+  seen?: Uint8Array | null,
 ): Promise<void> {
   await db
     .updateTable(table)
@@ -177,6 +182,9 @@ export async function setCredentialStatus(
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
     .where('status', '!=', status)
+    .$if(seen != null, (qb) =>
+      qb.where((eb) => eb.or([eb('oauth', 'is not', null), eb('credential', '=', Buffer.from(seen ?? []))])),
+    )
     .execute();
 }
 

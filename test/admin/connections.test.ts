@@ -79,6 +79,29 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     expect((await agent.act(READ)).text).not.toContain(SECOND);
   });
 
+  test('what the platform says of a secret that was replaced meanwhile is not held against the new one', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform({ secret: null });
+    const body = { platform: 'demo', label: 'main', secret: FIRST };
+    const { id } = (await fresh.ask('POST', '/owner/connections', body)).body;
+    const agent = await fresh.agent();
+    const asked = new Promise<() => void>((resolve) => {
+      world.upstream.answer = (_request, response) => resolve(() => response.writeHead(401).end());
+    });
+    const call = agent.act(READ);
+    const refuse = await asked;
+    expect((await fresh.ask('POST', `/owner/connections/${id}/secret`, { secret: SECOND })).status).toBe(200);
+    refuse();
+    expect((await call).body.error).toBe('platform_reauth_needed');
+    expect((await fresh.ask('GET', '/owner/connections')).body.connections[0].status).toBe('active');
+    world.upstream.answer = (_request, response) => response.writeHead(401).end();
+    expect((await agent.act(READ)).body.error).toBe('platform_reauth_needed');
+    expect((await fresh.ask('GET', '/owner/connections')).body.connections[0].status).toBe('reauth_needed');
+    world.upstream.answer = undefined;
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await fresh.ask('GET', '/owner/connections')).body.connections[0].status).toBe('active');
+  });
+
   test('only the first connection of a platform is the default one by itself, and never two', async () => {
     const fresh = await world.organisation();
     await fresh.platform({ secret: null });
