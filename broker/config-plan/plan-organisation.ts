@@ -82,6 +82,9 @@ export function planOwners(planning: Planning): void {
   planning.firstAdmin = future
     .filter((owner) => owner.role === 'admin')
     .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))[0];
+  // What an owner made ends with the owner, and the tokens of this apply have yet to be used.
+  if (present.owners.some((owner) => owner.id === planning.madeBy && isRemoved(planning, owner)))
+    planning.madeBy = planning.firstAdmin?.id ?? null;
   if (planning.firstAdmin === undefined)
     addProblem(
       planning,

@@ -113,8 +113,8 @@ export type Planning = {
   readonly vault: Pick<Vault, 'seal' | 'open'>;
   readonly organisationId: string;
   readonly now: Instant;
-  /** Who applies: of the one-time tokens that are made. */
-  readonly madeBy: string | null;
+  /** Whose the one-time tokens are that are made: of who applies, or of the first admin where the file leaves that owner out. */
+  madeBy: string | null;
   /** Whether the organisation may limit grants to repositories that were not limited before. */
   readonly mayLimitRepos: boolean;
   /** Whether the broker is starting: what an owner did to an agent since is no reason to stop then (`addConflict`). */

@@ -313,6 +313,19 @@ connections: { docs: { platform: docs } }
     expect((await world.apply(text)).plan.changes).toEqual([]);
   });
 
+  onOne('makes tokens that are good for new agents when the admin who applies leaves with the file', async () => {
+    const world = await governed();
+    await world.apply('owners:\n  - { email: bob@acme.example, role: admin }\n');
+    const bob = (await world.present()).owners.find(({ email }) => email === 'bob@acme.example')!;
+    const options = { madeBy: bob.id };
+    const text = `owners: []\n${agents('t: {}')}`;
+    const applied = await applyGovernance(broker, world.id, read(text), world.values, world.now, options);
+    const [token] = applied.ok ? applied.bootstrapTokens : [];
+    expect((await world.present()).owners.map(({ email }) => email)).toEqual([ANN]);
+    const hash = hashToken(token!.token.reveal(), 'bootstrap')!;
+    expect(await useOneTimeToken(db, 'bootstrap', hash, world.now)).toBeDefined();
+  });
+
   onOne('refuses to remove an owner who answers for agents, in words and before anything changes', async () => {
     const world = await governed();
     const bob = 'owners: [{ email: bob@acme.example, role: approver }]\n';
