@@ -158,23 +158,28 @@ function holds(planning: Planning, known: ConnectionTable | undefined, secret: S
   return false;
 }
 
-/** After the grants: a connection goes when no grant of an agent at work uses it. */
+/** After the grants: a connection goes, or leads to another platform, when no grant of an agent at work uses it. */
 export function planConnectionRemovals(planning: Planning): void {
   const { present, organisationId, now } = planning;
   const { connections } = planning.governance.document;
   if (connections === undefined) return;
   for (const connection of present.connections) {
     const { id, label, platform_id: platform } = connection;
-    if (Object.hasOwn(connections, label)) continue;
-    const used = planning.futureGrants.filter((grant) => grant.live && grant.connectionId === id);
+    const entry = Object.hasOwn(connections, label) ? connections[label] : undefined;
+    if (entry?.platform === platform) continue;
+    const used = planning.futureGrants.filter(
+      (grant) => grant.live && grant.connectionId === id && grant.platformId !== entry?.platform,
+    );
     if (used.length > 0) {
       const agents = listNames(new Set(used.map((grant) => grant.agent)));
+      const why = entry ? `is one to "${platform}", and` : `"${label}" is not listed any more but`;
       addProblem(
         planning,
-        ['connections'],
-        `"${label}" is not listed any more but grants of ${agents} use it; change them first.`,
+        entry ? ['connections', label, 'platform'] : ['connections'],
+        `${why} grants of ${agents} use it; change them first.`,
       );
     }
+    if (entry) continue;
     const details = [`platform: ${platform}`, 'its secret is removed with it'];
     addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
       const { people, appTokens } = await deleteConnection(db, organisationId, id, now);

@@ -401,6 +401,29 @@ connections: { docs: { platform: docs } }
     ]);
   });
 
+  onOne(
+    'refuses to give a connection to another platform that grants of agents use which the file does not touch',
+    async () => {
+      const world = await governed();
+      const platforms = `${CRM}  other:
+    kind: rest
+    base_url: https://other.example
+    auth: { type: bearer }
+    scopes: { "other:read": ["GET /**"] }
+`;
+      const connections = (platform: string) => `connections:
+  main: { platform: ${platform}, secret: { env: CRM_TOKEN } }
+`;
+      const grant = 'grants: { crm: { scopes: ["crm:contacts.read"], connection: main } }';
+      await world.apply(`${platforms}${connections('crm')}${agents(`t: { ${grant} }`)}`);
+      expect(await world.refusal(connections('other'))).toEqual([
+        'governance.yaml:2:21: connections.main.platform: is one to "crm", and grants of "t" use it; change them first.',
+      ]);
+      await world.apply(`${connections('other')}${agents('t: {}')}`);
+      expect((await world.plan(await exportGovernance(broker, world.id, world.now))).changes).toEqual([]);
+    },
+  );
+
   it('revokes an agent that the file leaves out, and brings it back when it is named again', async () => {
     const world = await governed();
     const pem = newPublicKey();
