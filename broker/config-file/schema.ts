@@ -9,6 +9,7 @@ import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { Labels } from '../policy/labels.ts';
 import { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { Retention } from '../policy/retention.ts';
+import { foldEmail } from '../store/organisations.ts';
 import { SinkInFile, SinkName } from './audit-sinks.ts';
 import { ChannelInFile, ChannelName } from './channels.ts';
 import { ISSUED_BY } from './issued-by.ts';
@@ -159,7 +160,14 @@ const Workload = z
 
 const Agent = z
   .strictObject({
-    owner: Email.optional().describe("The owner who answers for the agent. Default: the organisation's first admin."),
+    // An identity provider may say addresses that are none to everybody, such as `bob@corp`.
+    owner: z
+      .string()
+      .min(1)
+      .max(254)
+      .transform(foldEmail)
+      .optional()
+      .describe("The e-mail address of the owner who answers for the agent. Default: the organisation's first admin."),
     policy: name('The policy that it is under. Default: "default".').optional(),
     labels: Labels.optional().describe(
       'Words by which agents are grouped, such as "prod"; conditions read them as agent.labels. Absent, those that it has stay.',

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
-import { moveAgent, putAgent } from '../../broker/store/agents.ts';
+import { moveAgent, putAgent, updateAgent } from '../../broker/store/agents.ts';
+import { putOwner } from '../../broker/store/organisations.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governed.ts';
 
@@ -155,6 +156,21 @@ agents:
     expect((await world.apply(text)).plan).toEqual({ changes: [], warnings: [] });
     expect(await world.present()).toEqual(before);
   });
+
+  it.each(['bob@corp', 'bob@Übermut.example', 'bob'])(
+    'names an owner %j, as an identity provider may call one',
+    async (email) => {
+      const world = await governed();
+      await world.apply('agents: { t: { labels: [] } }');
+      const { id } = await world.agent('t');
+      const owner = { organisation_id: world.id, id: crypto.randomUUID(), email, created_at: world.now };
+      await putOwner(broker.store.db, { ...owner, role: 'admin', origin: 'added', role_by_groups: 1 });
+      await updateAgent(broker.store.db, world.id, id, { owner_id: owner.id });
+      const text = await exportGovernance(broker, world.id, world.now);
+      expect(text).toContain(`owner: ${email}\n`);
+      expect((await world.plan(text)).changes).toEqual([]);
+    },
+  );
 
   it('says in comments what a file cannot say, and still changes nothing', async () => {
     const world = await governed();
