@@ -1,6 +1,6 @@
 /** Approving a held call by passkey (specification, Passkeys, sign/finish). */
 
-import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
+import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import { evidenceOfPasskey, statusAt } from '../audit/approval-state.ts';
 import type { Changing } from '../audit/record-change.ts';
 import { mustSignInAgain } from '../auth/roles-by-groups.ts';
@@ -9,6 +9,7 @@ import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { findSignableApproval, listSigningPasskeys, type SignableApproval, usePasskey } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/tables/approvals.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
+import type { AssertionBegun } from './passkey-assertion.ts';
 import { issueChallenge, judgeChallenge, subjectOf } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
 import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
@@ -26,20 +27,30 @@ const unverified = (detail: string): Signed => ({ kind: 'unverified', detail });
 /** The same sentence for all cases, so that it does not reveal existing passkeys. */
 const NO_PASSKEY = "This is no active passkey of the agent's owner.";
 
-/** Options for approving a held call with a passkey of its agent's owner. Undefined: none of this id waits for one. */
+export type SigningBegun = Extract<AssertionBegun, { kind: 'begun' | 'changed' | 'not_found' }>;
+
+/**
+ * Options for approving a held call with a passkey of its agent's owner. `not_found`: none of this id waits for one. `shown`: the hash of the
+ * request that was shown; of one that was corrected it has to be said, or an owner would sign what nobody showed them.
+ */
 export async function beginSigning(
   broker: Pick<Broker, 'baseUrl' | 'fleetRun' | 'clock' | 'store' | 'vault'>,
   approvalId: string,
-): Promise<PublicKeyCredentialRequestOptionsJSON | undefined> {
+  shown: string | undefined,
+): Promise<SigningBegun> {
   const { approval, passkeys } = await signingPasskeys(broker, approvalId);
-  if (!approval || passkeys.length === 0 || statusAt(approval, broker.clock()) !== 'pending') return undefined;
+  if (!approval || passkeys.length === 0 || statusAt(approval, broker.clock()) !== 'pending')
+    return { kind: 'not_found' };
   const { id, request_hash: requestHash } = approval;
-  return await requestOptions({
+  if (shown === undefined ? approval.corrected_at !== null : shown !== requestHash)
+    return { kind: 'changed', requestHash };
+  const options = await requestOptions({
     challenge: await issueChallenge(broker, { purpose: 'sign', id, requestHash }),
     rp: relyingPartyOf(broker),
     passkeys,
     requireUserVerification: approval.require_user_verification === 1,
   });
+  return { kind: 'begun', options };
 }
 
 /**

@@ -13,7 +13,7 @@ export const DECIDING: readonly OwnerTable['role'][] = ['admin', 'approver'];
 /** The part of a held call that is available by its id alone: what deciding by passkey needs. */
 export type SignableApproval = Pick<
   ApprovalTable,
-  'organisation_id' | 'id' | 'agent_id' | 'status' | 'expires_at' | 'request_hash'
+  'organisation_id' | 'id' | 'agent_id' | 'status' | 'expires_at' | 'request_hash' | 'corrected_at'
 > &
   Pick<OrganisationTable, 'require_user_verification' | 'passkey_deciders'> &
   Pick<OwnerTable, 'role_by_groups' | 'last_sign_in_at'> & {
@@ -33,7 +33,7 @@ export async function findSignableApproval(db: Db, id: string): Promise<Signable
       j.onRef('o.organisation_id', '=', 'a.organisation_id').onRef('o.id', '=', 'a.owner_id'),
     )
     .innerJoin('organisations as g', 'g.id', 'p.organisation_id')
-    .select(['p.organisation_id', 'p.id', 'p.agent_id', 'p.status', 'p.expires_at', 'p.request_hash'])
+    .select(['p.organisation_id', 'p.id', 'p.agent_id', 'p.status', 'p.expires_at', 'p.request_hash', 'p.corrected_at'])
     .select(['a.agent_id as agent_public_id', 'o.id as owner_id', 'o.role as owner_role'])
     .select(['o.role_by_groups', 'o.last_sign_in_at'])
     .select(['g.require_user_verification', 'g.passkey_deciders'])

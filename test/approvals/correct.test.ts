@@ -7,6 +7,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { callMcp } from '../world/oauth-client.ts';
+import { enrol, post, signFinish } from '../world/passkeys.ts';
 import { WRITE } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -103,6 +104,25 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     // To deny it takes no hash.
     expect((await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'no' })).status).toBe(200);
     expect((await mine(id)).status).toBe('denied');
+  });
+
+  test('nor by passkey: sign/begin takes the hash of a corrected request, and no other', async () => {
+    const key = await enrol(world, organisation);
+    const id = await hold();
+    const { request_hash: old } = await shown(id);
+    const begin = (more: object = {}) => post(world, '/v1/approvals/passkeys/sign/begin', { approval_id: id, ...more });
+    for (const more of [{}, { request_hash: old }]) expect((await begin(more)).status).toBe(200);
+    await correct(id, { data: { amount: 1 } });
+    const { request_hash: now } = await shown(id);
+    for (const more of [{}, { request_hash: old }]) {
+      const refused = await begin(more);
+      expect([refused.status, refused.body.error, refused.body.request_hash]).toEqual([409, 'request_changed', now]);
+    }
+    const begun = await begin({ request_hash: now });
+    expect(begun.status, begun.text).toBe(200);
+    expect((await signFinish(world, key.get(begun.body))).status).toBe(200);
+    await made(id);
+    expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ amount: 1 });
   });
 
   test('of an approval and a correction at the same instant one wins, and what is made was approved', async () => {

@@ -4,7 +4,14 @@ import { afterReplay } from '../../approvals/decide.ts';
 import { approveByPasskey, beginSigning } from '../../approvals/passkey-approval.ts';
 import { NOBODY } from '../../approvals/passkey-challenge.ts';
 import { beginEnrolment, enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
-import { ApprovalId, assertionRefused, challengeExpired, notVerified } from '../deciding.ts';
+import {
+  ApprovalId,
+  assertionRefused,
+  challengeExpired,
+  notVerified,
+  RequestHash,
+  requestChanged,
+} from '../deciding.ts';
 import { Refusal } from '../errors.ts';
 import { noLongerPending, REPLAY_WAIT_MS } from '../held-call.ts';
 import { instant } from '../instant.ts';
@@ -122,22 +129,28 @@ export const passkeySignBegin = route({
   capability: 'passkeys.sign.begin',
   summary: "Options to approve a held call with a passkey of the agent's owner.",
   description: 'One approval is begun at most 10 times a minute from one address.',
-  body: z.strictObject({ approval_id: ApprovalId }),
+  body: z.strictObject({
+    approval_id: ApprovalId,
+    request_hash: RequestHash.optional().describe(
+      'of the request that was shown: another one is not signed; of a call that was corrected it has to be said',
+    ),
+  }),
   maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: { 200: { description: 'PublicKeyCredentialRequestOptions as JSON.', schema: RequestOptions } },
-  errors: ['invalid_request', 'not_found', 'rate_limited'],
+  errors: ['invalid_request', 'not_found', 'request_changed', 'rate_limited'],
   handle: async ({ services: { broker }, body, limits, source }) => {
     const approvalId = body.approval_id.toLowerCase();
-    const options = await beginSigning(broker, approvalId);
+    const begun = await beginSigning(broker, approvalId, body.request_hash);
     // One answer for all of it: an id that somebody found or guessed tells nothing more.
-    if (!options)
+    if (begun.kind === 'not_found')
       throw new Refusal(
         'not_found',
         'No approval of this id waits for a passkey. Its owner can decide in the console.',
       );
     // Of approvals that there are, so that guessed ids, which count as failures, take no memory here.
     await takeLimit(limits, BEGINS, `${source} ${approvalId}`);
-    return json(200, options);
+    if (begun.kind === 'changed') throw requestChanged(begun.requestHash);
+    return json(200, begun.options);
   },
 });
 

@@ -50,7 +50,7 @@ export function DecideBar({ note, setNote, act, older, choose, ...bar }) {
   </button>`;
   const readable = held.request !== null;
   // Of the agent's owner, whose older passkey can approve, and do nothing else.
-  const olderToo = !ways.owner && held.passkeys && wasCancelled(problem) && readable && seen;
+  const olderToo = !ways.owner && held.passkeys && wasCancelled(problem) && readable && seen && !changed;
   return html`<footer class="decide">
     <${Said} ...${bar} />
     ${byPasskey && html`<${NoteField} note=${note} setNote=${setNote} />`}

@@ -26,7 +26,8 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
   /** The verb that is under way, and whether the device has yet to do its part. */
   const [busy, setBusy] = useState(/** @type {{ verb: Verb, device: boolean } | undefined} */ (undefined));
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
-  const [asking, setAsking] = useState(/** @type {Verb | undefined} */ (undefined));
+  /** What is asked once more, and of which request: of another one it is asked no more. */
+  const [asking, setAsking] = useState(/** @type {{ verb: Verb, hash: string } | undefined} */ (undefined));
   const [note, setNote] = useState('');
   const [byClick, setByClick] = useState(false);
   const seconds = useSecondsLeft(held);
@@ -56,7 +57,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
     );
   const byOlderPasskey = () =>
     decide('approve', async () => {
-      await approveWithOlderPasskey(id, () => setBusy({ verb: 'approve', device: false }));
+      await approveWithOlderPasskey(id, held.request_hash, () => setBusy({ verb: 'approve', device: false }));
       return {};
     });
   const confirmed = (
@@ -92,12 +93,12 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
       me !== null &&
       html`<${DecideBar} ways=${ways} me=${me} held=${held} seen=${seen} changed=${changed} over=${over} busy=${busy}
         problem=${problem} note=${note} setNote=${setNote} choose=${() => setByClick(!byClick)}
-        act=${ways.how === 'passkey' ? byPasskey : setAsking} older=${byOlderPasskey} />`
+        act=${ways.how === 'passkey' ? byPasskey : (/** @type {Verb} */ verb) => setAsking({ verb, hash: held.request_hash })} older=${byOlderPasskey} />`
     }
     ${
-      asking &&
-      html`<${ConfirmCall} what=${asking} held=${held} id=${id}
-        onYes=${(/** @type {string} */ own, /** @type {boolean} */ _all, /** @type {StandingBody | undefined} */ standing) => confirmed(asking, own, standing)}
+      asking?.hash === held.request_hash &&
+      html`<${ConfirmCall} what=${asking.verb} held=${held} id=${id}
+        onYes=${(/** @type {string} */ own, /** @type {boolean} */ _all, /** @type {StandingBody | undefined} */ standing) => confirmed(asking.verb, own, standing)}
         onClose=${() => setAsking(undefined)} />`
     }
   `;

@@ -101,10 +101,12 @@ export async function signStanding({ id, requestHash, standing, note }) {
  * done its part. Throws CeremonyFailed.
  *
  * @param {string} approvalId
+ * @param {string} requestHash of the request that was shown
  */
-export async function approveWithOlderPasskey(approvalId, signed = () => {}) {
+export async function approveWithOlderPasskey(approvalId, requestHash, signed = () => {}) {
   return await step('decided', async () => {
-    const options = await ask('POST', `${PATH}/sign/begin`, { approval_id: approvalId }, { signIn: false });
+    const begin = { approval_id: approvalId, request_hash: requestHash };
+    const options = await ask('POST', `${PATH}/sign/begin`, begin, { signIn: false });
     const response = await touched(options);
     signed();
     return await ask('POST', `${PATH}/sign/finish`, { response }, { signIn: false });

@@ -1,0 +1,95 @@
+/** A call that is corrected while somebody has its approval page open: nothing is approved there that was not looked at. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import {
+  complaintsOf,
+  hold,
+  isDisabled,
+  lookAgain,
+  openHeld,
+  PHONE,
+  signIn,
+  signOut,
+  text,
+} from '../world/held-page.ts';
+
+/** The question before an approval repeats six members of a body: what is corrected is none of them. */
+const BODY = { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, amount: 500 };
+
+describe.skipIf(withoutChromium)(
+  `a call that is corrected under a page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const agent = shared(() => organisation.agent({ name: 'triage' }));
+    const page: Page = shared(async () => await (await startBrowser()).page(PHONE));
+    beforeAll(async () => {
+      await page.resize(PHONE, 'phone');
+    });
+    const read = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+    const correct = async (id: string, amount: number) => {
+      const { request_hash } = await read(id);
+      const change = { request_hash, data: { ...BODY, amount } };
+      expect((await organisation.ask('POST', `/owner/approvals/${id}/correct`, change)).status).toBe(200);
+    };
+    const becomes = (what: string) =>
+      page.until(`document.querySelector('.outcome h1')?.innerText === ${JSON.stringify(what)}`);
+    const sent = () => JSON.parse(world.upstream.seen.at(-1)!.body).amount;
+
+    test('the question that stands open is asked no more, and only what is looked at then is approved', async () => {
+      await signIn(page, world, organisation.owner);
+      const id = await hold(agent, { data: BODY });
+      await openHeld(page, world, id);
+      await page.click('.decide .approve');
+      await page.until(`document.querySelector('dialog #approve') !== null`);
+      await correct(id, 5_000);
+      await lookAgain(page);
+      await page.until(`document.querySelector('.notice[role="alert"]') !== null`);
+      expect(await page.value(`document.querySelector('dialog') === null`)).toBe(true);
+      expect(await text(page, '.notice[role="alert"]')).toContain('no longer the one that you looked at');
+      expect(await isDisabled(page, '.decide .approve')).toBe(true);
+      expect((await read(id)).status).toBe('pending');
+      await page.click('.notice[role="alert"] button');
+      await page.until(`document.querySelector('.request-view')?.innerText.includes('5000')`);
+      await page.click('.decide .approve');
+      await page.click('dialog #approve');
+      await becomes('Approved');
+      expect(sent()).toBe(5_000);
+      expect(complaintsOf(page)).toEqual([]);
+    });
+
+    test('an older passkey signs what is looked at, too', async () => {
+      const { db } = world.running.broker.store;
+      const device = await page.authenticator();
+      await page.open(`${world.running.baseUrl}/console/passkeys`);
+      await page.click('.enrol button');
+      await page.until(`document.querySelector('#passkeys') !== null`);
+      await signOut(page);
+      await page.open('about:blank');
+      const [credential] = await device.credentials();
+      await device.removeCredential(credential!.credentialId);
+      const { userHandle: _, ...stored } = credential!;
+      await device.addCredential({ ...stored, isResidentCredential: false });
+      await db.updateTable('passkeys').set({ discoverable: 0 }).execute();
+      const id = await hold(agent, { data: BODY });
+      await openHeld(page, world, id);
+      await page.click('.approve');
+      await page.until(`document.querySelector('.older') !== null`);
+      await correct(id, 6_000);
+      // Nobody looked again yet: the broker refuses it.
+      await page.click('.older');
+      await page.until(`document.querySelector('.notice[role="alert"]') !== null`);
+      expect(await page.value(`document.querySelector('.older') === null`)).toBe(true);
+      expect((await read(id)).status).toBe('pending');
+      await page.click('.notice[role="alert"] button');
+      await page.until(`document.querySelector('.request-view')?.innerText.includes('6000')`);
+      await page.click('.approve');
+      await page.until(`document.querySelector('.older') !== null`);
+      await page.click('.older');
+      await becomes('Approved');
+      expect(sent()).toBe(6_000);
+    });
+  },
+);
