@@ -73,9 +73,10 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
 
 const GONE: AccessEnded = { reason: 'agent_revoked', detail: 'the agent is deleted' };
 
-async function whyEnded(
-  { facts, loadFacts }: Services,
-  { agentId, source, ...access }: Allowed,
+/** Why an agent could not begin such a call now; undefined: it could. */
+export async function whyEnded(
+  { facts, loadFacts }: Pick<Services, 'facts' | 'loadFacts'>,
+  { agentId, source, ...access }: Omit<Allowed, 'lent'>,
   now: Instant,
 ): Promise<AccessEnded | undefined> {
   const rows = await facts(agentId, access.platformId, source);

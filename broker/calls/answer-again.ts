@@ -1,6 +1,8 @@
 /** Answers that were kept, and are read later than their call was made: of an approved call, or of one with an Idempotency-Key. */
 import type { AgentPrincipal } from '../auth/principal.ts';
+import type { AccessEnded } from '../policy/access-ended.ts';
 import { findAuditRow } from '../store/audit.ts';
+import { whyEnded } from './access-watch.ts';
 import type { CallServices } from './call-services.ts';
 import { isWhole, recordedAsk } from './recorded-ask.ts';
 
@@ -24,4 +26,24 @@ export async function noteAnswerAgain(
   const rows = await services.facts(who.agent.agent_id, row.platform_id, who.source);
   const loaded = await services.loadFacts(rows, row.platform_id, now);
   await earlierCalls.noteAgain(loaded.facts, await recordedAsk(services, row, loaded), { auditId, now });
+}
+
+/**
+ * Why the agent is not given the platform's answer to a call that was made before: it could not begin such a call now. Undefined: it may have it, or
+ * there is none. By the row of the call; once that is gone nobody can tell.
+ *
+ * @param named the connection that the call named; left out: the one that it went through
+ */
+export async function whyNotAgain(
+  { broker, facts, loadFacts }: Pick<CallServices, 'broker' | 'facts' | 'loadFacts'>,
+  { agent, source }: AgentPrincipal,
+  auditId: string,
+  named?: string,
+): Promise<AccessEnded | undefined> {
+  const row = await findAuditRow(broker.store.db, agent.organisation_id, auditId);
+  if (row?.result !== 'allowed' || row.platform_id === null || row.scope === null || row.connection_id === null)
+    return undefined;
+  const { platform_id: platformId, scope, connection_id: through } = row;
+  const access = { agentId: agent.agent_id, source, platformId, scope, connectionId: named ?? through, through };
+  return await whyEnded({ facts, loadFacts }, access, broker.clock());
 }

@@ -7,23 +7,26 @@ import { platformEffectOf } from '../audit/effect.ts';
 import type { GitOutcome, Outcome, StreamOutcome, WholeOutcome } from '../audit/outcome.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
+import { uuidv7 } from '../crypto/ids.ts';
 import { agentFacts, breakersOf, hasStandingParent } from '../facts/facts.ts';
 import type { Identification } from '../people/people.ts';
-import { isLentEnded } from '../policy/access-ended.ts';
 import type { Instant } from '../policy/facts.ts';
 import { haltOf } from '../policy/halt.ts';
 import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import { Action } from '../wire/action.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { act } from './act.ts';
-import { noteAnswerAgain } from './answer-again.ts';
+import { noteAnswerAgain, whyNotAgain } from './answer-again.ts';
 import type { Acted } from './attempt.ts';
+import { beginRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { inSession, readCaller } from './caller.ts';
+import { endedOutcome } from './ended-outcome.ts';
 import type { FromDoor } from './from-door.ts';
 import { type GitRequest, isReadStep } from './git-request.ts';
 import { joinFor } from './held-raw.ts';
 import { type KeyRefused, type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
+import { recordOutcome } from './make-call.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
 import { reloadPrincipal } from './reload.ts';
@@ -157,11 +160,20 @@ export async function perform<Answer extends StoredResponse>(
     const isKept = value.kind === 'held' || platformEffectOf(value) !== 'none';
     return { stored, answer: told === value ? stored : write(told), isKept };
   });
-  if (once.kind === 'again') await noteAnswerAgain(services, who, once.auditId);
+  if (once.kind === 'again') {
+    const ended = await whyNotAgain(services, who, once.auditId, action.connection_id);
+    if (ended) {
+      const call = beginRecord(who, action, { auditId: uuidv7(now), correlationId, now }, services.broker);
+      return answered(await recordOutcome(services, endedOutcome(call, ended, NOT_AGAIN), undefined));
+    }
+    await noteAnswerAgain(services, who, once.auditId);
+  }
   // What is on record is the first call; this is another one.
   if (once.kind !== 'key_refused' || once.code !== 'idempotency_key_reused') return once;
   return await refusedKey(services, who, { body: action, code: once.code, detail: once.detail }, correlationId);
 }
+
+const NOT_AGAIN = '; the call was made before, and its answer is not given now';
 
 /** Puts a call on record that is not made because of its key. */
 async function refusedKey(
@@ -206,22 +218,8 @@ async function personNamed(identify: (() => Promise<Identification>) | undefined
 export function toldOutcome(outcome: Outcome): Outcome {
   const { call } = outcome;
   if (call.accessEnded === undefined) return outcome;
-  const { reason: ended, detail, halt } = call.accessEnded;
-  if (ended === 'platform_not_connected') return { kind: 'not_connected', call };
-  // Nothing of the agent ended: what it came with, or was lent, permits nothing any more.
-  const reason = isLentEnded(ended) ? 'no_permission_record' : ended;
   const mayBeMade = platformEffectOf(outcome) !== 'none' ? ', and may have been made' : '';
-  const verdict = {
-    kind: 'deny',
-    reason,
-    detail: `${detail}; the call was under way${mayBeMade}`,
-    evaluated: [],
-    notEvaluated: [],
-    matched: [],
-    conditional: false,
-    ...(halt && { halt }),
-  } as const;
-  return { kind: 'denied', verdict, call };
+  return endedOutcome(call, call.accessEnded, `; the call was under way${mayBeMade}`);
 }
 
 function unjoined(acted: Acted): Recorded<Outcome> {

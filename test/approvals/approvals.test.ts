@@ -88,6 +88,52 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(word.payload).toMatchObject({ kind: 'event', reason: 'approval_approved', approval: provenance });
   });
 
+  test('the answer to an approved call is not given to an agent that could not make it any more', async () => {
+    const { db } = world.running.broker.store;
+    const by = await organisation.agent();
+    const id = await hold(by);
+    await approve(id);
+    const read = async () => (await by.get(`/v1/approvals/${id}`)).body;
+    const made = await read();
+    expect(made.result.status).toBe(200);
+    const grants = db.updateTable('grants').where('agent_id', '=', by.id);
+    const { scopes } = await db
+      .selectFrom('grants')
+      .selectAll()
+      .where('agent_id', '=', by.id)
+      .executeTakeFirstOrThrow();
+    const platforms = db.updateTable('platforms').where('organisation_id', '=', organisation.id);
+    const losses: [string, () => Promise<unknown>, () => Promise<unknown>, RegExp][] = [
+      [
+        'suspended',
+        () => organisation.ask('POST', `/owner/agents/${by.agentId}/suspend`, {}),
+        () => organisation.ask('POST', `/owner/agents/${by.agentId}/resume`, {}),
+        /suspended/,
+      ],
+      [
+        'without the scope',
+        () => grants.set({ scopes: '["demo:read"]' }).execute(),
+        () => grants.set({ scopes }).execute(),
+        /does not include this scope/,
+      ],
+      [
+        'on a platform that is suspended',
+        () => platforms.set({ suspended: 1 }).execute(),
+        () => platforms.set({ suspended: 0 }).execute(),
+        /suspended/,
+      ],
+    ];
+    for (const [what, lose, giveBack, why] of losses) {
+      await lose();
+      const { result, execution_error: error, status, executed_at } = await read();
+      expect([result, status, executed_at], what).toEqual([undefined, 'approved', made.executed_at]);
+      expect(error, what).toMatch(/^result_withheld: The call was made\. .*Do not repeat it\.$/);
+      expect(error, what).toMatch(why);
+      await giveBack();
+      expect(await read(), what).toEqual(made);
+    }
+  });
+
   test('R9 a denied call is never made; the agent reads the note', async () => {
     const id = await hold();
     const denied = await withoutCalls(world, () => deny(id, { note: 'Not today.' }));

@@ -449,6 +449,47 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect((await agent.act(WRITE, key)).text).toBe(first.text);
   });
 
+  test('an agent that lost the grant, the scope or the platform is refused, on record, also what it was answered before', async () => {
+    world.upstream.answer = (_request, response) =>
+      void response.writeHead(200, { 'content-type': 'application/json' }).end('{"of":"the platform"}');
+    const { db } = world.running.broker.store;
+    const grants = db.updateTable('grants').where('organisation_id', '=', organisation.id);
+    const platforms = db.updateTable('platforms').where('organisation_id', '=', organisation.id);
+    const agent = await organisation.agent();
+    const ours = grants.where('agent_id', '=', agent.id);
+    const kept = await db.selectFrom('grants').selectAll().where('agent_id', '=', agent.id).executeTakeFirstOrThrow();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    expect(first.body.data).toEqual({ of: 'the platform' });
+    const losses: [() => Promise<unknown>, () => Promise<unknown>, string][] = [
+      [
+        () => ours.set({ expires_at: Date.now() - 1_000 }).execute(),
+        () => ours.set({ expires_at: kept.expires_at }).execute(),
+        'grant_expired',
+      ],
+      [
+        () => ours.set({ scopes: '["demo:read"]' }).execute(),
+        () => ours.set({ scopes: kept.scopes }).execute(),
+        'scope_not_granted',
+      ],
+      [
+        () => platforms.set({ suspended: 1 }).execute(),
+        () => platforms.set({ suspended: 0 }).execute(),
+        'platform_suspended',
+      ],
+    ];
+    for (const [lose, giveBack, reason] of losses) {
+      await lose();
+      const refused = await withoutCalls(world, () => agent.act(WRITE, key));
+      expect([refused.status, refused.body.reason], refused.text).toEqual([403, reason]);
+      expect(refused.text).not.toContain('of the platform');
+      expect((await evidenceOf(world, agent, auditIdOf(refused))).row).toMatchObject({ result: 'denied', reason });
+      await giveBack();
+      expect((await agent.act(WRITE, key)).text, reason).toBe(first.text);
+    }
+    world.upstream.answer = undefined;
+  });
+
   test('answers and keys are not stored in the clear', async () => {
     const agent = await organisation.agent();
     world.upstream.answer = (_request, response) => response.end('"PRIVATE answer"');

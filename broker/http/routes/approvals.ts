@@ -5,8 +5,9 @@ import { findOwnApproval, listOwnApprovals, readCorrected, readResult } from '..
 import { shownResult } from '../../approvals/sealed.ts';
 import { isSettled, statusAt } from '../../audit/approval-state.ts';
 import type { Broker } from '../../broker.ts';
-import { noteAnswerAgain } from '../../calls/answer-again.ts';
+import { noteAnswerAgain, whyNotAgain } from '../../calls/answer-again.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
+import type { AccessEnded } from '../../policy/access-ended.ts';
 import { plainSentence } from '../../sentences/part.ts';
 import { Approval, PendingActions } from '../approval-answers.ts';
 import { Refusal } from '../errors.ts';
@@ -14,6 +15,7 @@ import { approveUrl } from '../held-call.ts';
 import { instant } from '../instant.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
+import { sentence } from '../unready.ts';
 import { Waiting, waitForNews } from '../waiting.ts';
 
 type Own = NonNullable<Awaited<ReturnType<typeof findOwnApproval>>>;
@@ -43,14 +45,16 @@ export const approval = route({
     const changesAt = ({ status, expires_at }: Own) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY);
     const options = { waitMs, isSettled, changesAt };
     const found = waitMs === 0 ? await read() : await waitForNews(context, id, read, options);
-    if (found.exec_state === 'done' && found.replay_audit_id !== null)
-      await noteAnswerAgain(services, who, found.replay_audit_id);
+    if (found.exec_state !== 'done' || found.replay_audit_id === null) return shown(services.broker, found);
+    const ended = await whyNotAgain(services, who, found.replay_audit_id);
+    if (ended) return shown(services.broker, found, withheld(ended));
+    await noteAnswerAgain(services, who, found.replay_audit_id);
     return shown(services.broker, found);
   },
 });
 
-/** The result is JSON text already, so that the platform's numbers keep their digits. */
-function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, found: Own): Reply {
+/** The result is JSON text already, so that the platform's numbers keep their digits. `withheld`: why there is none to give. */
+function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, found: Own, withheld?: string): Reply {
   const facts = {
     approval_id: found.id,
     status: statusAt(found, broker.clock()),
@@ -64,14 +68,19 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
     ...(found.note !== null && { note: found.note }),
     ...(found.replay_audit_id !== null && { audit_id: found.replay_audit_id }),
   };
-  const result = readResult(broker, found);
-  const text = JSON.stringify(result === 'unreadable' ? { ...facts, execution_error: UNREADABLE } : facts);
+  const result = withheld === undefined ? readResult(broker, found) : undefined;
+  const failed = result === 'unreadable' ? UNREADABLE : withheld;
+  const text = JSON.stringify(failed === undefined ? facts : { ...facts, execution_error: failed });
   return {
     status: 200,
     body:
       result === undefined || result === 'unreadable' ? text : `${text.slice(0, -1)},"result":${shownResult(result)}}`,
   };
 }
+
+/** In place of the answer to a call that was made, where the agent could not begin it any more. */
+const withheld = ({ detail }: AccessEnded): string =>
+  `result_withheld: The call was made. Its answer is not given to an agent that could not make it now: ${sentence(detail)} Do not repeat it.`;
 
 function correctedOf(broker: Pick<Broker, 'log' | 'vault'>, found: Own) {
   const corrected = readCorrected(broker, found);
