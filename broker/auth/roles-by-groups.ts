@@ -6,6 +6,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { Roles, RolesByGroups } from '../environment/oidc.ts';
 import type { Instant } from '../policy/facts.ts';
 import { endPersonsSessions } from '../store/ended-sessions.ts';
+import { deleteChannelsOfOwner } from '../store/notice-channels.ts';
 import { foldEmail, listOrganisations, listOwners, putOwner } from '../store/organisations.ts';
 import { findIdentifiedOwners } from '../store/owner-identities.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
@@ -31,7 +32,10 @@ export function groupsIn(
 export const roleOf = (roles: Roles, groups: readonly string[]): Role | undefined =>
   HIGHEST_FIRST.find((role) => roles[role]?.some((group) => groups.includes(group)));
 
-/** How long whoever has a role by groups decides without a session, or has it by a bearer that names no groups, after the provider was asked last. */
+/**
+ * How long whoever has a role by groups decides without a session, is told on devices, or has it by a bearer that names no groups, after the provider
+ * was asked last.
+ */
 export const DECIDES_FOR_MS = 30 * 24 * 3600_000;
 
 /**
@@ -49,7 +53,7 @@ export type Settled = { noRoleIn?: string };
 /**
  * Gives a person who signs in the role of the groups, on record: makes an owner of whoever is none, and changes the role of one who has it by groups.
  * An owner whom an admin, the operator or a governance file gave a role keeps that one. Whoever is in no such group any more is a viewer, whose sessions
- * end. The last admin stays one.
+ * end, and whose devices are told no more. The last admin stays one.
  *
  * @throws AuditUnavailable, and then nothing is changed
  */
@@ -75,7 +79,9 @@ export async function settleRole(
   if (known.role_by_groups !== 1) return {};
   if (known.role !== (role ?? 'viewer')) await changeByGroups(services, by, known, role ?? 'viewer');
   if (role !== undefined) return {};
-  await endPersonsSessions(broker.store.db, known, providerSessionOf(oidc.issuer, claims).person, broker.clock());
+  const { db } = broker.store;
+  await endPersonsSessions(db, known, providerSessionOf(oidc.issuer, claims).person, broker.clock());
+  await deleteChannelsOfOwner(db, known);
   return { noRoleIn: organisationId };
 }
 

@@ -1,4 +1,5 @@
 /** Makes deliveries of notices: one for each channel that wants it, in the transaction that takes them out of the outbox. */
+import { DECIDES_FOR_MS } from '../auth/roles-by-groups.ts';
 import type { Broker } from '../broker.ts';
 import type { ChannelRules } from '../config-file/channels.ts';
 import { channelRules } from '../config-file/stored-settings.ts';
@@ -59,10 +60,10 @@ export async function fanOut(
   return await db.transaction().execute(async (tx) => {
     if (!(await renewLease(tx, lease))) return 'lost';
     const notices = await listNotices(tx, AT_ONCE);
-    const channels = readChannels(
-      broker,
-      await listChannelsOf(tx, [...new Set(notices.map((one) => one.organisation_id))]),
-    );
+    const organisations = [...new Set(notices.map((one) => one.organisation_id))];
+    // Whoever left the company signs in no more, and keeps the phone.
+    const since = broker.clock() - DECIDES_FOR_MS;
+    const channels = readChannels(broker, await listChannelsOf(tx, organisations, since));
     const agents = await findAgentsOf(tx, notices);
     let made: NoticeDeliveryTable[] = [];
     for (const notice of notices) {

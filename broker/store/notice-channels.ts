@@ -84,6 +84,18 @@ export async function deleteChannel(db: Db, { organisation_id, id }: ChannelRef)
   await db.deleteFrom('notice_channels').where('organisation_id', '=', organisation_id).where('id', '=', id).execute();
 }
 
+/** Deletes the channels of one person, with all that was to be sent on them. */
+export async function deleteChannelsOfOwner(
+  db: Db,
+  { organisation_id, id }: { organisation_id: string; id: string },
+): Promise<void> {
+  await db
+    .deleteFrom('notice_channels')
+    .where('organisation_id', '=', organisation_id)
+    .where('owner_id', '=', id)
+    .execute();
+}
+
 /** How exact `last_ok_at` is: it is not written with each message. */
 export const OK_EVERY_MS = 60_000;
 

@@ -52,14 +52,31 @@ export async function deleteNotices(db: Db, notices: readonly Pick<NoticeTable, 
     .execute();
 }
 
-/** The channels of these organisations on which anything is sent. */
-export async function listChannelsOf(db: Db, organisationIds: readonly string[]): Promise<NoticeChannelTable[]> {
+/**
+ * The channels of these organisations on which anything is sent. `signedInSince`: the devices of owners who have their role by groups are among them
+ * if these signed in after that.
+ */
+export async function listChannelsOf(
+  db: Db,
+  organisationIds: readonly string[],
+  signedInSince: number,
+): Promise<NoticeChannelTable[]> {
   if (organisationIds.length === 0) return [];
   return await db
-    .selectFrom('notice_channels')
-    .selectAll()
-    .where('organisation_id', 'in', organisationIds)
-    .where('status', '<>', 'gone')
+    .selectFrom('notice_channels as c')
+    .leftJoin('owners as o', (j) =>
+      j.onRef('o.organisation_id', '=', 'c.organisation_id').onRef('o.id', '=', 'c.owner_id'),
+    )
+    .selectAll('c')
+    .where('c.organisation_id', 'in', organisationIds)
+    .where('c.status', '<>', 'gone')
+    .where((eb) =>
+      eb.or([
+        eb('c.owner_id', 'is', null),
+        eb('o.role_by_groups', '=', 0),
+        eb('o.last_sign_in_at', '>', signedInSince),
+      ]),
+    )
     .execute();
 }
 

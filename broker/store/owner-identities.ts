@@ -1,6 +1,6 @@
 /** Owners by their identity at the identity provider. */
 import { endOwnersSessions, isEnded, type SessionMarks } from './ended-sessions.ts';
-import { deleteChannel, listChannelsOfOwner } from './notice-channels.ts';
+import { deleteChannelsOfOwner } from './notice-channels.ts';
 import { endMadeBy, foldEmail } from './organisations.ts';
 import { listPasskeys, removePasskey } from './passkeys.ts';
 import type { Db } from './store.ts';
@@ -92,7 +92,7 @@ export async function forgetIdentity(
   await endMadeBy(db, owner);
   const ref = { organisationId: owner.organisation_id, ownerId: owner.id };
   for (const { id } of await listPasskeys(db, ref)) await removePasskey(db, ref, id);
-  for (const channel of await listChannelsOfOwner(db, owner)) await deleteChannel(db, channel);
+  await deleteChannelsOfOwner(db, owner);
 }
 
 /** The owners whom an identity provider knows as `subject` (`owners.oidc_subject`), one in each organisation at most. */

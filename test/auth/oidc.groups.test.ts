@@ -7,6 +7,7 @@ import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { decideWith, enrol } from '../world/passkeys.ts';
+import { startPushService, subscribe } from '../world/push-service.ts';
 import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
@@ -198,6 +199,46 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect([refused.status, refused.body.detail]).toEqual([403, expect.stringContaining('not asked for 30 days')]);
     expect(await roleNow(await signIn(['on call']))).toBe('approver');
     expect((await decide()).status).toBe(200);
+  });
+
+  test('their own devices are told for 30 days after the last sign-in, and are forgotten with the last group', async () => {
+    const service = await startPushService(world);
+    const came = await signIn(['staff']);
+    const { id } = (await came.me()).body;
+    const { db } = world.running.broker.store;
+    const owner = (await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
+    const [theirs, admins] = [subscribe(service), subscribe(service)];
+    const add = (json: object, by = organisation.owner) =>
+      organisation.ask('POST', '/owner/push-subscriptions', { ...json, device_name: 'Phone' }, by);
+    for (const added of [await add(theirs.json, owner), await add(admins.json)]) expect(added.status).toBe(201);
+    const agent = await organisation.agent({ name: 'told of', rules: DEMO_RULES });
+    agent.clock = () => Date.now() + world.clock.skewMs;
+    /** Whose devices are told of a call that is held now. */
+    const told = async () => {
+      service.pushed.length = 0;
+      const held = await agent.act(WRITE);
+      expect(held.status, held.text).toBe(202);
+      const of = ({ json }: typeof theirs) => service.pushed.some(({ path }) => json.endpoint.endsWith(path));
+      await expect.poll(() => of(admins), { timeout: 5_000 }).toBe(true);
+      // Deliveries of one notice are made in one transaction, and both are sent at the same time.
+      await expect
+        .poll(async () => await db.selectFrom('notice_deliveries').select('id').where('state', '=', 'due').execute())
+        .toEqual([]);
+      return of(theirs) ? 'both' : 'the admin';
+    };
+    expect(await told()).toBe('both');
+    world.clock.skewMs += 31 * DAY_MS;
+    expect(await told()).toBe('the admin');
+    await signIn(['staff']);
+    expect(await told()).toBe('both');
+    world.clock.skewMs += 1_000;
+    expect((await signIn(['elsewhere'])).visit.status).toBe(403);
+    expect(await told()).toBe('the admin');
+    world.clock.skewMs += 1_000;
+    await signIn(['staff']);
+    expect((await organisation.ask('GET', '/owner/push-subscriptions', undefined, owner)).body.subscriptions).toEqual(
+      [],
+    );
   });
 
   test('an export leaves them out and says so, and a file that gives one a role keeps it', async () => {
