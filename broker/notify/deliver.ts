@@ -108,7 +108,9 @@ export async function deliver(
   const isOutcome = delivery.step === 'outcome';
   if (!subject || !kind || channel.status === 'gone' || (subject.waits && isOutcome) || (!subject.waits && !isOutcome))
     return await done({ state: 'over' });
-  if (now - delivery.created_at > GIVE_UP_MS && delivery.attempts > 0) return await done({ state: 'gave_up' });
+  // A reminder may be due later than that, and ends with what it is about.
+  const isOld = now - delivery.created_at > GIVE_UP_MS && delivery.step !== 'reminder';
+  if (isOld && delivery.attempts > 0) return await done({ state: 'gave_up' });
   const quietEnd = isOutcome ? undefined : quietUntil(channelRules(channel).quiet, now);
   if (quietEnd !== undefined) return await done({ due_at: quietEnd });
   const message = messageOf(broker, delivery, subject);

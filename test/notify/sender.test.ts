@@ -306,6 +306,19 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen).toHaveLength(4);
   });
 
+  test('a reminder that is due after three days and more is tried again as any other', async () => {
+    await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 7 * 24 * 3600 });
+    await addWebhook({ remind_minutes: 30 });
+    const waits = await hold();
+    await server.waitFor(1);
+    const answers = [503];
+    server.answer = (_request, response) => response.writeHead(answers.shift() ?? 204).end();
+    world.clock.skewMs = 7 * 24 * 60 * MINUTE - 29 * MINUTE;
+    const told = await server.waitFor(3, 8_000);
+    expect(told.slice(1)).toMatchObject(Array(2).fill({ type: 'call_held.reminder', data: { id: waits } }));
+    expect(told[2]!.id).toBe(told[1]!.id);
+  });
+
   test('10,000 notices on a channel that is down keep another one waiting for less than two seconds', async () => {
     server.answer = (_request, response) => response.writeHead(503).end();
     await addWebhook({ name: 'down', url: `${server.url}/down`, agents: ['triage'] });
