@@ -225,3 +225,26 @@ test('60 in a minute from one address, then 429 with Retry-After', async () => {
   expectEnvelope(last!, 429, 'rate_limited');
   expect(Number(last!.headers.get('retry-after'))).toBeGreaterThan(0);
 });
+
+test('300 in a minute from one address about the calls of one agent, which knows their ids, then 429', async () => {
+  const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1', TRUSTED_PROXIES: '127.0.0.1/32' });
+  const organisation = await world.demoOrganisation();
+  const [agent, other] = [await organisation.agent(), await organisation.agent()];
+  const hold = async (by: typeof agent) => (await by.act(WRITE)).body.approval_id as string;
+  const [first, second, others] = [await hold(agent), await hold(agent), await hold(other)];
+  const look = (id: string, from = '198.51.100.1', query = '') =>
+    send(`${world.running.baseUrl}/approve/${id}/request${query}`, { headers: { 'x-forwarded-for': from } });
+  const { request_hash: hash } = (await look(first)).body;
+  for (let n = 1; n < 300; n++)
+    expect((await look(n % 2 === 0 ? first : second, undefined, `?known=${hash}`)).status).toBe(200);
+  const refused = await look(first);
+  expectEnvelope(refused, 429, 'rate_limited');
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect((await look(first, '198.51.100.2')).status).toBe(200);
+  expect((await look(others)).status).toBe(200);
+  // What is long costs more: it is opened for whoever asks.
+  const large = (await other.act({ ...WRITE, data: { text: 'x'.repeat(1_000_000) } })).body.approval_id as string;
+  const statuses: number[] = [];
+  for (let n = 0; n < 19; n++) statuses.push((await look(large)).status);
+  expect(statuses).toEqual([...Array(18).fill(200), 429]);
+});

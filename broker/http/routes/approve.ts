@@ -13,7 +13,16 @@ import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
 import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
+import { takeLimit } from '../route-steps.ts';
 import { shownSentence } from '../sentence.ts';
+
+/**
+ * Beside the limit of failures, of what succeeds: an agent knows the ids of its own calls, and opening a request of 1 MiB keeps all others waiting
+ * for 50 ms. Per address and agent with its children: 25 open pages look so often, and nobody keeps an owner from the calls of another agent.
+ */
+const LOOKS = { name: 'approve-looks', perMinute: 300, per: 'address' } as const;
+/** So many bytes that are opened count as one look more. */
+const LOOK_BYTES = 64 * 1024;
 
 /** The address of the page must not travel on to wherever somebody goes from it. */
 const HEADERS = { 'Referrer-Policy': 'no-referrer' };
@@ -72,12 +81,17 @@ export const approveRequest = route({
     },
   },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ services, params, query }) => {
+  handle: async ({ services, params, query, limits, source }) => {
     const { broker } = services;
     const held = await findHeldById(broker.store.db, storedUuid(params.id));
     if (!held) throw new Refusal('not_found', 'There is no such held call.', { headers: HEADERS });
     const now = broker.clock();
-    if (statusAt(held, now) !== 'pending') return json(200, became(held, now), HEADERS);
+    const waits = statusAt(held, now) === 'pending';
+    const opens = waits && query.known !== held.request_hash;
+    const family = held.parent_public_id ?? held.agent_public_id;
+    const looks = 1 + (opens ? Math.floor(held.action.length / LOOK_BYTES) : 0);
+    await takeLimit(limits, LOOKS, `${source} ${family}`, looks);
+    if (!waits) return json(200, became(held, now), HEADERS);
     const nameOf = await platformNames(broker.store.db, held.organisation_id, [held.platform_id]);
     const { canSign, deciders } = await passkeysFor(broker, held.id);
     return json(
@@ -98,7 +112,7 @@ export const approveRequest = route({
         passkeys: canSign,
         passkey_deciders: passkeyDecidersIn(deciders, services.provider !== undefined),
         asked: askedOf(services, held),
-        ...(query.known !== held.request_hash && { request: await openHeld(services, held) }),
+        ...(opens && { request: await openHeld(services, held) }),
       },
       HEADERS,
     );
