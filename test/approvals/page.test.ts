@@ -295,6 +295,41 @@ describe.skipIf(withoutChromium)(
       await page.until(`!document.body.innerText.includes('What you see may be old')`);
     });
 
+    /** From now on the page's requests end so; answers how to let them through again. */
+    const breakFetch = async (how: string) => {
+      await page.value(`(window.whole ??= fetch, window.fetch = ${how}, true)`);
+      return () => page.value('(window.fetch = window.whole, true)');
+    };
+
+    test('an answer that is cut off is no answer: what stands there stays, and is said to be old', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      const whole = await breakFetch(`async (...asked) => {
+        const answer = await window.whole(...asked);
+        return new Response((await answer.text()).slice(0, -5), { status: answer.status });
+      }`);
+      await lookAgain(page);
+      await page.until(`document.body.innerText.includes('did not arrive whole. Try again. What you see may be old')`);
+      expect(await text(page, '.request-view')).toContain('/items');
+      await whole();
+      await lookAgain(page);
+      await page.until(`!document.body.innerText.includes('What you see may be old')`);
+    });
+
+    test('a question that nobody answers keeps no later one waiting', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      const whole = await breakFetch(`(_path, { signal } = {}) => new Promise((_, lost) => {
+        window.hanging = true;
+        signal?.addEventListener('abort', () => lost(signal.reason));
+      })`);
+      await lookAgain(page);
+      await page.until('window.hanging === true');
+      await whole();
+      await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied already')`, 25_000);
+    });
+
     test('another request than the one that was looked at cannot be approved', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);

@@ -4,6 +4,8 @@ import { keepPlace } from '/console/place.js';
 
 /** @typedef {{ error?: string, detail?: string }} RefusalAnswer */
 
+const READ_MS = 60_000;
+
 /** What the broker refused: `code` and `status` to branch on, `message` for a person, `answer` as it came. */
 export class Refused extends Error {
   /**
@@ -18,10 +20,20 @@ export class Refused extends Error {
   }
 }
 
-/** The broker did not answer at all. */
+/** The broker did not answer at all, or not in time. */
 class Unreachable extends Error {
   constructor() {
     super('The broker does not answer. Is it running, and are you online?');
+  }
+}
+
+/** An answer of success that is no JSON: the connection was lost in the middle of it, or something on the way answered in place of the broker. */
+class CutShort extends Error {
+  /** @param {string} method */
+  constructor(method) {
+    super(
+      `The answer of the broker did not arrive whole. ${method === 'GET' ? 'Try again.' : 'What you did may be done: look before you do it again.'}`,
+    );
   }
 }
 
@@ -33,19 +45,25 @@ class Unreachable extends Error {
 export const asError = (thrown) => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 /**
- * Answers the JSON. Throws Refused or Unreachable, whose messages are for a person. Without a session, leads to the
+ * Answers the JSON. Throws Refused, Unreachable or CutShort, whose messages are for a person. Without a session, leads to the
  * sign-in page, which leads back; `signIn: false` leaves that to the caller. `written`: further members of the body, each as JSON that
- * somebody wrote; it is sent as it is, because the broker refuses what parsing it here would change.
+ * somebody wrote; it is sent as it is, because the broker refuses what parsing it here would change. `withinMs`: how long it may take, answer included; of a GET
+ * 60 seconds unless said, because a browser may lose its connection without noticing, and what is asked then keeps later questions waiting.
  *
  * @template {Method} M
  * @template {import('../answers.ts').Path<M>} P
  * @param {M} method
  * @param {P} path
  * @param {import('../answers.ts').Body<M, P>} [body]
- * @param {{ signIn?: boolean, written?: Readonly<Record<string, string>> }} [options]
+ * @param {{ signIn?: boolean, written?: Readonly<Record<string, string>>, withinMs?: number }} [options]
  * @returns {Promise<import('../answers.ts').Answer<M, P>>}
  */
-export async function ask(method, path, body, { signIn = true, written = {} } = {}) {
+export async function ask(
+  method,
+  path,
+  body,
+  { signIn = true, written = {}, withinMs = method === 'GET' ? READ_MS : undefined } = {},
+) {
   // The header makes this a request that no other site's form or link can send.
   const headers = { 'X-Svc-Csrf': '1', ...(body !== undefined && { 'Content-Type': 'application/json' }) };
   const response = await fetch(path, {
@@ -53,16 +71,18 @@ export async function ask(method, path, body, { signIn = true, written = {} } = 
     headers,
     cache: 'no-store',
     ...(body !== undefined && { body: jsonWith(body, written) }),
+    ...(withinMs !== undefined && { signal: AbortSignal.timeout(withinMs) }),
   }).catch(() => {
     throw new Unreachable();
   });
-  /** @type {import('../answers.ts').Answer<M, P> & RefusalAnswer} */
-  const answer = await response.json().catch(() => ({}));
+  /** @type {(import('../answers.ts').Answer<M, P> & RefusalAnswer) | undefined} */
+  const answer = await response.json().catch(() => undefined);
   if (response.status === 401 && signIn) {
     keepPlace();
     location.replace('/console/sign-in');
   }
-  if (!response.ok) throw new Refused(response.status, answer);
+  if (!response.ok) throw new Refused(response.status, answer ?? {});
+  if (answer === undefined) throw new CutShort(method);
   return answer;
 }
 

@@ -9,6 +9,8 @@ import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 
 const WAITING_MS = 5_000;
 const UNDER_WAY_MS = 2_000;
+/** A phone may lose its connection without noticing: a question without an answer must not keep the next one waiting. */
+const LOOK_MS = 10_000;
 
 /** @typedef {SignedIn & { elsewhere: true }} Stranger Somebody who is signed in to another organisation. */
 /** @typedef {SignedIn & { elsewhere?: undefined, details: HeldCall, mayDecide: boolean, passkeys: boolean }} Owner */
@@ -36,7 +38,7 @@ const signedOut = (/** @type {unknown} */ error) => {
  * @template {import('../../answers.ts').Path<'GET'>} P
  * @param {P} path
  */
-const quietly = (path) => ask('GET', path, undefined, { signIn: false });
+const quietly = (path, within = {}) => ask('GET', path, undefined, { signIn: false, ...within });
 
 /**
  * Who is signed in here, with what they may see of this call, and whether they have a passkey that can decide: undefined without a session of its organisation.
@@ -91,7 +93,9 @@ export function useHeld(id) {
     try {
       const known = shown.current;
       const path = /** @type {const} */ (`/approve/${id}/request`);
-      const answer = await quietly(known ? /** @type {const} */ (`${path}?known=${known.request_hash}`) : path);
+      const answer = known
+        ? await quietly(/** @type {const} */ (`${path}?known=${known.request_hash}`), { withinMs: LOOK_MS })
+        : await quietly(path);
       if (answer.status === 'pending') {
         // What is known already is not sent again: it may be large.
         const { request = known?.request ?? null, ...more } = answer;
