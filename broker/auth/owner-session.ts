@@ -8,6 +8,7 @@ import { isToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { endSession, findOwnerOfSession, LONGEST_SESSION_MS, type ProviderSession } from '../store/ended-sessions.ts';
 import { noteSignIn } from '../store/organisations.ts';
+import type { Db } from '../store/store.ts';
 import type { EndedSessionTable, OwnerTable } from '../store/tables/organisations.ts';
 import type { AuthRefusal, LocalPrincipal, OwnerPrincipal, SignIn } from './principal.ts';
 import { readSessionCookie } from './session-cookie.ts';
@@ -51,13 +52,17 @@ export function mintOwnerSession(
   };
 }
 
-/** How an owner proved who it is, and from which address. `replaces`: the session that the browser had (`sessionInBrowser`). */
+/**
+ * How an owner proved who it is, and from which address. `replaces`: the session that the browser had (`sessionInBrowser`). `prove`: what is used up by
+ * signing in, in its transaction; what it throws comes out, and nobody is signed in.
+ */
 type SigningIn = {
   by: 'link' | 'passkey' | 'provider';
   from: string;
   correlationId: string;
   replaces: EndedSessionTable | null | undefined;
   provider?: AtProvider;
+  prove?: ((tx: Db) => Promise<void>) | undefined;
 };
 
 /**
@@ -68,12 +73,13 @@ type SigningIn = {
 export async function beginSession(
   services: Changing & Uses<'baseUrl' | 'keys'>,
   owner: OwnerTable,
-  { by, from, correlationId, replaces, provider }: SigningIn,
+  { by, from, correlationId, replaces, provider, prove }: SigningIn,
 ): Promise<Minted> {
   const { broker } = services;
   const session = mintOwnerSession(broker, owner, provider);
   const change = { reason: 'owner_signed_in', detail: `from ${from}` };
   await recordChange(services, { owner, how: 'console', correlationId }, change, async (tx, note) => {
+    await prove?.(tx);
     if (replaces) await endSession(tx, replaces);
     await noteSignIn(tx, owner, broker.clock());
     note({ session: session.id, sign_in: by });

@@ -1,6 +1,6 @@
 import type { Broker } from '../broker.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
-import { putOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
+import { findOneTimeToken, putOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import { findOwner } from '../store/organisations.ts';
 import type { Db } from '../store/store.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
@@ -33,12 +33,17 @@ export async function signInLink(
   };
 }
 
-/** The owner of a sign-in link, which is used up by it. Undefined: the link is unknown, used or expired, or the owner was removed. */
-export async function useSignInLink(
+/** Whose a link is; `use` uses it up, in the transaction that signs in, and answers false when another request was first. */
+export type SignInLink = { owner: OwnerTable; use(tx: Db): Promise<boolean> };
+
+/** Undefined: the link is unknown, used or expired, or its owner was removed. */
+export async function findSignInLink(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   token: string,
-): Promise<OwnerTable | undefined> {
+): Promise<SignInLink | undefined> {
   const hash = hashToken(token, 'sign_in');
-  const used = hash && (await useOneTimeToken(store.db, 'sign_in', hash, clock()));
-  return used ? await findOwner(store.db, used.subject) : undefined;
+  const found = hash && (await findOneTimeToken(store.db, 'sign_in', hash));
+  if (!found || found.used_at !== null || found.expires_at <= clock()) return undefined;
+  const owner = await findOwner(store.db, found.subject);
+  return owner && { owner, use: async (tx) => (await useOneTimeToken(tx, 'sign_in', hash, clock())) !== undefined };
 }

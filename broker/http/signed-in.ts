@@ -12,15 +12,19 @@ export const SignedInSession = z.object({
   expires_at: z.iso.datetime(),
 });
 
-/** Begins a session of this owner instead of the one that the browser had. It comes as a cookie only: no script has it to lose. */
+/**
+ * Begins a session of this owner instead of the one that the browser had. It comes as a cookie only: no script has it to lose. `prove`: as of
+ * `beginSession`.
+ */
 export async function signedIn(
   { services, request, source, correlationId }: Pick<Context, 'services' | 'request' | 'source' | 'correlationId'>,
   owner: OwnerTable,
   by: 'link' | 'passkey',
+  prove?: Parameters<typeof beginSession>[2]['prove'],
 ): Promise<Reply> {
   const { broker } = services;
   const replaces = await sessionInBrowser(broker, request);
-  const session = await beginSession(services, owner, { by, from: source, correlationId, replaces });
+  const session = await beginSession(services, owner, { by, from: source, correlationId, replaces, prove });
   return json(
     200,
     { email: owner.email, role: owner.role, expires_at: new Date(session.expiresAt * 1000).toISOString() },

@@ -11,6 +11,7 @@ import { purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
@@ -79,6 +80,17 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expect(won.headers.get('set-cookie')).toMatch(
       /^svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict/,
     );
+  });
+
+  test('a link whose sign-in could not be recorded signs in afterwards', async () => {
+    const token = tokenOf(await local('/owner/link', { email: organisation.owner.email }));
+    const end = await refuseAuditRows(world);
+    const refused = await post('/owner/sign-in', { token });
+    await end();
+    expectEnvelope(refused, 503, 'audit_unavailable');
+    expect([refused.headers.get('set-cookie'), refused.headers.get('retry-after')]).toEqual([null, '5']);
+    expect((await post('/owner/sign-in', { token })).status).toBe(200);
+    expectEnvelope(await post('/owner/sign-in', { token }), 410, 'link_used');
   });
 
   test('when an owner signed in last is known: by a link, not by a request, nor by a session of the operator', async () => {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ownerNamed } from '../../../admin/owners.ts';
 import { mintOwnerSession, signOut } from '../../../auth/owner-session.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
-import { signInLink, useSignInLink } from '../../../auth/sign-in-link.ts';
+import { findSignInLink, signInLink } from '../../../auth/sign-in-link.ts';
 import { Refusal } from '../../errors.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
@@ -74,6 +74,12 @@ export const ownerLink = route({
   },
 });
 
+const linkUsed = () =>
+  new Refusal(
+    'link_used',
+    'This link was used already, or is older than 15 minutes. Make a new one with: npx agent-broker owner link',
+  );
+
 /** POST /owner/sign-in: exchanges the token of a sign-in link for a session. */
 export const ownerSignIn = route({
   method: 'POST',
@@ -92,13 +98,12 @@ export const ownerSignIn = route({
         'forbidden',
         `Owners sign in at ${provider.host} here; links are switched off. Go to ${broker.baseUrl}/console/sign-in.`,
       );
-    const owner = await useSignInLink(broker, context.body.token);
-    if (!owner)
-      throw new Refusal(
-        'link_used',
-        'This link was used already, or is older than 15 minutes. Make a new one with: npx agent-broker owner link',
-      );
-    return await signedIn(context, owner, 'link');
+    const link = await findSignInLink(broker, context.body.token);
+    if (!link) throw linkUsed();
+    // Where the sign-in cannot be recorded nobody is signed in, and the link is good still.
+    return await signedIn(context, link.owner, 'link', async (tx) => {
+      if (!(await link.use(tx))) throw linkUsed();
+    });
   },
 });
 
