@@ -319,6 +319,22 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(told[2]!.id).toBe(told[1]!.id);
   });
 
+  test('many channels of one organisation that do not answer keep another one waiting for less than two seconds', async () => {
+    const held: (() => void)[] = [];
+    server.answer = (_request, response) => void held.push(() => response.writeHead(204).end());
+    for (let n = 0; n < 70; n++) await addWebhook({ name: `slow-${n}`, url: `${server.url}/slow-${n}` });
+    await hold();
+    await expect.poll(() => held.length, { timeout: 5_000 }).toBeGreaterThanOrEqual(32);
+    const elsewhere = await world.demoOrganisation();
+    const channel = { name: 'theirs', kind: 'webhook', url: `${other.url}/theirs` };
+    expect((await elsewhere.ask('POST', '/owner/channels', channel)).status).toBe(201);
+    const urgent = await elsewhere.agent();
+    expect((await urgent.act(WRITE)).status).toBe(202);
+    await other.waitFor(1, 2_000);
+    server.answer = (_request, response) => response.writeHead(204).end();
+    for (const answer of held) answer();
+  });
+
   test('10,000 notices on a channel that is down keep another one waiting for less than two seconds', async () => {
     server.answer = (_request, response) => response.writeHead(503).end();
     await addWebhook({ name: 'down', url: `${server.url}/down`, agents: ['triage'] });
