@@ -19,7 +19,7 @@ export type ShownCall = { approvalId: string; requestHash: string };
 
 /**
  * `decided`, or why not: as a decision by itself (`already_decided`, `changed`, `expired`, `not_found`); `not_decided`: the platform
- * took too long to answer the calls before it, or nothing could be recorded. `held`: as it is now; undefined of one that there is not.
+ * took too long to answer the calls before it, nothing could be recorded, or the owner may not decide any more. `held`: as it is now; undefined of one that there is not.
  */
 export type SettledItem = {
   approvalId: string;
@@ -29,13 +29,14 @@ export type SettledItem = {
 
 /**
  * Decides each by the ordinary operation, in this order, each with its own row and receipt. Approved calls are made a few at a time; the
- * answer waits for them until `patienceMs` are over, after which they go on without it and no further one is approved.
+ * answer waits for them until `patienceMs` are over, after which they go on without it and no further one is approved. `stillMay`: whether the owner
+ * may decide at that moment, which is asked before each: the calls before it take their time.
  */
 export async function decideMany(
   services: Changing & { replays: Replays } & Uses<'vault'>,
   { owner, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
   { status, note, items }: Pick<OwnerDecision, 'status' | 'note'> & { items: readonly ShownCall[] },
-  patienceMs: number,
+  { patienceMs, stillMay }: { patienceMs: number; stillMay: () => Promise<boolean> },
 ): Promise<SettledItem[]> {
   const { db } = services.broker.store;
   const began = performance.now();
@@ -45,7 +46,7 @@ export async function decideMany(
   let isRecording = true;
   for (const { approvalId, requestHash } of items) {
     const word = { status, how, requestHash, ...(note !== undefined && { note }) };
-    if (!isRecording || !(await hasRoom(running, left))) kinds.set(approvalId, 'not_decided');
+    if (!isRecording || !(await hasRoom(running, left)) || !(await stillMay())) kinds.set(approvalId, 'not_decided');
     else {
       const decided = await decideHeld(services, owner, approvalId, word, { correlationId }).catch(unrecorded);
       isRecording = decided !== undefined;

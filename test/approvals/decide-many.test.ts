@@ -105,6 +105,22 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
     expect((await other.ask('GET', `/owner/approvals/${theirs}`)).body.status).toBe('pending');
   });
 
+  onOne('whoever may not decide any more approves none of the rest', async () => {
+    const colleague = await organisation.addOwner('approver');
+    const items = await hold(12);
+    const waiting: (() => void)[] = [];
+    world.upstream.answer = (_request, response) => void waiting.push(() => response.writeHead(200).end('{}'));
+    const asked = decide('approve', items, {}, colleague);
+    await expect.poll(() => waiting.length).toBe(4);
+    const demoted = { email: colleague.email, role: 'viewer' };
+    expect((await organisation.ask('POST', '/owner/owners', demoted)).status).toBe(200);
+    world.upstream.answer = undefined;
+    for (const answer of waiting) answer();
+    expect(outcomes(await asked)).toEqual([...Array(4).fill('approved'), ...Array(8).fill('not_decided')]);
+    expect(made()).toBe(4);
+    expect(await statusOf(items[4]!)).toBe('pending');
+  });
+
   onOne('the same one twice, none, or more than are allowed are refused as a whole', async () => {
     const [item] = (await hold(1)) as [Item];
     const many = Array.from({ length: MOST_DECIDED + 1 }, () => ({ ...item, approval_id: uuidv4() }));

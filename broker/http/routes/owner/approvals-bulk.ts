@@ -61,7 +61,7 @@ export const decideManyApprovals = route({
   },
   errors: ['invalid_request'],
   handle: async (context) => {
-    const { services, who, body, correlationId } = context;
+    const { services, who, body, correlationId, stillMay } = context;
     const { decision, note, items } = body;
     const by = { owner: who.owner, how: howOf(context), correlationId };
     const word = {
@@ -69,7 +69,7 @@ export const decideManyApprovals = route({
       ...(note !== undefined && { note }),
       items: items.map((one) => ({ approvalId: one.approval_id, requestHash: one.request_hash })),
     };
-    const settled = await decideMany(services, by, word, REPLAY_WAIT_MS);
+    const settled = await decideMany(services, by, word, { patienceMs: REPLAY_WAIT_MS, stillMay });
     const now = services.broker.clock();
     return json(200, { results: settled.map((one) => shown(one, word.status, now)) });
   },
@@ -104,6 +104,6 @@ function detailOf(kind: SettledItem['kind'], held: SettledItem['held']): string 
     case 'not_found':
       return 'The organisation has no such held call.';
     case 'not_decided':
-      return 'The calls before it took too long, or nothing could be recorded. It still waits: decide it again.';
+      return 'The calls before it took too long, nothing could be recorded, or you may not decide any more. It still waits: decide it again.';
   }
 }
