@@ -17,11 +17,12 @@ type AnyValue =
   | { kvlistValue: { values: { key: string; value: AnyValue }[] } }
   | Record<string, never>;
 
-/** A JSON value as the data model has it; null is an empty value. */
+/** A JSON value as the data model has it; null is an empty value. Integers have 64 bits there, and a collector refuses a batch with a longer one. */
 function anyValue(value: unknown): AnyValue {
   if (typeof value === 'string') return { stringValue: value };
   if (typeof value === 'boolean') return { boolValue: value };
-  if (typeof value === 'number') return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
+  if (typeof value === 'number')
+    return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
   if (Array.isArray(value)) return { arrayValue: { values: value.map(anyValue) } };
   if (typeof value === 'object' && value !== null) return { kvlistValue: { values: attributes(value) } };
   return {};

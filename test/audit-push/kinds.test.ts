@@ -5,9 +5,10 @@ import { changeSink } from '../../broker/store/audit-sinks.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
 import { fresh, givenWorld } from '../world/given.ts';
-import { READ } from '../world/requests.ts';
+import { READ, WRITE } from '../world/requests.ts';
 import { type S3Server, startS3Server } from '../world/s3-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 const REGION = 'eu-central-1';
 const KEY = { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };
@@ -127,6 +128,31 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body.ok).toBe(true);
     expect(records()).toHaveLength(3);
     receiver.answer = before;
+  });
+
+  test('integers that have no place in 64 bits go to a collector as doubles: it would refuse the batch, and all that follow it', async () => {
+    const limit = { most: 100, per: 'day', of: 'request.body.wei' };
+    await organisation.guardrails([{ name: 'wei', effect: 'require_approval', scopes: ['demo:write'], limit }]);
+    const paying = await organisation.agent({ rules: ALLOW_ALL });
+    const wei = 25e18;
+    const held = await paying.act({ ...WRITE, data: { wei } });
+    expect(held.status, held.text).toBe(202);
+    const decided = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    expect(decided.status, decided.text).toBe(200);
+    const bodies: string[] = [];
+    const before = receiver.answer;
+    receiver.answer = (request, response, body) => {
+      if (request.url !== '/v1/logs') return before!(request, response, body);
+      bodies.push(body);
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    };
+    await add({ kind: 'otlp', url: receiver.url });
+    await expect.poll(() => bodies.join(''), { timeout: 15_000 }).toContain('{"key":"used"');
+    receiver.answer = before;
+    const sent = bodies.join('');
+    expect(sent).toContain(`{"key":"used","value":{"doubleValue":${wei}}}`);
+    const integers = [...sent.matchAll(/"intValue":"([^"]*)"/g)].map(([, text]) => text);
+    expect(integers.filter((text) => !/^-?\d{1,19}$/.test(text!))).toEqual([]);
   });
 
   test.each([
