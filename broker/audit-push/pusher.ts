@@ -9,7 +9,6 @@ import { Secret } from '../crypto/secret.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
 import { MAX_AFTER_MS } from '../notify/post.ts';
 import { entriesFrom } from '../receipt-log/log-rows.ts';
-import { makePlaces } from '../runtime/places.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { purgedUntil } from '../store/audit-purges.ts';
 import {
@@ -23,17 +22,13 @@ import {
   shortenBatch,
 } from '../store/audit-sinks.ts';
 import { batchOf, nextBatch, UnreadableRow } from './batch.ts';
+import { makeBatchPlaces } from './batch-places.ts';
 import { deliverTo, type Stored } from './kinds.ts';
 import { makeRowLimits } from './row-limits.ts';
 import type { Batch, Delivered } from './sink.ts';
 
 const LEASE = 'audit push';
 const POLL_MS = 1_000;
-/**
- * Batches that are on their way at once: to sinks that took the last one, and to those that did not, so that these hold up no other; of
- * these one of an organisation. Files are written one after the other: their folder may hang.
- */
-const AT_ONCE = { working: 6, failing: 6, files: 1 } as const;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** How long a stop waits for batches that are on their way. */
@@ -78,16 +73,8 @@ export function startPusher(broker: Needs): Pusher {
   const { db } = store;
   /** Sinks to which something is being sent, and how that goes. */
   const lanes = new Map<string, Promise<void>>();
-  /** Organisations of which a sink that failed is being tried. */
-  const trying = new Set<string>();
   const limits = makeRowLimits();
-  const places = {
-    working: makePlaces(AT_ONCE.working),
-    failing: makePlaces(AT_ONCE.failing),
-    files: makePlaces(AT_ONCE.files),
-  };
-  const placeOf = ({ kind, failures }: SinkWithLog) =>
-    places[kind === 'file' ? 'files' : failures > 0 ? 'failing' : 'working'];
+  const places = makeBatchPlaces();
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -127,6 +114,8 @@ export function startPusher(broker: Needs): Pusher {
 
   /** Sends one batch. Answers whether the next one may follow. */
   const push = async (ref: SinkRef): Promise<boolean> => {
+    // It may have waited for its place until the broker stopped.
+    if (!held()) return false;
     const sink = await findSink(db, ref);
     if (!sink || !isDue(sink)) return false;
     const found = await nextBatch(broker, sink, limits.of(sink.id)).catch((error) => {
@@ -146,6 +135,7 @@ export function startPusher(broker: Needs): Pusher {
       log.error({ security: true, sink: sink.id, from: sink.next_index, end }, 'rows of the receipt log are missing');
     if (sink.batch_end === null && !(await beginBatch(db, sink, end, began))) return false;
     const batch = batchOf(sink.id, sink.next_index, end, lines);
+    const sentAt = performance.now();
     const delivered = batch ? await attempt(sink, batch) : { kind: 'arrived' as const };
     // What arrived while this process lost the lease is sent again by the one that has it.
     const ended = lease.fence();
@@ -163,6 +153,7 @@ export function startPusher(broker: Needs): Pusher {
       return false;
     }
     limits.taken(sink.id, lines.length);
+    places.taken(sink.id, performance.now() - sentAt);
     const { rows: rejected = 0, why = null } = delivered.rejected ?? {};
     if (rejected > 0) log.warn({ sink: sink.id, rejected }, 'an audit sink does not keep some rows that it was sent');
     return await finishBatch(db, sink, { end, now: clock(), rejected, why }, by);
@@ -173,7 +164,7 @@ export function startPusher(broker: Needs): Pusher {
     for (let more = true; more; ) {
       const sink = await findSink(db, ref);
       if (!sink || !isDue(sink) || !held()) return;
-      more = await placeOf(sink)(() => push(ref));
+      more = await places.send(sink, () => push(ref));
     }
   };
 
@@ -184,15 +175,10 @@ export function startPusher(broker: Needs): Pusher {
   const look = async (): Promise<void> => {
     if (!held()) return;
     for (const ref of await listDueSinks(db, due())) {
-      const isTried = ref.failures > 0;
-      if (lanes.has(ref.id) || (isTried && trying.has(ref.organisation_id))) continue;
-      if (isTried) trying.add(ref.organisation_id);
+      if (lanes.has(ref.id)) continue;
       const lane = drain(ref)
         .catch(failed)
-        .finally(() => {
-          lanes.delete(ref.id);
-          if (isTried) trying.delete(ref.organisation_id);
-        });
+        .finally(() => lanes.delete(ref.id));
       lanes.set(ref.id, lane);
     }
   };

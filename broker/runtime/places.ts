@@ -17,3 +17,39 @@ export function makePlaces(count: number): Places {
     }
   };
 }
+
+/** The same for work of several owners: each has `most` places at once, and whoever waits for a place of its own is passed over. */
+export type SharedPlaces = <Value>(owner: string, work: () => Promise<Value>) => Promise<Value>;
+
+/** `count`: how much of it may go on at once, of all owners together. */
+export function makeSharedPlaces(count: number, most: number): SharedPlaces {
+  const waiting: { owner: string; begin(): void }[] = [];
+  const held = new Map<string, number>();
+  let taken = 0;
+  const hasPlace = (owner: string): boolean => taken < count && (held.get(owner) ?? 0) < most;
+  const take = (owner: string): void => {
+    taken++;
+    held.set(owner, (held.get(owner) ?? 0) + 1);
+  };
+  const release = (owner: string): void => {
+    taken--;
+    const left = (held.get(owner) ?? 0) - 1;
+    if (left > 0) held.set(owner, left);
+    else held.delete(owner);
+    // One place is free now, so at most one of them has it.
+    const next = waiting.findIndex((one) => hasPlace(one.owner));
+    for (const one of next < 0 ? [] : waiting.splice(next, 1)) {
+      take(one.owner);
+      one.begin();
+    }
+  };
+  return async (owner, work) => {
+    if (hasPlace(owner)) take(owner);
+    else await new Promise<void>((begin) => waiting.push({ owner, begin }));
+    try {
+      return await work();
+    } finally {
+      release(owner);
+    }
+  };
+}

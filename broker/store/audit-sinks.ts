@@ -29,15 +29,12 @@ export async function findSink(db: Db, { organisation_id, id }: SinkRef): Promis
  * Sinks of all organisations that rows wait for and that may be sent to now. `until`: no sink waits for longer, but one that failed by a clock that
  * was ahead. Of a restored store none is before it was reviewed: it may be a copy, and whoever has the other one is pushing.
  */
-export async function listDueSinks(
-  db: Db,
-  { now, until }: { now: number; until: number },
-): Promise<(SinkRef & Pick<AuditSinkTable, 'failures'>)[]> {
+export async function listDueSinks(db: Db, { now, until }: { now: number; until: number }): Promise<SinkRef[]> {
   return await db
     .selectFrom('audit_sinks as s')
     .innerJoin('receipt_logs as l', 'l.organisation_id', 's.organisation_id')
     .innerJoin('organisations as o', 'o.id', 's.organisation_id')
-    .select(['s.organisation_id', 's.id', 's.failures'])
+    .select(['s.organisation_id', 's.id'])
     .where('o.restored', 'is', null)
     .where('s.status', '=', 'active')
     .where((eb) => eb.or([eb('s.retry_at', 'is', null), eb('s.retry_at', '<=', now), eb('s.retry_at', '>', until)]))

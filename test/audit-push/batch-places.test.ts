@@ -1,0 +1,120 @@
+/** Receivers that answer, but slowly, hold up none of other organisations. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { makeBatchPlaces } from '../../broker/audit-push/batch-places.ts';
+import { makeSharedPlaces } from '../../broker/runtime/places.ts';
+import { afterFile } from '../world/after-file.ts';
+import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
+import { givenWorld } from '../world/given.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Work that goes on until it is ended, with the names of what goes on. */
+function makeWork() {
+  const under = new Map<string, () => void>();
+  return {
+    names: () => [...under.keys()],
+    work: (name: string) => () => new Promise<void>((resolve) => under.set(name, resolve)),
+    end: async (name: string) => {
+      under.get(name)?.();
+      under.delete(name);
+      await turn();
+    },
+  };
+}
+
+describe('shared places', () => {
+  test('an owner has so many of them, and the first that waits and may have one gets the next', async () => {
+    const take = makeSharedPlaces(3, 2);
+    const { names, work, end } = makeWork();
+    const done = ['a1', 'a2', 'a3', 'b1', 'c1', 'a4'].map((name) => take(name[0]!, work(name)));
+    await turn();
+    expect(names()).toEqual(['a1', 'a2', 'b1']);
+    await end('b1');
+    expect(names()).toEqual(['a1', 'a2', 'c1']);
+    await end('a1');
+    expect(names()).toEqual(['a2', 'c1', 'a3']);
+    for (const name of ['a2', 'a3', 'a4', 'c1']) await end(name);
+    await Promise.all(done);
+    const failing = take('a', () => Promise.reject(new Error('broken')));
+    await expect(failing).rejects.toThrow('broken');
+    expect(await take('a', async () => 1)).toBe(1);
+  });
+});
+
+describe('places of batches', () => {
+  const sink = (id: string, more: object = {}) => ({
+    id,
+    organisation_id: id[0]!,
+    kind: 'webhook',
+    failures: 0,
+    ...more,
+  });
+
+  test('of slow receivers one of an organisation is sent to at a time, and none of them takes a place of the others', async () => {
+    const places = makeBatchPlaces();
+    const { names, work, end } = makeWork();
+    const slow = ['a1', 'a2', 'b1', 'c1', 'd1', 'e1', 'f1'];
+    for (const id of slow) places.taken(id, 2_001);
+    const done = slow.map((id) => places.send(sink(id), work(id)));
+    await turn();
+    expect(names()).toEqual(['a1', 'b1', 'c1', 'd1']);
+    done.push(places.send(sink('g1'), work('g1')));
+    await turn();
+    expect(names()).toContain('g1');
+    // One that is quick again is among the others.
+    await end('a1');
+    places.taken('a1', 1);
+    done.push(places.send(sink('a1'), work('a1 again')));
+    await turn();
+    expect(names()).toEqual(['b1', 'c1', 'd1', 'g1', 'a2', 'a1 again']);
+    for (let left = names(); left.length > 0; left = names()) for (const name of left) await end(name);
+    await Promise.all(done);
+  });
+
+  test('of receivers that failed one of an organisation is tried at a time; files have a place of their own', async () => {
+    const places = makeBatchPlaces();
+    const { names, work, end } = makeWork();
+    const done = ['a1', 'a2', 'b1'].map((id) => places.send(sink(id, { failures: 1 }), work(id)));
+    done.push(...['a3', 'b3'].map((id) => places.send(sink(id, { kind: 'file' }), work(id))));
+    await turn();
+    expect(names()).toEqual(['a1', 'b1', 'a3']);
+    for (let left = names(); left.length > 0; left = names()) for (const name of left) await end(name);
+    await Promise.all(done);
+  });
+});
+
+let receiver: AuditReceiver;
+let slow: AuditReceiver;
+beforeAll(async () => {
+  receiver = await startAuditReceiver();
+  slow = await startAuditReceiver();
+  afterFile(async () => {
+    await receiver.close();
+    await slow.close();
+  });
+});
+
+describe.each(ONE_STORE)(`pushing on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${receiver.address},${slow.address}` }));
+
+  test('an organisation whose receivers all take long holds up no other', async () => {
+    let waiting = 0;
+    slow.answer = () => {
+      waiting++;
+    };
+    const many = await world.demoOrganisation(receiver.platform);
+    for (let at = 0; at < 8; at++) {
+      const sink = { name: `slow-${at}`, kind: 'webhook', url: `${slow.url}/in`, from: 'beginning' };
+      expect((await many.ask('POST', '/owner/audit-sinks', sink)).status).toBe(201);
+    }
+    await expect.poll(() => waiting, { timeout: 10_000 }).toBeGreaterThan(1);
+    const other = await world.demoOrganisation(receiver.platform);
+    const sink = { name: 'siem', kind: 'webhook', url: `${receiver.url}/in`, from: 'beginning' };
+    expect((await other.ask('POST', '/owner/audit-sinks', sink)).status).toBe(201);
+    const began = performance.now();
+    await receiver.waitFor(1, 60_000);
+    // Receivers have 30 s to answer.
+    expect(performance.now() - began).toBeLessThan(15_000);
+  }, 90_000);
+});
