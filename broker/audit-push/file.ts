@@ -90,13 +90,21 @@ async function reading<T>(path: string, read: (handle: Handle) => Promise<T>): P
 const lastIn = (path: string): Promise<Written | undefined> =>
   reading(path, async (handle) => (await tailOf(handle)).last);
 
-/** The newest file that was renamed, which is named after the index of its last row. */
+/**
+ * The file that was renamed last, which is named after the index of its last row: the one that was written to last. Others may have higher indexes: of before a
+ * restore of the store, or of before rows were asked for again.
+ */
 async function newestRotated(folder: string, name: string): Promise<string | undefined> {
   const prefix = `${name}.`;
   const rotated = (await readdir(folder)).filter(
     (one) => one.startsWith(prefix) && /^\d{12,}(?:-\d+)?$/.test(one.slice(prefix.length)),
   );
-  return rotated.toSorted().at(-1);
+  let newest: { name: string; at: number } | undefined;
+  for (const one of rotated.toSorted()) {
+    const at = (await stat(join(folder, one)).catch(() => undefined))?.mtimeMs;
+    if (at !== undefined && at >= (newest?.at ?? 0)) newest = { name: one, at };
+  }
+  return newest?.name;
 }
 
 /** Renames the file so that another one is begun; what is there under that name stays. */

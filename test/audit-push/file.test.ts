@@ -1,5 +1,15 @@
 /** The audit in files: rotation, a line that was cut off, a process that is killed, a disk that does not take it, a restored store. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { file } from '../../broker/audit-push/file.ts';
@@ -107,6 +117,24 @@ describe('a file', () => {
     await deliver(batchOf(8, 12), { settings: { max_bytes: 1_024 } });
     expect(indexes()).toEqual(Array.from({ length: 12 }, (_, at) => at));
   });
+
+  test.each([
+    ['of a store that was restored', (index: number) => `other-${index}`],
+    ['of rows that were asked for again', (index: number) => `row-${index}`],
+  ])(
+    'killed between renaming and the new file, beside one with later rows %s: no row is written twice',
+    async (_why, id) => {
+      const more = { settings: { max_bytes: 1_024 }, idAt: async (index: number) => id(index) };
+      await deliver(batchOf(400, 420));
+      // A batch of which a kill left the first rows, in a file that is full then.
+      await deliver(batchOf(300, 310, id), more);
+      await deliver(batchOf(310, 330, id), more);
+      expect(linesOf(live()).length).toBe(20);
+      renameSync(live(), join(own(), 'audit.jsonl.000000000329'));
+      await deliver(batchOf(310, 332, id), more);
+      expect(linesOf(live()).map((line) => JSON.parse(line).index)).toEqual([330, 331]);
+    },
+  );
 
   test('of a store that was restored: other rows have these indexes, and the earlier file is kept under another name', async () => {
     await deliver(batchOf(0, 6));
