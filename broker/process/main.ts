@@ -19,7 +19,7 @@ import { makeApp } from '../http/app.ts';
 import { makeLog } from '../log/log.ts';
 import { startSender } from '../notify/sender.ts';
 import { announceLogKey } from '../receipt-log/announce-key.ts';
-import { purgeAudit } from '../receipt-log/purge.ts';
+import { purgeChore } from '../receipt-log/purge.ts';
 import { startSequencer } from '../receipt-log/sequencer.ts';
 import { makeWitnesses } from '../receipt-log/witnesses.ts';
 import { pause } from '../runtime/waits.ts';
@@ -124,7 +124,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'revoking agents whose keys nobody collected': (now: number) => revokeUncollected(services, now),
       'writing when tokens of people were used last': () => services.tokenUses.write(),
       'remembering how far the store is': generationChore(broker),
-      'deleting audit rows that are kept no longer': (now: number) => purgeAudit(services, now),
+      'deleting audit rows that are kept no longer': purgeChore(services),
       'keeping the partitions of the audit': (now: number) => keepAuditPartitions(broker, now),
       'writing when static keys were used last': () => services.staticKeyUses.write(),
       'writing when workloads were used last': () => services.workloadUses.write(),

@@ -42,29 +42,59 @@ type Owed = { organisationId: string; kind: RetainedKind; before: Instant; isAnn
 
 type Purging = Changing & Uses<'storeClock'>;
 
-/** One round of the chore. */
-export async function purgeAudit(services: Purging, now: Instant): Promise<void> {
-  const { db } = services.broker.store;
-  const until = performance.now() + ROUND_MS;
-  const owed = (await listRetentions(db)).flatMap(({ id, retention }) => {
-    const kept = readStored(Retention, retention, 'retention');
-    return RETAINED_KINDS.flatMap((kind): Owed[] => {
-      const days = kept[`${kind}_days`];
-      return days === null ? [] : [{ organisationId: id, kind, before: now - days * DAY_MS, isAnnouncing: false }];
-    });
-  });
-  // In turns, so that an organisation with much to delete does not keep the others waiting.
-  for (let turn = owed; turn.length > 0; ) {
-    const more: Owed[] = [];
-    for (const one of turn) {
-      if (performance.now() > until) return;
-      const next = await purgeStep(services, one);
-      if (!next) continue;
-      more.push(next);
-      await pause(PAUSE_MS);
+/**
+ * The chore. A round goes on after the kind and organisation with which the last one ended: else those that come first would use up every round. What
+ * fails for one organisation keeps no other from its turn. `roundMs`: for tests.
+ */
+export function purgeChore(services: Purging, roundMs = ROUND_MS): (now: Instant) => Promise<void> {
+  let last = '';
+  return async (now) => {
+    const until = performance.now() + roundMs;
+    const { owed, failures } = await listOwed(services.broker.store.db, now);
+    const next = Math.max(
+      0,
+      owed.findIndex((one) => placeOf(one) > last),
+    );
+    let isTimeUp = false;
+    // In turns, so that an organisation with much to delete does not keep the others waiting.
+    for (let turn = [...owed.slice(next), ...owed.slice(0, next)]; turn.length > 0 && !isTimeUp; ) {
+      const more: Owed[] = [];
+      for (const one of turn) {
+        last = placeOf(one);
+        const left = await purgeStep(services, one).catch((error: unknown) => {
+          failures.push(error);
+          return undefined;
+        });
+        isTimeUp = performance.now() > until;
+        if (isTimeUp) break;
+        if (!left) continue;
+        more.push(left);
+        await pause(PAUSE_MS);
+      }
+      turn = more;
     }
-    turn = more;
+    if (failures.length > 0) throw failures[0];
+  };
+}
+
+const placeOf = ({ organisationId, kind }: Owed): string => `${organisationId} ${kind}`;
+
+/** What is kept no longer of all organisations, by their places. `failures`: of those whose retention was altered in the store. */
+async function listOwed(db: Db, now: Instant): Promise<{ owed: Owed[]; failures: unknown[] }> {
+  const owed: Owed[] = [];
+  const failures: unknown[] = [];
+  for (const { id, retention } of await listRetentions(db)) {
+    try {
+      const kept = readStored(Retention, retention, `retention of organisation ${id}`);
+      for (const kind of RETAINED_KINDS) {
+        const days = kept[`${kind}_days`];
+        if (days !== null) owed.push({ organisationId: id, kind, before: now - days * DAY_MS, isAnnouncing: false });
+      }
+    } catch (error) {
+      failures.push(error);
+    }
   }
+  return { owed: owed.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)), failures };
 }
 
 /** Deletes some of what was announced and is proved by a checkpoint; when all of it is gone, announces more. Undefined: nothing is left to do in this round. */

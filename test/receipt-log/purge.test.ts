@@ -5,7 +5,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { exportLog } from '../../broker/receipt-log/export-log.ts';
-import { purgeAudit } from '../../broker/receipt-log/purge.ts';
+import { purgeChore } from '../../broker/receipt-log/purge.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -38,12 +38,24 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     );
   const keep = async (retention: unknown) => await organisation.ask('POST', '/owner/organisation', { retention });
   /** A round announces, and the next one deletes when a checkpoint covers that. */
-  const round = (days: number) => purgeAudit(world.running.services, Date.now() + days * DAY_MS);
+  const round = (days: number) => purgeChore(world.running.services)(Date.now() + days * DAY_MS);
   const purge = async (days: number) => {
     await Promise.all([round(days), round(days), round(days)]);
     await settled(1);
     await Promise.all([round(days), round(days)]);
   };
+  const placesWithoutRows = async (count: number, finished_at: number) =>
+    await world.running.broker.store.db
+      .insertInto('log_pending')
+      .values(
+        Array.from({ length: count }, () => ({
+          organisation_id: organisation.id,
+          row_id: crypto.randomUUID(),
+          row_hash: '00'.repeat(32),
+          finished_at,
+        })),
+      )
+      .execute();
   const exported = async () => (await fetched('/owner/log/export')).trim().split('\n');
   const verify = async (lines: readonly string[], checkpoints: readonly string[] = []) =>
     await verifyLogExport(lines, {
@@ -195,18 +207,8 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await keep({ reads_days: 31 });
     const { body } = await agent.act(READ);
     const size = await settled(2);
-    // Places without rows, over more than one step.
-    await world.running.broker.store.db
-      .insertInto('log_pending')
-      .values(
-        Array.from({ length: 800 }, () => ({
-          organisation_id: organisation.id,
-          row_id: crypto.randomUUID(),
-          row_hash: '00'.repeat(32),
-          finished_at: 1,
-        })),
-      )
-      .execute();
+    // Over more than one step.
+    await placesWithoutRows(800, 1);
     await settled(size + 800);
     await purge(40);
     expect((await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status).toBe(404);
@@ -247,5 +249,36 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     const purges = (await organisation.ask('GET', '/owner/audit?reason=audit_purged')).body.rows;
     expect(purges.length).toBeGreaterThan(0);
     expect(await verify(await exported())).toMatchObject({ ok: true });
+  });
+
+  test('each organisation has its turn, however short the rounds are, and whatever fails for another one', async () => {
+    const { db } = world.running.broker.store;
+    const others = [await world.demoOrganisation(), await world.demoOrganisation()];
+    for (const one of [organisation, ...others]) {
+      await one.ask('POST', '/owner/organisation', { retention: { reads_days: 31 } });
+      expect((await (await one.agent()).act(READ)).status).toBe(200);
+      await vi.waitUntil(async () => (await one.ask('GET', '/owner/log')).body.size >= 2, { timeout: 15_000 });
+    }
+    const altered = others[0]!;
+    const set = (retention: string) =>
+      db.updateTable('organisations').set({ retention }).where('id', '=', altered.id).execute();
+    await set('{"reads_days":1}');
+    const announced = async (one: typeof organisation) =>
+      (await one.ask('GET', '/owner/audit?reason=audit_purged')).body.rows.length;
+    const { kept } = await db
+      .selectFrom('organisations')
+      .select((eb) => eb.fn.count<number>('id').as('kept'))
+      .where('retention', 'is not', null)
+      .executeTakeFirstOrThrow();
+    // One step in each: three kinds of each organisation.
+    const chore = purgeChore(world.running.services, 0);
+    const told = new Set<string>();
+    for (let at = 0; at < 3 * Number(kept); at++)
+      await chore(Date.now() + 40 * DAY_MS).catch(({ message }) => told.add(message));
+    expect(await Promise.all([organisation, ...others].map(announced))).toEqual([1, 0, 1]);
+    expect([...told]).toEqual([
+      `The stored retention of organisation ${altered.id} cannot be read: was the row altered outside of the broker?`,
+    ]);
+    await set(JSON.stringify({ reads_days: 31, calls_days: null, events_days: null }));
   });
 });
