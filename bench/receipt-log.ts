@@ -163,6 +163,7 @@ async function givePlaces(store: Store, organisationId: string): Promise<void> {
         organisationId,
         edge,
         pending.toSorted((a, b) => (a.ids < b.ids ? -1 : 1)),
+        Date.now(),
       );
       const root = Buffer.from(rootOfEdge(edge)).toString('base64');
       const head = { organisation_id: organisationId, origin, size: edge.size, root, from };

@@ -20,10 +20,10 @@ import {
 } from '../store/audit-purges.ts';
 import { pushedTo } from '../store/audit-sinks.ts';
 import { isHeld } from '../store/log-holds.ts';
-import { findReceiptLog, listEntriesSince } from '../store/receipt-logs.ts';
+import { endOfNextTile, findReceiptLog, listEntriesSince } from '../store/receipt-logs.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
-import type { AuditPurgeTable } from '../store/tables/receipt-log.ts';
+import type { AuditPurgeTable, LogEntriesTable } from '../store/tables/receipt-log.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { findIndex } from './find-place.ts';
 import { TILE_WIDTH } from './merkle.ts';
@@ -38,7 +38,7 @@ const PAUSE_MS = 20;
 const ROUND_MS = 10_000;
 
 /** `isAnnouncing`: what was announced before this round is deleted; what is announced in it is deleted in the next one. */
-type Owed = { organisationId: string; kind: RetainedKind; before: Instant; isAnnouncing: boolean };
+type Owed = { organisationId: string; kind: RetainedKind; before: Instant; now: Instant; isAnnouncing: boolean };
 
 type Purging = Changing & Uses<'storeClock'>;
 
@@ -88,7 +88,8 @@ async function listOwed(db: Db, now: Instant): Promise<{ owed: Owed[]; failures:
       const kept = readStored(Retention, retention, `retention of organisation ${id}`);
       for (const kind of RETAINED_KINDS) {
         const days = kept[`${kind}_days`];
-        if (days !== null) owed.push({ organisationId: id, kind, before: now - days * DAY_MS, isAnnouncing: false });
+        if (days !== null)
+          owed.push({ organisationId: id, kind, before: now - days * DAY_MS, now, isAnnouncing: false });
       }
     } catch (error) {
       failures.push(error);
@@ -105,7 +106,7 @@ async function purgeStep(services: Purging, owed: Owed): Promise<Owed | undefine
     if (!(await mayGo(services.broker, purge))) return undefined;
     return (await deleteAnnounced(services.broker, purge)) ? owed : undefined;
   }
-  return (await announce(services, purge, owed.before)) ? { ...owed, isAnnouncing: true } : undefined;
+  return (await announce(services, purge, owed)) ? { ...owed, isAnnouncing: true } : undefined;
 }
 
 /**
@@ -139,11 +140,11 @@ async function deleteAnnounced({ store: { db } }: Pick<Broker, 'store'>, purge: 
   });
 }
 
-async function announce(services: Changing, purge: AuditPurgeTable, before: Instant): Promise<boolean> {
+async function announce(services: Changing, purge: AuditPurgeTable, owed: Owed): Promise<boolean> {
   const { db } = services.broker.store;
   const { organisation_id: organisationId, kind, announced_index: from } = purge;
   const pushed = (await pushedTo(db, organisationId)) ?? Number.POSITIVE_INFINITY;
-  const places = (await placesFrom(db, organisationId, from, before)).filter(({ index }) => index < pushed);
+  const places = (await oldPlacesFrom(db, owed, from)).filter(({ index }) => index < pushed);
   const last = places.at(-1);
   if (last === undefined) return false;
   const to = last.index + 1;
@@ -154,7 +155,7 @@ async function announce(services: Changing, purge: AuditPurgeTable, before: Inst
     if (!(await moveAnnounced(tx, purge, { to, eventId }))) return rollback('another process purges');
     note({
       kind,
-      before: new Date(before).toISOString(),
+      before: new Date(owed.before).toISOString(),
       rows: old.size,
       purged: bitsByTile(places.filter(({ id }) => old.has(id)).map(({ index }) => index)),
     });
@@ -166,21 +167,31 @@ async function announce(services: Changing, purge: AuditPurgeTable, before: Inst
 type Place = { id: string; index: number };
 const idsOf = (places: readonly Place[]): string[] => places.map(({ id }) => id);
 
-/** The next places of the log from an index on, up to the first tile with a row that ended at `before` or later. */
-async function placesFrom(
-  db: Db,
-  organisationId: string,
-  from: number,
-  before = Number.POSITIVE_INFINITY,
-): Promise<Place[]> {
-  const first = Math.floor(from / TILE_WIDTH);
-  const tiles = await listEntriesSince(db, organisationId, { since: 0, from: first, limit: TILES_AT_ONCE });
-  const young = tiles.findIndex(({ last_at }) => last_at >= before);
-  return tiles
-    .slice(0, young === -1 ? tiles.length : young)
+/** The next places of the log from an index on. */
+async function placesFrom(db: Db, organisationId: string, from: number): Promise<Place[]> {
+  return placesIn(await tilesFrom(db, organisationId, from), from);
+}
+
+/** The same up to the first tile with a row that ended at `before` or later. */
+async function oldPlacesFrom(db: Db, { organisationId, before, now }: Owed, from: number): Promise<Place[]> {
+  const old: LogEntriesTable[] = [];
+  for (const tile of await tilesFrom(db, organisationId, from)) {
+    // By a clock that was ahead: what stands after it was final later.
+    const isKnown = tile.last_at <= now;
+    const end = isKnown ? tile.last_at : await endOfNextTile(db, organisationId, tile.tile_index, now);
+    if (end === undefined || end >= before) break;
+    old.push(tile);
+  }
+  return placesIn(old, from);
+}
+
+const tilesFrom = (db: Db, organisationId: string, from: number): Promise<LogEntriesTable[]> =>
+  listEntriesSince(db, organisationId, { since: 0, from: Math.floor(from / TILE_WIDTH), limit: TILES_AT_ONCE });
+
+const placesIn = (tiles: readonly LogEntriesTable[], from: number): Place[] =>
+  tiles
     .flatMap((tile) => entriesIn(tile).map(({ id }, at) => ({ id, index: tile.tile_index * TILE_WIDTH + at })))
     .filter(({ index }) => index >= from);
-}
 
 /** Which rows of each tile: base64 of 32 bytes, row `i` of the tile being bit `i % 8`, from the lowest, of byte `i / 8`. */
 function bitsByTile(indexes: readonly number[]): Record<string, string> {

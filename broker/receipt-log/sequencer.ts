@@ -88,7 +88,7 @@ export function startSequencer(
     const log = await findReceiptLog(tx, organisationId);
     const { size: from, origin, root: head } = log ?? { size: 0, origin: newOrigin(baseUrl, organisationId), root: '' };
     const edge = await edgeOf(tx, organisationId, from, head);
-    await appendRows(tx, organisationId, edge, rows);
+    await appendRows(tx, organisationId, edge, rows, clock());
     const root = Buffer.from(rootOfEdge(edge)).toString('base64');
     if (!(await moveHead(tx, { organisation_id: organisationId, origin, size: edge.size, root, from })))
       throw new Error(`The receipt log of organisation ${organisationId} was appended to by another process.`);

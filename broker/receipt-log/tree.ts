@@ -1,4 +1,5 @@
 /** The tree of an organisation's receipt log in the store: its right edge, what is appended, and its tiles. */
+import type { Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import type { PendingRows } from '../store/log-pending.ts';
 import { findEntries, findTile, putEntries, putTile } from '../store/receipt-logs.ts';
@@ -50,7 +51,7 @@ export async function readEdge(db: Db, organisationId: string, size: number, roo
     if (found === undefined) throw new DamagedLog('A tile at the edge of the receipt log is missing.');
     return found;
   };
-  // Also of a full tile: the time does not fall from one tile to the next.
+  // Also of a full tile: the time does not fall from one tile to the next, but after a clock that was ahead.
   edge.lastAt = whole(await findEntries(db, organisationId, Math.floor((size - 1) / TILE_WIDTH))).last_at;
   for (const { level, index, width } of edgeTiles(size)) {
     if (width === 0) {
@@ -72,12 +73,13 @@ export async function readEdge(db: Db, organisationId: string, size: number, roo
   return edge;
 }
 
-/** Appends rows in this order, to the edge in place and in the store, in a transaction that moves the head as well. */
+/** Appends rows in this order, to the edge in place and in the store, in a transaction that moves the head as well. `now`: by the store's clock. */
 export async function appendRows(
   db: Db,
   organisationId: string,
   edge: LogEdge,
   pending: readonly PendingRows[],
+  now: Instant,
 ): Promise<void> {
   // All at once: each row by itself takes several times as long.
   const added = Buffer.from(pending.map((rows) => rows.row_hashes).join(''), 'hex');
@@ -92,6 +94,9 @@ export async function appendRows(
   let covered = before;
   for (let start = 0; start < count; start += TILE_WIDTH) {
     const end = Math.min(count, start + TILE_WIDTH);
+    // A time of a clock that was ahead is not handed on to the tiles that follow: by it they would be young, and searched for earlier rows, until then.
+    if (edge.lastAt > now && (start > 0 || before === 0))
+      edge.lastAt = covered > start ? present(pending[taken - 1], 'rows').last_at : 0;
     for (; covered < end; taken++) {
       const { rows, last_at } = present(pending[taken], 'rows');
       covered += rows;

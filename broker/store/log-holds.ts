@@ -38,9 +38,16 @@ export async function dropHold(db: Db, hold: LogHold): Promise<void> {
   await db.deleteFrom('leases').where('name', '=', nameOf(hold)).execute();
 }
 
+/** No hold is put or renewed for longer than ten minutes: one that is has the time of a clock that was ahead. */
+const LONGEST_MS = 3_600_000;
+
 /** Whether an export holds rows whose deletion is announced at this index. Holds whose time is over are forgotten first. */
 export async function isHeld(db: Db, organisationId: string, index: number, now: Instant): Promise<boolean> {
-  await db.deleteFrom('leases').where('name', 'like', `${PREFIX}%`).where('until', '<=', now).execute();
+  await db
+    .deleteFrom('leases')
+    .where('name', 'like', `${PREFIX}%`)
+    .where((eb) => eb.or([eb('until', '<=', now), eb('until', '>', now + LONGEST_MS)]))
+    .execute();
   const held = await db
     .selectFrom('leases')
     .select('name')

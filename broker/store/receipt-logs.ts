@@ -133,6 +133,25 @@ export async function listEntriesSince(
     .execute();
 }
 
+/** When the last row ended of the first tile after `index` that did so by `now`; undefined: there is none. */
+export async function endOfNextTile(
+  db: Db,
+  organisationId: string,
+  index: number,
+  now: Instant,
+): Promise<Instant | undefined> {
+  const tile = await db
+    .selectFrom('log_entries')
+    .select('last_at')
+    .where('organisation_id', '=', organisationId)
+    .where('tile_index', '>', index)
+    .where('last_at', '<=', now)
+    .orderBy('tile_index')
+    .limit(1)
+    .executeTakeFirst();
+  return tile && Number(tile.last_at);
+}
+
 /** A tile of level 1 or above, or undefined. */
 export async function findTile(
   db: Db,

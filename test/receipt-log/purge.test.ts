@@ -214,6 +214,32 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect((await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status).toBe(404);
   });
 
+  test('rows that ended while the clock was ahead, and those after them, are deleted when their time is over by the right one', async () => {
+    await keep({ reads_days: 31 });
+    const before = await agent.act(READ);
+    const size = await settled(2);
+    world.clock.skewMs = 400 * DAY_MS;
+    agent.clock = () => world.running.broker.clock();
+    const ahead = await agent.act(READ);
+    expect(ahead.status, ahead.text).toBe(200);
+    await settled(size + 1);
+    world.clock.skewMs = 0;
+    const after = await agent.act(READ);
+    // Two tiles more.
+    await placesWithoutRows(512, Date.now());
+    await settled(size + 2 + 512);
+    await purge(30);
+    const receipts = async () =>
+      await Promise.all(
+        [before, ahead, after].map(
+          async ({ body }) => (await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status,
+        ),
+      );
+    expect(await receipts()).toEqual([200, 200, 200]);
+    await purge(40);
+    expect(await receipts()).toEqual([404, 404, 404]);
+  }, 90_000);
+
   test('events go when they are to, but for those that say what went; a store that waits for a review deletes nothing', async () => {
     const { db } = world.running.broker.store;
     await keep({ events_days: 31 });

@@ -424,6 +424,7 @@ async function putReceiptLog(world: World, { id }: Organisation, name: string): 
         row_hashes,
         last_at,
       })),
+      Date.now(),
     );
     const root = Buffer.from(rootOfEdge(edge)).toString('base64');
     await moveHead(tx, { organisation_id: id, origin: `${name}.example/orgs/${id}`, size: 256, root, from: 0 });
