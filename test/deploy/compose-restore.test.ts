@@ -1,0 +1,76 @@
+/** The backup of docs/deploy.md under Compose, and its way back, run as they are written, with the programs of this machine in place of containers. */
+import { execFile } from 'node:child_process';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { BIN, ROOT } from '../world/checkout.ts';
+import { fencesOf } from '../world/markdown.ts';
+import { READ } from '../world/requests.ts';
+import { query } from '../world/stored.ts';
+import { administer, nameOf, newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const run = promisify(execFile);
+const FENCES = fencesOf(readFileSync(join(ROOT, 'docs', 'deploy.md'), 'utf8'));
+const fenceWith = (text: string) => FENCES.find((one) => one.text.includes(text))!.text;
+
+/** What stands for Compose: what it runs in a container runs here. Starting and stopping is the test's. */
+const DOCKER = `#!/bin/sh
+case "$2" in
+  exec) shift 2; [ "$1" = --no-TTY ] && shift; shift; exec "$@" ;;
+  run) shift 5; exec "$NODE" "$BIN" "$@" ;;
+esac
+`;
+
+describe.runIf(STORES.includes('postgres'))(`a backup of before an update${postgresNote}`, () => {
+  test('is put back whole, with nothing of what the newer release made', { timeout: 180_000 }, async () => {
+    const world = await startWorld('postgres');
+    const organisation = await world.demoOrganisation();
+    expect((await (await organisation.agent()).act(READ)).status).toBe(200);
+    const { DATABASE_URL = '' } = world.environment;
+    const { hostname, port, username, password } = new URL(DATABASE_URL);
+    const name = nameOf(DATABASE_URL);
+    afterFile(() => administer(`drop database if exists ${name}_before with (force)`));
+    const folder = newFolder();
+    writeFileSync(join(folder, 'docker'), DOCKER);
+    chmodSync(join(folder, 'docker'), 0o755);
+    const asWritten = async (text: string) =>
+      await run(
+        'sh',
+        [
+          '-e',
+          '-c',
+          text.replaceAll('--username=broker', `--username=${username}`).replaceAll(/\bbroker(?!-\d)/g, name),
+        ],
+        {
+          cwd: folder,
+          env: {
+            ...world.environment,
+            PATH: `${folder}:${process.env.PATH}`,
+            NODE: process.execPath,
+            BIN,
+            PGHOST: hostname,
+            PGPORT: port,
+            PGPASSWORD: password,
+          },
+        },
+      );
+    const names = async () => (await query(world.environment, 'select name from organisations')).map((one) => one.name);
+    const before = await names();
+    // Else its heartbeat in the backup is of just now, and the restore takes it for one that serves.
+    await world.running.stop();
+    await asWritten(fenceWith('pg_dump'));
+    const later = `update organisations set name = 'later';
+      create table later (organisation_id text references organisations(id));
+      insert into later select id from organisations; insert into kysely_migration values ('9999-later', '')`;
+    await query(world.environment, later);
+    await asWritten(fenceWith('pg_restore'));
+    expect(await names()).toEqual(before);
+    expect(await query(world.environment, `select to_regclass('later') as later`)).toEqual([{ later: null }]);
+    await world.restart();
+    const refused = await organisation.ask('GET', '/owner/organisation');
+    expect(refused.body.restored).not.toBe(null);
+  });
+});
