@@ -333,7 +333,6 @@ async function measurePurge({ database, now }: Scene): Promise<void> {
         store.db,
         String(step[0]?.organisation_id),
         step.map(({ id }) => String(id)),
-        'reads',
       );
     }
     tell(`  in steps of 512: ${count(Math.round(ids.length / seconds(began)))} rows/s`);

@@ -1,13 +1,16 @@
 /** Issuers whose assertions about people an organisation trusts, one by one. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import type { CallerIssuer } from '../people/caller-issuer.ts';
 import { readOrganisation, writeSettings } from './organisation.ts';
 import { ChangeRefused } from './refused.ts';
 
 const MOST = 50;
 
+type Trusting = Changing & Uses<'vault'>;
+
 /** Trusts an issuer, or trusts it in other terms. Answers all. @throws ChangeRefused; AuditUnavailable, and then nothing is changed */
-export const trustIssuer = (services: Changing, by: ChangingOwner, issuer: CallerIssuer): Promise<CallerIssuer[]> =>
+export const trustIssuer = (services: Trusting, by: ChangingOwner, issuer: CallerIssuer): Promise<CallerIssuer[]> =>
   changeIssuers(services, by, (before) => {
     const others = before.filter((one) => one.issuer !== issuer.issuer);
     if (others.length >= MOST)
@@ -16,7 +19,7 @@ export const trustIssuer = (services: Changing, by: ChangingOwner, issuer: Calle
   });
 
 /** Trusts an issuer no more: its assertions are refused from the next call on. Answers the others. @throws as trustIssuer */
-export const distrustIssuer = (services: Changing, by: ChangingOwner, issuer: string): Promise<CallerIssuer[]> =>
+export const distrustIssuer = (services: Trusting, by: ChangingOwner, issuer: string): Promise<CallerIssuer[]> =>
   changeIssuers(services, by, (before) => {
     const others = before.filter((one) => one.issuer !== issuer);
     if (others.length === before.length)
@@ -28,7 +31,7 @@ export const distrustIssuer = (services: Changing, by: ChangingOwner, issuer: st
   });
 
 async function changeIssuers(
-  services: Changing,
+  services: Trusting,
   by: ChangingOwner,
   change: (before: CallerIssuer[]) => CallerIssuer[],
 ): Promise<CallerIssuer[]> {
@@ -37,7 +40,7 @@ async function changeIssuers(
     const { caller_issuers: before } = await readOrganisation(tx, organisationId);
     const after = change(before);
     note({ caller_issuers: after.map(({ issuer }) => issuer) });
-    await writeSettings(tx, organisationId, { caller_issuers: after });
+    await writeSettings(tx, services.broker.vault, organisationId, { caller_issuers: after });
     return after;
   });
 }

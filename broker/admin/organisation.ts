@@ -1,12 +1,14 @@
 /** The organisation's own settings. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { type CallerIssuer, readCallerIssuers } from '../people/caller-issuer.ts';
 import type { AgentsStopped } from '../policy/agents-stopped.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { KEEP_ALL, Retention } from '../policy/retention.ts';
 import type { StoreRestored } from '../policy/store-restored.ts';
+import { isOwnRetention, sealRetention } from '../retention-authenticity.ts';
 import { present } from '../runtime/present.ts';
 import { readAgentsStopped } from '../store/agents-stopped.ts';
 import { findOrganisation, updateOrganisation } from '../store/organisations.ts';
@@ -14,6 +16,7 @@ import { readRestored } from '../store/restored.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
 import type { OrganisationTable } from '../store/tables/organisations.ts';
+import type { Vault } from '../vault.ts';
 
 /** By the names of the API. */
 export type Settings = {
@@ -61,24 +64,28 @@ export async function readOrganisation(db: Db, organisationId: string): Promise<
   return readOrganisationRow(present(await findOrganisation(db, organisationId), 'organisation'));
 }
 
-/** Changing nothing is no event. Throws AuditUnavailable, and then nothing is changed. */
+/** Changing nothing is no event; a retention that no admin set is set again. Throws AuditUnavailable, and then nothing is changed. */
 export async function changeOrganisation(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: ChangingOwner,
   settings: Wanted<Settings>,
 ): Promise<ReadOrganisation> {
   const { organisation_id: organisationId } = by.owner;
-  const before = await readOrganisation(services.broker.store.db, organisationId);
+  const { store, vault } = services.broker;
+  const row = present(await findOrganisation(store.db, organisationId), 'organisation');
+  const before = readOrganisationRow(row);
+  const isStale = (name: string) => name === 'retention' && !isOwnRetention(vault, row);
   const changed: Partial<Settings> = Object.fromEntries(
     Object.entries(settings).filter(
-      ([name, value]) => value !== undefined && !isDeepStrictEqual(value, before[name as keyof Settings]),
+      ([name, value]) =>
+        value !== undefined && (isStale(name) || !isDeepStrictEqual(value, before[name as keyof Settings])),
     ),
   );
   if (Object.keys(changed).length === 0) return before;
   return await recordChange(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
     const { caller_issuers: issuers, ...others } = changed;
     note({ ...others, ...(issuers && { caller_issuers: issuers.map(({ issuer }) => issuer) }) });
-    await writeSettings(tx, organisationId, changed);
+    await writeSettings(tx, vault, organisationId, changed);
     return await readOrganisation(tx, organisationId);
   });
 }
@@ -86,12 +93,14 @@ export async function changeOrganisation(
 /** In a transaction, for owners and governance files alike. */
 export async function writeSettings(
   tx: Db,
+  vault: Pick<Vault, 'seal'>,
   organisationId: string,
   settings: Wanted<Settings & { name: string }>,
 ): Promise<void> {
   const { name, approval_ttl_seconds: ttl, require_user_verification: verify } = settings;
   const { publish_identity_documents: publish, auto_suspend: rule, caller_issuers: issuers, retention } = settings;
   const { passkey_deciders: deciders } = settings;
+  const kept = retention === undefined || isDeepStrictEqual(retention, KEEP_ALL) ? null : JSON.stringify(retention);
   await updateOrganisation(tx, organisationId, {
     ...(name !== undefined && { name }),
     ...(ttl !== undefined && { approval_ttl_ms: ttl * 1000 }),
@@ -100,8 +109,6 @@ export async function writeSettings(
     ...(rule !== undefined && { auto_suspend: rule && JSON.stringify(rule) }),
     ...(deciders !== undefined && { passkey_deciders: deciders }),
     ...(issuers !== undefined && { caller_issuers: issuers.length === 0 ? null : JSON.stringify(issuers) }),
-    ...(retention !== undefined && {
-      retention: isDeepStrictEqual(retention, KEEP_ALL) ? null : JSON.stringify(retention),
-    }),
+    ...(retention !== undefined && { retention: kept, retention_seal: sealRetention(vault, organisationId, kept) }),
   });
 }

@@ -37,6 +37,7 @@ export async function createOrganisation(
     agents_stopped: null,
     restored: null,
     retention: null,
+    retention_seal: null,
     passkey_deciders: 'default',
   };
   await putOrganisation(db, organisation);

@@ -41,7 +41,8 @@ export function planOrganisation(planning: Planning): void {
   );
   if (details.length === 0) return;
   addStep(planning, { action: 'update', kind: 'organisation', name, details }, (db) =>
-    writeSettings(db, organisationId, after),
+    // One that the file does not name stays as it is, whoever set it.
+    writeSettings(db, planning.vault, organisationId, { ...after, ...(retention === undefined && { retention }) }),
   );
 }
 

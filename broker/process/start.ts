@@ -22,6 +22,7 @@ import {
   settleMasterKey,
 } from '../master-key-rotation.ts';
 import { watchOutage } from '../outage.ts';
+import { adoptRetentions } from '../retention-authenticity.ts';
 import { remoteFolder } from '../runtime/remote-folder.ts';
 import { findNewerMigrations, isMigrated, migrate } from '../store/migrate.ts';
 import { openPostgres } from '../store/postgres.ts';
@@ -155,6 +156,7 @@ export async function startBroker(
   const { keys: masterKeys, created } = await loadMasterKeys(store, options);
   const vault = makeVault(masterKeys);
   await adoptKeys(store, vault, log);
+  await adoptRetentions(store, vault, log);
   const keys = await loadKeys(store, vault, { now: clock(), log });
   if (ownsKeyFile({ config, store })) await resumeRotation({ config, store, vault }, log);
   await nextGeneration(store, config, log);

@@ -1,20 +1,23 @@
 /** Deleting audit rows that an organisation keeps no longer (migration 0047). */
 import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely';
 import { PURGED, type RetainedKind } from '../policy/retention.ts';
+import type { AuditRow } from './audit.ts';
 import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
+import type { OrganisationTable } from './tables/organisations.ts';
 import type { AuditPurgeTable } from './tables/receipt-log.ts';
 
+export type Retained = Pick<OrganisationTable, 'id' | 'retention' | 'retention_seal'>;
+
 /** Organisations that do not keep everything, with what they keep as JSON; none whose restored store waits for a review. */
-export async function listRetentions(db: Db): Promise<{ id: string; retention: string }[]> {
-  const rows = await db
+export async function listRetentions(db: Db): Promise<Retained[]> {
+  return await db
     .selectFrom('organisations')
-    .select(['id', 'retention'])
+    .select(['id', 'retention', 'retention_seal'])
     .where('retention', 'is not', null)
     .where('restored', 'is', null)
     .orderBy('id')
     .execute();
-  return rows.flatMap(({ id, retention }) => (retention === null ? [] : { id, retention }));
 }
 
 /** How far rows of a kind were announced and deleted. */
@@ -84,30 +87,23 @@ const among =
   (eb: ExpressionBuilder<Schema, 'audit_rows'>) =>
     eb.and([eb('organisation_id', '=', organisationId), eb('id', 'in', ids), eb('state', '=', 'final'), OF_KIND[kind]]);
 
-/** The ids of those of these rows that are there and of this kind. */
+/** Those of these rows that are there and of this kind. */
 export async function findRowsOf(
   db: Db,
   organisationId: string,
   ids: readonly string[],
   kind: RetainedKind,
-): Promise<string[]> {
-  const rows = await db
+): Promise<AuditRow[]> {
+  if (ids.length === 0) return [];
+  return await db
     .selectFrom('audit_rows')
-    .select('id')
+    .selectAll()
     .where(among(organisationId, ids, kind))
     .execute();
-  return rows.map(({ id }) => id);
 }
 
-/** Deletes those of these rows that are of this kind. */
-export async function deleteRowsOf(
-  db: Db,
-  organisationId: string,
-  ids: readonly string[],
-  kind: RetainedKind,
-): Promise<void> {
-  await db
-    .deleteFrom('audit_rows')
-    .where(among(organisationId, ids, kind))
-    .execute();
+/** Deletes these rows. */
+export async function deleteRowsOf(db: Db, organisationId: string, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await db.deleteFrom('audit_rows').where('organisation_id', '=', organisationId).where('id', 'in', ids).execute();
 }

@@ -35,6 +35,7 @@ export async function updateOrganisation(
       | 'auto_suspend'
       | 'caller_issuers'
       | 'retention'
+      | 'retention_seal'
       | 'passkey_deciders'
     >
   >,

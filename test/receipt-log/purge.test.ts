@@ -6,6 +6,7 @@ import { verifyLogExport } from '../../broker/console/static/verify/log-export.j
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { exportLog } from '../../broker/receipt-log/export-log.ts';
 import { purgeChore } from '../../broker/receipt-log/purge.ts';
+import { adoptRetentions, isOwnRetention } from '../../broker/retention-authenticity.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -286,7 +287,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       await vi.waitUntil(async () => (await one.ask('GET', '/owner/log')).body.size >= 2, { timeout: 15_000 });
     }
     const altered = others[0]!;
-    const set = (retention: string) =>
+    const set = (retention: string | null) =>
       db.updateTable('organisations').set({ retention }).where('id', '=', altered.id).execute();
     await set('{"reads_days":1}');
     const announced = async (one: typeof organisation) =>
@@ -303,8 +304,87 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       await chore(Date.now() + 40 * DAY_MS).catch(({ message }) => told.add(message));
     expect(await Promise.all([organisation, ...others].map(announced))).toEqual([1, 0, 1]);
     expect([...told]).toEqual([
-      `The stored retention of organisation ${altered.id} cannot be read: was the row altered outside of the broker?`,
+      `The retention of organisation ${altered.id} was not set by an admin, but in the database: nothing is deleted there until an admin sets it.`,
     ]);
-    await set(JSON.stringify({ reads_days: 31, calls_days: null, events_days: null }));
+    await set(null);
   });
+
+  test('whoever writes to the database alone has no row deleted by shortening retention, until an admin sets it', async () => {
+    const { body } = await agent.act(READ);
+    await settled(1);
+    const shorter = { reads_days: 31, calls_days: null, events_days: null };
+    const stored = world.running.broker.store.db.updateTable('organisations').where('id', '=', organisation.id);
+    await stored.set({ retention: JSON.stringify(shorter) }).execute();
+    await expect(purge(40)).rejects.toThrow(`organisation ${organisation.id} was not set by an admin`);
+    const receipt = async () => (await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status;
+    expect(await receipt()).toBe(200);
+    // The seal of another value, or of another organisation, is none.
+    await keep({ reads_days: 60 });
+    await stored.set({ retention: JSON.stringify(shorter) }).execute();
+    await expect(purge(40)).rejects.toThrow('was not set by an admin');
+    expect(await receipt()).toBe(200);
+    expect((await keep(shorter)).body.retention).toEqual(shorter);
+    expect((await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body.rows).toHaveLength(2);
+    await settled(3);
+    await purge(40);
+    expect(await receipt()).toBe(404);
+  }, 60_000);
+
+  test('what was set before there were seals is sealed by the first start, once, with a warning', async () => {
+    const { store, vault } = world.running.broker;
+    const others = [await world.demoOrganisation(), await world.demoOrganisation()];
+    const own = store.db.updateTable('organisations').set({ retention: '{"reads_days":31}' });
+    const told: unknown[] = [];
+    const log = { warn: (about: unknown) => void told.push(about) };
+    const rows = async () =>
+      await store.db
+        .selectFrom('organisations')
+        .selectAll()
+        .where(
+          'id',
+          'in',
+          others.map(({ id }) => id),
+        )
+        .orderBy('created_at')
+        .execute();
+    await store.db.deleteFrom('meta').where('name', '=', 'retention_sealed').execute();
+    await own.where('id', '=', others[0]!.id).execute();
+    await adoptRetentions(store, vault, log);
+    await own.where('id', '=', others[1]!.id).execute();
+    await adoptRetentions(store, vault, log);
+    expect((await rows()).map((row) => [row.id === others[0]!.id, isOwnRetention(vault, row)])).toEqual(
+      expect.arrayContaining([
+        [true, true],
+        [false, false],
+      ]),
+    );
+    expect(told).toEqual([{ security: true, organisations: 1 }]);
+    await store.db
+      .updateTable('organisations')
+      .set({ retention: null })
+      .where(
+        'id',
+        'in',
+        others.map(({ id }) => id),
+      )
+      .execute();
+  });
+
+  test('whoever writes to the database alone has no row deleted by making it, or its tile of the log, look old', async () => {
+    const { db } = world.running.broker.store;
+    await keep({ reads_days: 90 });
+    const young = await agent.act(READ);
+    const altered = await agent.act(READ);
+    await settled(3);
+    await db.updateTable('log_entries').set({ last_at: 1 }).where('organisation_id', '=', organisation.id).execute();
+    await db.updateTable('audit_rows').set({ finished_at: 1 }).where('id', '=', altered.body._meta.audit_id).execute();
+    await purge(40);
+    const left = await db
+      .selectFrom('audit_rows')
+      .select('id')
+      .where('id', 'in', [young.body._meta.audit_id, altered.body._meta.audit_id])
+      .execute();
+    expect(left).toHaveLength(2);
+    expect((await organisation.ask('GET', '/owner/audit?reason=audit_purged')).body.rows).toEqual([]);
+  }, 60_000);
 });

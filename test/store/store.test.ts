@@ -108,6 +108,7 @@ const MIGRATIONS = [
   '0067-token-makers',
   '0068-told-joins',
   '0069-key-authenticators',
+  '0070-retention-seals',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -23,6 +23,8 @@ export type OrganisationTable = {
   restored: string | null;
   /** JSON: a Retention; null: everything is kept. */
   retention: string | null;
+  /** Shows that an admin set it (migration 0070); null beside a retention: that is not known. */
+  retention_seal: Uint8Array | null;
   /** Who decides by passkey without a session. */
   passkey_deciders: PasskeyDeciders;
 };
@@ -91,6 +93,7 @@ export type DefaultedOrganisationColumns =
   | 'agents_stopped'
   | 'restored'
   | 'retention'
+  | 'retention_seal'
   | 'passkey_deciders';
 
 export type NewOrganisation = Omit<OrganisationTable, DefaultedOrganisationColumns>;

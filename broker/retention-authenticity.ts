@@ -1,0 +1,57 @@
+/**
+ * Tells the retention that an admin set from one that somebody wrote into the database: by it rows of the audit are deleted with a genuine proof, which
+ * whoever can write to the database alone must not get for rows that they want gone.
+ */
+import { SealError } from './crypto/seal.ts';
+import type { Log } from './log/log.ts';
+import { findMeta, putMeta } from './store/meta.ts';
+import type { Store } from './store/store.ts';
+import type { OrganisationTable } from './store/tables/organisations.ts';
+import type { Vault } from './vault.ts';
+
+const placeOf = (id: string) => ({ table: 'organisations', organisationId: id, rowId: id }) as const;
+
+/** Of the text that is stored; null: everything is kept, and nothing can be deleted by it. */
+export const sealRetention = (vault: Pick<Vault, 'seal'>, id: string, retention: string | null): Buffer | null =>
+  retention === null ? null : vault.seal(placeOf(id), retention);
+
+/** Whether an admin set what is stored. */
+export function isOwnRetention(
+  vault: Pick<Vault, 'open'>,
+  { id, retention, retention_seal: sealed }: Pick<OrganisationTable, 'id' | 'retention' | 'retention_seal'>,
+): boolean {
+  if (retention === null) return true;
+  if (sealed === null) return false;
+  try {
+    return vault.open(placeOf(id), sealed).toString() === retention;
+  } catch (error) {
+    if (error instanceof SealError) return false;
+    throw error;
+  }
+}
+
+const ADOPTED = 'retention_sealed';
+
+/** Seals what was set before there were seals, as it is, since nothing tells who set it. Called at each start; does so once for a store. */
+export async function adoptRetentions({ db }: Store, vault: Vault, log: Pick<Log, 'warn'>): Promise<void> {
+  if ((await findMeta(db, ADOPTED)) !== undefined) return;
+  const found = await db
+    .selectFrom('organisations')
+    .select(['id', 'retention'])
+    .where('retention', 'is not', null)
+    .where('retention_seal', 'is', null)
+    .execute();
+  for (const { id, retention } of found)
+    await db
+      .updateTable('organisations')
+      .set({ retention_seal: sealRetention(vault, id, retention) })
+      .where('id', '=', id)
+      .where('retention', '=', retention)
+      .execute();
+  await putMeta(db, ADOPTED, 'yes');
+  if (found.length > 0)
+    log.warn(
+      { security: true, organisations: found.length },
+      'from now on rows of the audit are deleted by this retention only, and by what admins set',
+    );
+}
