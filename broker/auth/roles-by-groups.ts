@@ -105,12 +105,15 @@ async function addByGroups(
 async function changeByGroups(services: Changing, by: ChangingOwner, owner: OwnerTable, role: Role): Promise<void> {
   const kept = await recordInTurn(services, by, { reason: 'owner_changed', detail: owner.email }, async (tx, note) => {
     const owners = await listOwners(tx, owner.organisation_id);
-    if (owners.every((one) => one.id === owner.id || one.role !== 'admin')) return rollback('last admin');
-    await putOwner(tx, { ...owner, role, role_by_groups: 1 });
-    note({ owner: owner.id, role, before: owner.role, by_groups: true });
+    const now = owners.find(({ id }) => id === owner.id);
+    // An admin may have removed the owner, or given a role, since the sign-in began.
+    if (now?.role_by_groups !== 1) return rollback('changed meanwhile');
+    if (owners.every((one) => one.id === now.id || one.role !== 'admin')) return rollback('last admin');
+    await putOwner(tx, { ...now, role, role_by_groups: 1 });
+    note({ owner: now.id, role, before: now.role, by_groups: true });
     return undefined;
   });
-  if (kept !== undefined)
+  if (kept?.reason === 'last admin')
     services.broker.log.warn({ owner: owner.id }, 'no group of the last admin gives the role any more: it was left');
 }
 

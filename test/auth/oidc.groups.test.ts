@@ -1,10 +1,12 @@
 /** Roles of owners by the groups that the identity provider says a person is in (OIDC_ROLES). */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
+import type { Db } from '../../broker/store/store.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { heldUp } from '../world/held-up.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { decideWith, enrol } from '../world/passkeys.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
@@ -124,6 +126,24 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('POST', '/owner/owners', { email, role: 'viewer' })).status).toBe(200);
     expect(await member()).toMatchObject({ role_by_groups: false });
     expect(await roleNow(await signIn(['broker admins']))).toBe('viewer');
+  });
+
+  test.each<[string, (db: Db, id: string) => Promise<unknown>, object | undefined]>([
+    [
+      'a role',
+      (db, id) => db.updateTable('owners').set({ role: 'viewer', role_by_groups: 0 }).where('id', '=', id).execute(),
+      { role: 'viewer', role_by_groups: false },
+    ],
+    ['no place any more', (db, id) => db.deleteFrom('owners').where('id', '=', id).execute(), undefined],
+  ])('whom an admin gives %s while the sign-in is under way keeps that', async (_what, change, expected) => {
+    expect(await roleNow(await signIn(['staff']))).toBe('viewer');
+    const { id } = await member();
+    const held = (db: Db) => db.updateTable('organisations').set({ publish_identity_documents: 0 }).execute();
+    const came = () => signIn(['broker admins']);
+    await heldUp(world, held, came, { waiters: 1, last: (db) => change(db, id) });
+    if (world.environment.DATABASE_URL === undefined) return;
+    const found = await member();
+    expect(found && { role: found.role, role_by_groups: found.role_by_groups }).toEqual(expected);
   });
 
   test('an address that belongs to another account is not taken over', async () => {
