@@ -11,7 +11,13 @@ import { isInParts, missingIn, secretIn, secretKey } from '../config-file/secret
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { changeConnection, deleteConnection, endForConnection, putConnection } from '../store/connections.ts';
+import {
+  changeConnection,
+  deleteConnection,
+  endForConnection,
+  lockConnection,
+  putConnection,
+} from '../store/connections.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
 import { addProblem, addStep, holdsSecret, leaveOut, type Made, type Planning } from './planning.ts';
@@ -67,14 +73,16 @@ function planConnection(
   } as const;
   addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, async (db, made) => {
     if (known && !replaced && !moves) return await changeConnection(db, { ...place, secret_reference: reference });
-    if (known && moves) {
+    // Its tokens may have been refreshed since the plan, which is then still current.
+    const before = known && (await lockConnection(db, organisationId, id));
+    if (before && moves) {
       const { people, appTokens } = await endForConnection(db, organisationId, id, now);
-      endTokensOf(planning, known, made, { removed: { people }, appTokens });
-    } else if (known) {
+      endTokensOf(planning, before, made, { removed: { people }, appTokens });
+    } else if (before) {
       const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
-      endTokensOf(planning, known, made, { removed: false, appTokens });
+      endTokensOf(planning, before, made, { removed: false, appTokens });
     }
-    const credential = replaced ? secret.reveal() : known && keptSecret(planning, known);
+    const credential = replaced ? secret.reveal() : before && keptSecret(planning, before);
     await putConnection(db, {
       ...place,
       label: name,
@@ -83,8 +91,8 @@ function planConnection(
       credential: credential === undefined ? null : vault.seal(placeOf(planning, id), credential),
       secret_reference: reference,
       upstream_scopes: null,
-      revision: (known?.revision ?? 0) + (replaced ? 1 : 0),
-      created_at: known?.created_at ?? now,
+      revision: (before?.revision ?? 0) + (replaced ? 1 : 0),
+      created_at: before?.created_at ?? now,
     });
   });
 }
@@ -182,8 +190,10 @@ export function planConnectionRemovals(planning: Planning): void {
     if (entry) continue;
     const details = [`platform: ${platform}`, 'its secret is removed with it'];
     addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
+      const before = await lockConnection(db, organisationId, id);
+      if (!before) return;
       const { people, appTokens } = await deleteConnection(db, organisationId, id, now);
-      endTokensOf(planning, connection, made, { removed: { people }, appTokens });
+      endTokensOf(planning, before, made, { removed: { people }, appTokens });
     });
   }
 }

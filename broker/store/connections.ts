@@ -55,6 +55,20 @@ export async function findConnection(db: Db, organisationId: string, id: string)
     .executeTakeFirst();
 }
 
+/**
+ * The same as it is now, and nobody changes it until the transaction ends: for whoever ends its tokens, which are refreshed all the time. A
+ * no-op update, as `lockOrganisation` is.
+ */
+export async function lockConnection(db: Db, organisationId: string, id: string): Promise<ConnectionTable | undefined> {
+  return await db
+    .updateTable('connections')
+    .set((eb) => ({ created_at: eb.ref('created_at') }))
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst();
+}
+
 /** Inserts a connection. Returns it, or undefined: the label is taken. */
 export async function addConnection(db: Db, connection: NewConnection): Promise<ConnectionTable | undefined> {
   return await db

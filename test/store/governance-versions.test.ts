@@ -82,6 +82,49 @@ describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
       }
   });
 
+  test('fresh tokens in place of others renew the version of facts and not this one; those that somebody gave or took renew both', async () => {
+    const other = await world.organisation();
+    await other.platform();
+    const versions = async () => {
+      const { version: facts } = await store.db
+        .selectFrom('fact_versions')
+        .select('version')
+        .where('organisation_id', '=', other.id)
+        .executeTakeFirstOrThrow();
+      return [facts, await version(other)];
+    };
+    const set = (columns: object) =>
+      store.db.updateTable('connections').set(columns).where('organisation_id', '=', other.id).execute();
+    const tokens = (at: number) => ({
+      credential: Buffer.from(`token ${at}`),
+      refresh_token: Buffer.from(`refresh ${at}`),
+      token_id: String(at),
+      oauth: JSON.stringify({ at }),
+      status: at % 2 ? 'active' : 'reauth_needed',
+      upstream_scopes: JSON.stringify([at]),
+    });
+    const none = { credential: null, refresh_token: null, token_id: null, oauth: null };
+    const changes: [string, object, boolean][] = [
+      ['connected', { ...tokens(1), revision: 2 }, true],
+      ['refreshed', tokens(2), false],
+      ['refreshed again', tokens(3), false],
+      ['connected again', { ...tokens(4), revision: 3 }, true],
+      ['refreshed after that', tokens(5), false],
+      ['refreshed, and made the default', { ...tokens(6), is_default: 0 }, true],
+      ['disconnected', { ...none, revision: 4 }, true],
+      ['given a secret', { credential: Buffer.from('secret'), revision: 5 }, true],
+      ['its secret sealed again', { credential: Buffer.from('the same, sealed again') }, true],
+      ['connected in place of the secret', { ...tokens(7), revision: 6 }, true],
+      ['tokens taken by whoever counts no revision', none, true],
+    ];
+    for (const [what, columns, isGoverned] of changes) {
+      const [facts, governed] = await versions();
+      await set(columns);
+      const [factsNow, governedNow] = await versions();
+      expect([what, factsNow !== facts, governedNow !== governed]).toEqual([what, true, isGoverned]);
+    }
+  });
+
   test('so do rows that come and go, and new versions of policies, guardrails and platforms', async () => {
     const { db } = store;
     const id = crypto.randomUUID();

@@ -109,6 +109,7 @@ const MIGRATIONS = [
   '0068-told-joins',
   '0069-key-authenticators',
   '0070-retention-seals',
+  '0071-refreshed-tokens',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -1,0 +1,35 @@
+import { type Kysely, sql } from 'kysely';
+import type { Store } from '../store.ts';
+
+/** What a governance file says of a connection (0018), besides its secret. */
+const GOVERNED = ['platform_id', 'is_default', 'label', 'secret_reference'];
+const SECRET = ['credential', 'oauth'];
+/** The broker's own refresh: tokens were there before and are now, and no owner, callback or file set them, each of which counts the revision. */
+const BY_SOMEBODY = 'old.oauth is null or new.oauth is null or old.revision is distinct from new.revision';
+
+const differs = (columns: readonly string[]) =>
+  columns.map((one) => `old.${one} is distinct from new.${one}`).join(' or ');
+
+/**
+ * Fresh tokens of an OAuth connection give what is governed no new version any more: of tokens a plan reads whether there are any, and with
+ * many connections some are refreshed every few seconds. Whoever ends tokens reads the row in the transaction that does it.
+ */
+export async function refreshedTokens(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
+  const when = `${differs(GOVERNED)} or ((${differs(SECRET)}) and (${BY_SOMEBODY}))`;
+  const statements =
+    dialect === 'sqlite'
+      ? [
+          'drop trigger governance_version_connections_update',
+          `create trigger governance_version_connections_update after update on connections when ${when}
+           begin
+             insert into governance_versions (organisation_id, version) values (new.organisation_id, hex(randomblob(16)))
+               on conflict (organisation_id) do update set version = excluded.version;
+           end`,
+        ]
+      : [
+          'drop trigger governance_version_connections_update on connections',
+          `create constraint trigger governance_version_connections_update after update on connections
+           deferrable initially deferred for each row when (${when}) execute function renew_governance_version()`,
+        ];
+  for (const statement of statements) await sql.raw(statement).execute(db);
+}

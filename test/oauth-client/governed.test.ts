@@ -1,0 +1,222 @@
+/** Governance files beside OAuth connections: fresh tokens are no change of what is governed, and what an apply ends is what is there by then. */
+import { sql } from 'kysely';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Db } from '../../broker/store/store.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { connectAtOnce, outlive } from '../world/connecting.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { startReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
+const SECRET = 'CANARY-governed-0123456789';
+const FREEZE = { guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELETE'] }] };
+
+describe.each(STORES)(`governance files and OAuth connections on %s${postgresNote}`, (store) => {
+  let server: LyingServer;
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let connection: string;
+  let revoked: string[];
+  beforeAll(async () => {
+    server = await startLyingServer();
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+  });
+  beforeEach(async () => {
+    server.beHonest();
+    revoked = [];
+    server.answers.set('/revoke', (_request, response, body) => {
+      revoked.push(new URLSearchParams(body).get('token')!);
+      response.writeHead(200).end();
+    });
+    organisation = await world.organisation();
+    const platform = (path: string, scopes: object) => ({
+      kind: 'rest',
+      base_url: `${server.issuer}${path}`,
+      auth: server.auth(),
+      scopes,
+    });
+    const applied = await apply({
+      platforms: {
+        docs: platform('/api', { 'docs:read': ['GET /items'] }),
+        other: platform('/other', { 'other:read': ['GET /items'] }),
+        plain: {
+          kind: 'rest',
+          base_url: `${server.issuer}/plain`,
+          auth: { type: 'bearer' },
+          scopes: { 'plain:read': ['GET /items'] },
+        },
+      },
+      connections: { main: { platform: 'docs' }, plain: { platform: 'plain', secret: { env: 'SECRET' } } },
+    });
+    expect(applied.status, applied.text).toBe(200);
+    connection = (await connectionOf('main')).id;
+    agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { docs: { scopeList: ['docs:read'] } },
+    });
+    await connectAtOnce(world, organisation.owner, connection);
+  });
+
+  const file = (document: object, more: object = {}) => ({
+    text: JSON.stringify(document),
+    values: { 'env:SECRET': SECRET, 'env:TOKEN': `${SECRET}-token` },
+    ...more,
+  });
+  const plan = async (document: object) => {
+    const planned = await organisation.ask('POST', '/owner/governance/plan', file(document));
+    expect(planned.status, planned.text).toBe(200);
+    return planned.body;
+  };
+  const apply = (document: object, governance_version?: string) =>
+    organisation.ask('POST', '/owner/governance/apply', file(document, { governance_version }));
+  const connectionOf = async (label: string) =>
+    (await organisation.ask('GET', '/owner/connections')).body.connections.find(
+      (one: { label: string }) => one.label === label,
+    );
+  const owner = async (path: string, body: unknown = {}) => {
+    const answer = await organisation.ask('POST', path, body);
+    expect(answer.status, answer.text).toBe(200);
+  };
+
+  /** The broker gets fresh tokens for the connection, as a call of an agent has it do. */
+  async function refresh(): Promise<void> {
+    const before = server.given.refresh.length;
+    await outlive(world, connection);
+    const called = await agent.act(READ);
+    expect([called.status, server.given.refresh.length], called.text).toEqual([200, before + 1]);
+  }
+  const newest = () => [server.given.refresh.at(-1), server.given.access.at(-1)];
+
+  /** Does it after an apply has planned, before its transaction. Answers how many transactions there were since. */
+  function beforeTransaction(change: () => Promise<void>): () => number {
+    const { recorder } = world.running.services;
+    const { record } = recorder;
+    let transactions = 0;
+    const spy = vi.spyOn(recorder, 'record').mockImplementation(async (entry: Parameters<typeof record>[0]) => {
+      if (entry.row.reason === 'governance_applied' && ++transactions === 1) await change();
+      return await record(entry as never);
+    });
+    onTestFinished(() => spy.mockRestore());
+    return () => transactions;
+  }
+
+  test('a plan stays current while tokens are refreshed, and while a platform rejects that', async () => {
+    const planned = await plan(FREEZE);
+    await refresh();
+    server.answers.set('/token', (_request, response) =>
+      response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}'),
+    );
+    await outlive(world, connection);
+    expect((await agent.act(READ)).body.code).toBe('client_rejected');
+    expect(await plan(FREEZE)).toEqual(planned);
+    const applied = await apply(FREEZE, planned.governance_version);
+    expect([applied.status, applied.body.changes], applied.text).toEqual([200, planned.changes]);
+  });
+
+  test('an apply plans once though tokens are refreshed meanwhile', async () => {
+    const transactions = beforeTransaction(refresh);
+    expect((await apply(FREEZE)).status).toBe(200);
+    expect(transactions()).toBe(1);
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['disconnected', () => owner(`/owner/connections/${connection}/oauth/disconnect`)],
+    ['connected again', () => connectAtOnce(world, organisation.owner, connection)],
+    ['given a secret', () => owner(`/owner/connections/${connection}/secret`, { secret: `${SECRET}-own` })],
+    [
+      'and another one given another secret',
+      async () => owner(`/owner/connections/${(await connectionOf('plain')).id}/secret`, { secret: `${SECRET}-own` }),
+    ],
+  ])('a plan is current no more where a connection was %s', async (_what, change) => {
+    const planned = await plan(FREEZE);
+    await change();
+    expectEnvelope(await apply(FREEZE, planned.governance_version), 409, 'conflict');
+    expect((await plan(FREEZE)).governance_version).not.toBe(planned.governance_version);
+  });
+
+  test('nor where one was connected that was not', async () => {
+    await owner(`/owner/connections/${connection}/oauth/disconnect`);
+    const planned = await plan(FREEZE);
+    await connectAtOnce(world, organisation.owner, connection);
+    expectEnvelope(await apply(FREEZE, planned.governance_version), 409, 'conflict');
+  });
+
+  const ENDS: [string, object][] = [
+    ['removes the connection', { connections: {} }],
+    ['gives it to another platform', { connections: { main: { platform: 'other' } } }],
+    ['gives it a secret', { connections: { main: { platform: 'docs', secret: { env: 'TOKEN' } } } }],
+  ];
+
+  test.each(ENDS)('an apply that %s revokes the tokens that came since it planned', async (_what, document) => {
+    const transactions = beforeTransaction(refresh);
+    const applied = await apply(document);
+    expect(applied.status, applied.text).toBe(200);
+    expect(transactions()).toBe(1);
+    expect(revoked).toEqual(newest());
+    expect((await connectionOf('main'))?.oauth ?? null).toBe(null);
+  });
+
+  describe.runIf(store === 'postgres')('while another replica stores fresh tokens', () => {
+    /** Does it, and has the other one commit when it waits for that. */
+    async function amid(end: () => Promise<void>): Promise<void> {
+      const { db } = world.running.broker.store;
+      const tokens = () =>
+        db
+          .selectFrom('connections')
+          .select(['credential', 'refresh_token', 'token_id', 'oauth'])
+          .where('id', '=', connection)
+          .executeTakeFirstOrThrow();
+      const set = (at: Db, columns: Awaited<ReturnType<typeof tokens>>) =>
+        at.updateTable('connections').set(columns).where('id', '=', connection).execute();
+      const older = await tokens();
+      await refresh();
+      const fresh = await tokens();
+      await set(db, older);
+      const waiting = async () => {
+        const { rows } = await sql`select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+        expect(rows).toHaveLength(1);
+      };
+      let ended: Promise<void> | undefined;
+      await db.transaction().execute(async (tx) => {
+        await set(tx, fresh);
+        ended = end();
+        await vi.waitFor(waiting, { timeout: 5_000 });
+      });
+      await ended;
+    }
+
+    test.each(ENDS)('an apply that %s revokes these', async (_what, document) => {
+      await amid(async () => {
+        const applied = await apply(document);
+        expect(applied.status, applied.text).toBe(200);
+      });
+      expect(revoked).toEqual(newest());
+    });
+  });
+
+  test.runIf(store === 'postgres')(
+    'another replica uses fresh tokens at its next call, and no older ones',
+    async () => {
+      const second = await startReplica(world);
+      try {
+        const there = second.asks(agent);
+        for (let round = 0; round < 3; round++) {
+          expect((await there.act(READ)).status).toBe(200);
+          const [token] = server.given.access.slice(-1);
+          await refresh();
+          server.good.delete(token!);
+          const { length } = server.asked;
+          const called = await there.act(READ);
+          expect([called.status, server.asked.length], called.text).toEqual([200, length]);
+        }
+      } finally {
+        second.process.signal('SIGKILL');
+      }
+    },
+  );
+});
