@@ -7,7 +7,7 @@ import { isOtherAccount, readFacts } from '../oauth-client/facts.ts';
 import type { Connected, OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
 import { forgetRegistration } from '../oauth-client/registration.ts';
-import { findConnection } from '../store/connections.ts';
+import { findConnection, lockConnection } from '../store/connections.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { useOAuthFlow } from '../store/oauth-flows.ts';
 import { forgetTokens, putTokens } from '../store/oauth-tokens.ts';
@@ -65,7 +65,7 @@ export async function disconnectOAuth(
     );
   const change = { reason: 'connection_disconnected', platform: connection.platform_id, connection: id };
   const { before, after } = await recordChange(services, by, change, async (tx, note) => {
-    const before = await findConnection(tx, organisationId, id);
+    const before = await lockConnection(tx, organisationId, id);
     const after = before?.oauth ? await forgetTokens(tx, { organisationId, id }) : undefined;
     if (!before || !after) throw unknownConnection();
     note({ label: after.label, revision: after.revision });
@@ -115,21 +115,23 @@ export async function finishOAuth(
   // Whose account it is stands in the row and not in the receipt, which may go anywhere.
   const detail = done.account === null ? null : `connected as ${done.account}`;
   const change = { reason: 'connection_connected', detail, platform, connection: id };
-  const kept = await recordChange(services, by, change, async (tx, note) => {
-    const connected = await putTokens(tx, { organisationId, id, platformId: platform }, done.tokens);
+  const before = await recordChange(services, by, change, async (tx, note) => {
+    // Tokens that were refreshed while the code was exchanged are in it.
+    const before = await lockConnection(tx, organisationId, id);
+    const connected = before && (await putTokens(tx, { organisationId, id, platformId: platform }, done.tokens));
     if (!connected) return rollback('removed');
     note({ label, revision: connected.revision, scopes: [...done.scopes] });
-    return undefined;
+    return before;
   });
-  if (kept instanceof RolledBack) {
+  if (before instanceof RolledBack) {
     const { credential, refreshToken: refresh_token, tokenId: token_id, oauth: facts } = done.tokens;
     const unkept = { ...connection, credential, refresh_token, token_id, oauth: facts };
     await endTokens(services, { connection: unkept, manifest, removed: false });
     throw removedMeanwhile();
   }
   // Nobody can end the consent of an account that was replaced from here any more.
-  if (isOtherAccount(readFacts(connection.oauth)?.account ?? null, done.account))
-    await endTokens(services, { connection, manifest, removed: false });
+  if (isOtherAccount(readFacts(before.oauth)?.account ?? null, done.account))
+    await endTokens(services, { connection: before, manifest, removed: false });
   try {
     await settleConsent(services, by, platform);
   } catch (error) {

@@ -10,9 +10,9 @@ import {
   addConnection,
   clearDefaultConnection,
   deleteConnection,
-  findConnection,
   listAgentsNaming,
   listConnections,
+  lockConnection,
   replaceCredential,
 } from '../store/connections.ts';
 import type { Db } from '../store/store.ts';
@@ -131,7 +131,7 @@ export async function removeConnection(
 
 /** Throws ChangeRefused. */
 async function connectionIn(tx: Db, organisationId: string, id: string) {
-  const found = await findConnection(tx, organisationId, id);
+  const found = await lockConnection(tx, organisationId, id);
   if (!found) throw unknownConnection();
   return found;
 }

@@ -12,6 +12,7 @@ import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const SECRET = 'CANARY-governed-0123456789';
+const JSON_TYPE = { 'content-type': 'application/json' };
 const FREEZE = { guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELETE'] }] };
 
 describe.each(STORES)(`governance files and OAuth connections on %s${postgresNote}`, (store) => {
@@ -33,25 +34,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
       response.writeHead(200).end();
     });
     organisation = await world.organisation();
-    const platform = (path: string, scopes: object) => ({
-      kind: 'rest',
-      base_url: `${server.issuer}${path}`,
-      auth: server.auth(),
-      scopes,
-    });
-    const applied = await apply({
-      platforms: {
-        docs: platform('/api', { 'docs:read': ['GET /items'] }),
-        other: platform('/other', { 'other:read': ['GET /items'] }),
-        plain: {
-          kind: 'rest',
-          base_url: `${server.issuer}/plain`,
-          auth: { type: 'bearer' },
-          scopes: { 'plain:read': ['GET /items'] },
-        },
-      },
-      connections: { main: { platform: 'docs' }, plain: { platform: 'plain', secret: { env: 'SECRET' } } },
-    });
+    const applied = await apply(present());
     expect(applied.status, applied.text).toBe(200);
     connection = (await connectionOf('main')).id;
     agent = await organisation.agent({
@@ -61,6 +44,20 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
     await connectAtOnce(world, organisation.owner, connection);
   });
 
+  const platform = (path: string, scopes: object) => ({
+    kind: 'rest',
+    base_url: `${server.issuer}${path}`,
+    auth: server.auth(),
+    scopes,
+  });
+  const present = () => ({
+    platforms: {
+      docs: platform('/api', { 'docs:read': ['GET /items'] }),
+      other: platform('/other', { 'other:read': ['GET /items'] }),
+      plain: { ...platform('/plain', { 'plain:read': ['GET /items'] }), auth: { type: 'bearer' } },
+    },
+    connections: { main: { platform: 'docs' }, plain: { platform: 'plain', secret: { env: 'SECRET' } } },
+  });
   const file = (document: object, more: object = {}) => ({
     text: JSON.stringify(document),
     values: { 'env:SECRET': SECRET, 'env:TOKEN': `${SECRET}-token` },
@@ -108,7 +105,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
     const planned = await plan(FREEZE);
     await refresh();
     server.answers.set('/token', (_request, response) =>
-      response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}'),
+      response.writeHead(401, JSON_TYPE).end('{"error":"invalid_client"}'),
     );
     await outlive(world, connection);
     expect((await agent.act(READ)).body.code).toBe('client_rejected');
@@ -160,6 +157,27 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
     expect((await connectionOf('main'))?.oauth ?? null).toBe(null);
   });
 
+  test('connected again as another account, the tokens of the one before that came meanwhile are revoked', async () => {
+    let login = 'ann';
+    server.answers.set('/me', (_request, response) =>
+      response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })),
+    );
+    const account = { url: `${server.issuer}/me`, pointer: '/login' };
+    const { platforms } = present();
+    const named = { ...platforms.docs, auth: server.auth({ account }) };
+    expect((await apply({ platforms: { ...platforms, docs: named } })).status).toBe(200);
+    await connectAtOnce(world, organisation.owner, connection);
+    server.answers.set('/token', async (_request, response) => {
+      server.answers.delete('/token');
+      await refresh();
+      login = 'bob';
+      response.writeHead(200, JSON_TYPE).end(JSON.stringify(server.rotate()));
+    });
+    await connectAtOnce(world, organisation.owner, connection);
+    expect(revoked).toEqual([server.given.refresh.at(-2), server.given.access.at(-2)]);
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
   describe.runIf(store === 'postgres')('while another replica stores fresh tokens', () => {
     /** Does it, and has the other one commit when it waits for that. */
     async function amid(end: () => Promise<void>): Promise<void> {
@@ -195,6 +213,18 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
         const applied = await apply(document);
         expect(applied.status, applied.text).toBe(200);
       });
+      expect(revoked).toEqual(newest());
+    });
+
+    test.each<[string, () => Promise<unknown>]>([
+      ['disconnects it', () => owner(`/owner/connections/${connection}/oauth/disconnect`)],
+      ['gives it a secret', () => owner(`/owner/connections/${connection}/secret`, { secret: `${SECRET}-own` })],
+      [
+        'removes it',
+        async () => expect((await organisation.ask('DELETE', `/owner/connections/${connection}`)).status).toBe(200),
+      ],
+    ])('an owner who %s has these revoked', async (_what, end) => {
+      await amid(async () => void (await end()));
       expect(revoked).toEqual(newest());
     });
   });
