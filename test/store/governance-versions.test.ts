@@ -44,6 +44,8 @@ describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
       credential: Buffer.from('other'),
       secret_reference: 'env:X',
       oauth: '{}',
+      idle_ms: 600_000,
+      wait_ms: 5_000,
     },
     grants: {
       platform_id: 'other',

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** What a governance file says of a connection (0018), besides its secret. */
-const GOVERNED = ['platform_id', 'is_default', 'label', 'secret_reference'];
+/** What a governance file says of a connection (0018), besides its secret: the last two came later (0033). */
+const GOVERNED = ['platform_id', 'is_default', 'label', 'secret_reference', 'idle_ms', 'wait_ms'];
 const SECRET = ['credential', 'oauth'];
 /** The broker's own refresh: tokens were there before and are now, and no owner, callback or file set them, each of which counts the revision. */
 const BY_SOMEBODY = 'old.oauth is null or new.oauth is null or old.revision is distinct from new.revision';
