@@ -107,15 +107,10 @@ export function agentAuthenticator(
       if (likely && hasKey(likely)) verifier.prepare(token, keyOf(likely));
     });
     const refusal = await refuse(token, rows[0], source);
-    return (
-      refusal ?? {
-        kind: 'agent',
-        rows,
-        agent: present(rows[0], 'agent'),
-        source,
-        sessionId: token.claims.sessionId ?? null,
-      }
-    );
+    if (refusal) return refusal;
+    const agent = present(rows[0], 'agent');
+    const signedWith = present(agent.key_fingerprint, 'key');
+    return { kind: 'agent', rows, agent, source, sessionId: token.claims.sessionId ?? null, signedWith };
   };
 }
 

@@ -12,6 +12,8 @@ export type AgentPrincipal = {
   /** The client's address, by which strikes are counted. */
   source: string;
   sessionId: string | null;
+  /** Authenticated by a token that it signed: the fingerprint of its key at that moment. */
+  signedWith?: string;
   /** MCP clients: the scopes of their access token, and its authorisation. */
   access?: { authorisationId: string; scopes: ReadonlySet<string> };
   /** Authenticated by a static key, which is good for this connection only. */

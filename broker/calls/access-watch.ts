@@ -2,7 +2,7 @@
 import type { Uses } from '../broker.ts';
 import type { Allowed, CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
-import { type AccessEnded, accessEnded, credentialEnded } from '../policy/access-ended.ts';
+import { type AccessEnded, accessEnded, credentialEnded, KEY_REPLACED } from '../policy/access-ended.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { liveCredentials } from '../store/live-credentials.ts';
@@ -76,10 +76,13 @@ const GONE: AccessEnded = { reason: 'agent_revoked', detail: 'the agent is delet
 /** Why an agent could not begin such a call now; undefined: it could. */
 export async function whyEnded(
   { facts, loadFacts }: Pick<Services, 'facts' | 'loadFacts'>,
-  { agentId, source, ...access }: Omit<Allowed, 'lent'>,
+  { agentId, source, signedWith, ...access }: Omit<Allowed, 'lent'>,
   now: Instant,
 ): Promise<AccessEnded | undefined> {
   const rows = await facts(agentId, access.platformId, source);
-  if (rows.length === 0) return GONE;
-  return accessEnded((await loadFacts(rows, access.platformId, now)).facts, access, now);
+  const [agent] = rows;
+  if (agent === undefined) return GONE;
+  const ended = accessEnded((await loadFacts(rows, access.platformId, now)).facts, access, now);
+  if (ended) return ended;
+  return signedWith === undefined || signedWith === agent.key_fingerprint ? undefined : KEY_REPLACED;
 }

@@ -84,6 +84,7 @@ export async function makeCall(
 const whatAllowed = (call: Call, { connected, ask }: Cleared): CallLease['allowed'] => ({
   agentId: call.who.agent.agent_id,
   source: call.who.source,
+  ...(call.who.signedWith !== undefined && { signedWith: call.who.signedWith }),
   platformId: ask.platformId,
   scope: ask.scope,
   ...(ask.connectionId !== undefined && { connectionId: ask.connectionId }),

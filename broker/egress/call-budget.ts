@@ -128,8 +128,16 @@ const oldest = (leases: readonly CallLease[]): CallLease | undefined =>
     undefined,
   );
 
-/** What a call was allowed for, and whose it is: `agentId` as `agt_…`, `source` the address that it was asked from. */
-export type Allowed = Access & { agentId: string; source: string; lent: readonly LentCredential[] };
+/**
+ * What a call was allowed for, and whose it is: `agentId` as `agt_…`, `source` the address that it was asked from, `signedWith` the fingerprint of
+ * the key that it was signed with.
+ */
+export type Allowed = Access & {
+  agentId: string;
+  source: string;
+  signedWith?: string;
+  lent: readonly LentCredential[];
+};
 
 /** What one call holds of the budget. Each of its parts is given back once, however often that is asked. */
 export class CallLease {

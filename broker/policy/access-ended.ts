@@ -13,7 +13,7 @@ export type Access = Pick<Ask, 'platformId' | 'scope' | 'connectionId'> & { thro
  * the tokens of the person whom it is for.
  */
 export type LentCredential = { kind: 'static_key' | 'workload' | 'mcp_authorisation' | 'person_tokens'; id: string };
-type LentEnded = `${LentCredential['kind']}_ended`;
+type LentEnded = `${LentCredential['kind'] | 'agent_key'}_ended`;
 
 /** Why a call may not go on. `halt`: present when the agent itself is halted. */
 export type AccessEnded = {
@@ -53,11 +53,15 @@ export function accessEnded(given: Facts, access: Access, now: Instant): AccessE
 
 /** What a person is told of each. */
 const LENT_ENDED: Readonly<Record<LentEnded, string>> = {
+  agent_key_ended: 'the key that the call was signed with was replaced',
   static_key_ended: 'the static key of the call was revoked or has expired',
   workload_ended: 'the tokens of the workload that made the call are taken no more',
   mcp_authorisation_ended: 'the access of this MCP client was revoked or has expired',
   person_tokens_ended: 'the person whom the call is for has disconnected',
 };
+
+/** Of a call that was signed with a key which the agent has no more: whoever else had it reads no further. */
+export const KEY_REPLACED: AccessEnded = { reason: 'agent_key_ended', detail: LENT_ENDED.agent_key_ended };
 
 /** Whether nothing of the agent ended, but what the call came with or was lent. */
 export const isLentEnded = (reason: AccessEnded['reason']): reason is LentEnded => reason in LENT_ENDED;

@@ -4,7 +4,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { type LyingProvider, startLyingProvider } from '../world/lying-provider.ts';
@@ -363,6 +363,30 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     await expect.poll(() => signed.text().length).toBeGreaterThan(soFar);
     await suspend(organisation, agent);
     await signed.ended;
+  });
+
+  test('a key that is replaced: what was signed with it, and not what came with a static key', async () => {
+    const { organisation, agent } = await demo();
+    const key = await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, {
+      label: 'old client',
+      connection: 'demo-main',
+    });
+    const kept = await read(agent, `${STREAM}-kept`, key.body.key);
+    const signed = await read(agent, `${STREAM}-signed`);
+    const { publicPem: public_key_pem } = makeKeyPair();
+    const bootstrap = `/owner/agents/${agent.agentId}/bootstrap-token`;
+    const { bootstrap_token } = (await organisation.ask('POST', bootstrap, { rotate: true })).body;
+    const bound = await send(`${agent.baseUrl}/v1/agents/bind`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ bootstrap_token, public_key_pem }),
+    });
+    expect(bound.status, bound.text).toBe(200);
+    await isCut(organisation, signed, 'agent_key_ended');
+    const soFar = kept.text().length;
+    await expect.poll(() => kept.text().length).toBeGreaterThan(soFar);
+    await suspend(organisation, agent);
+    await kept.ended;
   });
 
   test.each([

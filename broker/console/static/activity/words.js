@@ -176,6 +176,7 @@ export function reasonInWords({ reason, flags }, actor) {
 /** Why a call was ended under way, beside reasons to refuse it. @type {Partial<Record<string, string>>} */
 const ENDED = {
   platform_not_connected: 'the connection was disconnected',
+  agent_key_ended: 'the key that it was signed with was replaced',
   static_key_ended: 'its static key was revoked or has expired',
   workload_ended: 'the tokens of its workload are taken no more',
   mcp_authorisation_ended: 'the access of the MCP client was revoked or has expired',
