@@ -5,7 +5,7 @@ import { reloadPrincipal } from '../calls/reload.ts';
 import { Refusal } from './errors.ts';
 import type { Context } from './route.ts';
 
-type Asking = Pick<Context<'raw' | 'git' | 'mcp_client'>, 'services' | 'who' | 'stillMay'>;
+type Asking = Pick<Context<'agent' | 'raw' | 'git' | 'mcp_client'>, 'services' | 'who' | 'stillMay'>;
 
 /** The agent with the facts about a platform. Throws Refusal where it was deleted, or what it came with was replaced or taken away. */
 export async function currentPrincipal(asking: Asking, platformId: string): Promise<AgentPrincipal> {

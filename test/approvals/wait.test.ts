@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { sealRequest } from '../../broker/approvals/sealed.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putApproval } from '../../broker/store/approvals.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { patience } from '../world/patience.ts';
@@ -85,6 +85,24 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     }
     // Not the median: how fast it is on a machine that does other things, too, says nothing of the broker.
     expect(above.sort((a, b) => a - b)[2]).toBeLessThan(patience(100));
+  });
+
+  test('an agent whose key was replaced while it waited is not given the answer', async () => {
+    const robbed = await organisation.agent({ name: 'robbed', keys: makeKeyPair() });
+    const id = (await robbed.act(WRITE)).body.approval_id;
+    const waiting = robbed.get(`/v1/approvals/${id}?wait=20`);
+    await isWaiting(id);
+    const { publicPem: public_key_pem } = makeKeyPair();
+    const path = `/owner/agents/${robbed.agentId}/bootstrap-token`;
+    const { bootstrap_token } = (await organisation.ask('POST', path, { rotate: true })).body;
+    const bound = await send(`${robbed.baseUrl}/v1/agents/bind`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ bootstrap_token, public_key_pem }),
+    });
+    expect(bound.status, bound.text).toBe(200);
+    await decide(id, 'approve');
+    expectEnvelope(await waiting, 401, 'invalid_token');
   });
 
   test('without wait, and for what is settled, the answer comes at once', async () => {

@@ -10,6 +10,7 @@ import { UUID_PATTERN } from '../../crypto/ids.ts';
 import type { AccessEnded } from '../../policy/access-ended.ts';
 import { plainSentence } from '../../sentences/part.ts';
 import { Approval, PendingActions } from '../approval-answers.ts';
+import { currentPrincipal } from '../current-principal.ts';
 import { Refusal } from '../errors.ts';
 import { approveUrl } from '../held-call.ts';
 import { instant } from '../instant.ts';
@@ -33,18 +34,19 @@ export const approval = route({
   answers: { 200: { description: 'The approval.', schema: Approval } },
   errors: ['invalid_id', 'invalid_request', 'not_found', 'rate_limited'],
   handle: async (context) => {
-    const { services, who, params, query } = context;
+    const { services, params, query } = context;
     const waitMs = query.wait;
     const id = params.id.toLowerCase();
     if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
     const read = async (): Promise<Own> => {
-      const found = await findOwnApproval(services.broker, who.agent, id);
+      const found = await findOwnApproval(services.broker, context.who.agent, id);
       if (!found) throw new Refusal('not_found', 'This agent has no such approval.');
       return found;
     };
     const changesAt = ({ status, expires_at }: Own) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY);
     const options = { waitMs, isSettled, changesAt };
     const found = waitMs === 0 ? await read() : await waitForNews(context, id, read, options);
+    const who = waitMs === 0 ? context.who : await currentPrincipal(context, '');
     if (found.exec_state !== 'done' || found.replay_audit_id === null) return shown(services.broker, found);
     const ended = await whyNotAgain(services, who, found.replay_audit_id);
     if (ended) return shown(services.broker, found, withheld(ended));
