@@ -19,6 +19,8 @@ const PAUSE_MS = 30_000;
 const FRESH_MS = 60_000;
 /** Older keys verify nothing, also while the provider does not answer: a withdrawn key is accepted for no longer. */
 const LONGEST_MS = 5 * 60_000;
+/** Keys that a token is tried with which does not say by which one it is: a key set may have thousands, and each takes a verification. */
+const MOST_TRIED = 20;
 const SKEW_SECONDS = 30;
 /** Allowed clock skew of the provider. */
 export const FUTURE_SECONDS = 60;
@@ -137,7 +139,7 @@ export function providerKeys(options: {
   };
 }
 
-/** A token without `kid`, of a provider with several keys, is verified by whichever of them made it. Throws the errors of jose. */
+/** A token without `kid`, of a provider with several keys, is verified by whichever of the first MOST_TRIED made it. Throws the errors of jose. */
 async function verifyByAny(
   token: string,
   find: ReturnType<typeof createLocalJWKSet>,
@@ -147,7 +149,9 @@ async function verifyByAny(
     return await jwtVerify(token, find, options);
   } catch (error) {
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    let tried = 0;
     for await (const key of error) {
+      if (++tried > MOST_TRIED) break;
       try {
         return await jwtVerify(token, key, options);
       } catch (other) {
