@@ -12,12 +12,16 @@ import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../policy/tool.ts';
 import { lockOrganisation } from '../store/governance.ts';
-import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
+import { forgetTools, listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/tables/platforms.ts';
 import { rollback } from '../store/transaction.ts';
 
-/** Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. */
+/**
+ * Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. Those that nobody accepted and that it
+ * lists no more make room, and not before they were there for FORGOTTEN_MS, so that it cannot have the store written at each call.
+ */
 const MOST_KNOWN = 2_000;
+const FORGOTTEN_MS = 3_600_000;
 /** How many names an event lists. */
 const MOST_NAMED = 20;
 
@@ -25,7 +29,7 @@ const MOST_NAMED = 20;
 type NoTools = 'not_mcp' | 'credential_echoed';
 
 /**
- * The listed tools that a call can name, as rows; and what they say. Definitions are never deleted, and shown to owners,
+ * The listed tools that a call can name, as rows; and what they say. Definitions are kept, and shown to owners,
  * agents and their models. So one with the credential in it is refused: with another text in its place it would be another
  * tool than the server's, and one that might well be accepted and called.
  */
@@ -87,7 +91,7 @@ export async function compareTools(
   const known = await listTools(broker.store.db, place);
   if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(services, place, offered));
   const differing = offered.filter(differingFrom(known));
-  if (differing.length > 0) await noteDifferences(services, place, differing);
+  if (differing.length > 0) await noteDifferences(services, place, { offered, differing });
   return shown(offered, differing.length > 0 ? await listTools(broker.store.db, place) : known);
 }
 
@@ -126,24 +130,44 @@ async function acceptFirst(services: Recording, place: ToolPlace, offered: reado
   return await listTools(db, place);
 }
 
-async function noteDifferences(services: Recording, place: ToolPlace, differing: readonly McpToolTable[]) {
+async function noteDifferences(
+  services: Recording,
+  place: ToolPlace,
+  { offered, differing }: { offered: readonly McpToolTable[]; differing: readonly McpToolTable[] },
+) {
   await onRecord(services, place, 'mcp_tools_changed', {}, async (db, note) => {
     await lockOrganisation(db, place.organisationId);
     const known = await listTools(db, place);
     const fresh = differing.filter(differingFrom(known));
     if (fresh.length === 0) return false;
     const isKnown = new Set(known.map(({ name }) => name));
-    const room = MOST_KNOWN - known.length;
-    const added = fresh.filter(({ name }) => !isKnown.has(name)).slice(0, Math.max(0, room));
+    const unknown = fresh.filter(({ name }) => !isKnown.has(name));
+    const room = Math.max(0, MOST_KNOWN - known.length);
+    const forgotten = unknown.length > room ? ofNoUse(known, offered, services.broker.clock()) : [];
+    await forgetTools(db, place, forgotten);
+    const added = unknown.slice(0, room + forgotten.length);
     const changed = fresh.filter(({ name }) => isKnown.has(name));
     await putOffered(db, [...added, ...changed]);
     const states = new Map(known.map((row) => [row.name, row.accepted_hash]));
     const heldBack = [...added, ...changed].filter((row) => states.get(row.name) !== row.offered_hash);
     const names = (rows: readonly McpToolTable[]) => rows.slice(0, MOST_NAMED).map(({ name }) => name);
     const restored = changed.filter((row) => !heldBack.includes(row));
-    note({ held_back: names(heldBack), count: heldBack.length, restored: names(restored) });
+    note({
+      held_back: names(heldBack),
+      count: heldBack.length,
+      restored: names(restored),
+      ...(forgotten.length > 0 && { forgotten: forgotten.length }),
+    });
     return added.length + changed.length > 0;
   });
+}
+
+/** The names of tools that nobody accepted, and that are offered no more. */
+function ofNoUse(known: readonly McpToolTable[], offered: readonly McpToolTable[], now: number): string[] {
+  const isOffered = new Set(offered.map(({ name }) => name));
+  return known
+    .filter((row) => row.accepted_hash === null && !isOffered.has(row.name) && row.offered_at <= now - FORGOTTEN_MS)
+    .map(({ name }) => name);
 }
 
 /** Answers whether it wrote anything. */

@@ -74,6 +74,16 @@ export async function putOffered(db: Db, tools: readonly McpToolTable[]): Promis
       .execute();
 }
 
+/** Deletes tools by their names. */
+export async function forgetTools(db: Db, place: ToolPlace, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  await db
+    .deleteFrom('tools')
+    .where((eb) => eb.and(at(place)))
+    .where('name', 'in', names)
+    .execute();
+}
+
 /** Accepts a tool as offered, if that is still the definition that the owner saw. Returns it, or undefined: it has changed since. */
 export async function acceptOffered(
   db: Db,
