@@ -16,6 +16,7 @@ import {
   listInvites as listStored,
   putInvite,
 } from '../store/invites.ts';
+import { findPolicy } from '../store/policies.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import type { InviteTable } from '../store/tables/registrations.ts';
 import { refuseSharedKey } from './bind.ts';
@@ -122,6 +123,9 @@ export async function bindInvite(
   return await recordInTurn(services, by, { reason: 'agent_invited', agent: ids }, async (db, note) => {
     const now = clock();
     if (!(await claimInvite(db, invite, ids.id, now))) throw gone();
+    // A governance file may have removed it meanwhile, and an agent without one is refused every call.
+    if (policy_id !== null && !(await findPolicy(db, organisation_id, policy_id)))
+      throw new ChangeRefused('token_used', 'The policy that this invite names was removed. Ask an owner for another.');
     await refuseTakenName(db, organisation_id, name, 'Ask an owner for an invite by another name.');
     await refuseSharedKey(db, { organisationId: organisation_id, id: ids.id }, key);
     const { in: granted, out: dropped } = await knownScopes(db, organisation_id, grantsOf(invite));

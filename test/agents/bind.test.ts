@@ -443,6 +443,20 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expectEnvelope(await bindInvite(theirs.body.bind_secret, makeKeyPair()), 410, 'token_used');
   });
 
+  test('an invite whose policy was removed makes no agent, which could do nothing, and is not used up', async () => {
+    const other = await world.organisation();
+    await other.ask('POST', '/owner/policies', { name: 'careful', rules: [{ effect: 'allow' }] });
+    const made = await other.ask('POST', '/owner/invites', { agent_name: 'late', policy: 'careful' });
+    expect(made.status, made.text).toBe(200);
+    const removed = await other.ask('POST', '/owner/governance/apply', { text: 'policies: {}', values: {} });
+    expect(removed.status, removed.text).toBe(200);
+    const refused = await bindInvite(made.body.bind_secret, makeKeyPair());
+    expectEnvelope(refused, 410, 'token_used');
+    expect(refused.body.detail).toContain('policy');
+    expect((await other.ask('GET', '/owner/agents')).body.agents).toEqual([]);
+    expect((await other.ask('GET', '/owner/invites')).body.invites[0].status).toBe('open');
+  });
+
   test('what an invite may say: names, policies and scopes that are there; used ones are not taken back', async () => {
     const ask = (body: unknown) => organisation.ask('POST', '/owner/invites', body);
     const demo = { platformId: 'demo', scopes: ['demo:read'] };
