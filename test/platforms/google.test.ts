@@ -150,10 +150,54 @@ describe('Google Calendar', () => {
     ['PUT', '/calendars/primary/events/e1', { description: 'x' }, []],
     ['POST', '/calendars/primary/events/quickAdd', {}, []],
     ['POST', '/calendars/primary/acl', { role: 'reader', scope: { type: 'default' } }, []],
+    [
+      'POST',
+      '/calendars/primary/acl',
+      { role: 'reader', scope: { type: 'user', value: 'ann@acme.example' } },
+      undefined,
+    ],
+    ['PATCH', '/calendars/primary/events/e1', { attendees: [{ email: 'ann@acme.example' }] }, undefined],
+    // Whoever is invited already is told of it, too.
+    [
+      'PATCH',
+      '/calendars/primary/events/e1',
+      { attendees: [{ email: 'ann@acme.example' }], attendeesOmitted: true },
+      ['true'],
+    ],
+    [
+      'PUT',
+      '/calendars/primary/events/e1',
+      { attendees: [{ email: 'ann@acme.example' }], attendees_omitted: true },
+      ['true'],
+    ],
+    // Whose share it is says the path.
+    [
+      'PUT',
+      '/calendars/primary/acl/user:x@evil.example',
+      { role: 'owner', scope: { type: 'user', value: 'ann@acme.example' } },
+      ['ann@acme.example'],
+    ],
+    ['PATCH', '/calendars/primary/acl/user:x@evil.example', { role: 'owner' }, []],
+    ['PATCH', '/calendars/primary/acl/default', { scope: { value: 'ann@acme.example' } }, ['ann@acme.example']],
   ])('%s %s %j under a recipient constraint: %j', (method, path, body, violating) => {
     const call = { method, path, query: '', headers: {}, body };
     expect(refuseRecipients(['@acme.example'], rulesOf('google-calendar'), call)?.violating).toEqual(violating);
   });
+
+  test.each([{}, { attendees: [{ email: 'ann@acme.example' }] }, { text: 'ann@acme.example' }])(
+    'whom a text invites no constraint allows, whatever the body names: %j',
+    (body) => {
+      const call = {
+        method: 'POST',
+        path: '/calendars/primary/events/quickAdd',
+        query: 'text=Lunch+with+x@evil.example',
+        headers: {},
+        body,
+      } as const;
+      const refused = refuseRecipients(['@acme.example'], rulesOf('google-calendar'), call);
+      expect(refused?.violating).toContain('Lunch with x@evil.example');
+    },
+  );
 
   test.each<[string, string, string[] | undefined]>([
     ['events/e1/move', 'destination=ann@acme.example', undefined],

@@ -12,6 +12,9 @@ const readingEvents = [scope('.events.owned.readonly'), scope('.events.public.re
 /** Events, `status`: one that is cancelled is deleted. */
 const cancelled = [{ pointer: '/status', unless: ['confirmed', 'tentative'], scope: 'google-calendar:events.delete' }];
 
+/** Events, `attendeesOmitted`: who is invited already stays invited, and the call does not name them. */
+const othersStay = { pointer: '/attendeesOmitted', format: 'id' as const, optional: true };
+
 export const googleCalendar = {
   kind: 'rest',
   name: 'Google Calendar',
@@ -98,17 +101,18 @@ export const googleCalendar = {
   recipients: {
     'POST /calendars/*/events': [{ pointer: '/attendees/*/email', optional: true }],
     'POST /calendars/*/events/import': [{ pointer: '/attendees/*/email', optional: true }],
-    // Names nobody where it could be checked: under a recipient constraint it is refused.
-    'POST /calendars/*/events/quickAdd': ['/attendees/*/email'],
-    // A change is mailed to whoever is invited already: the call must say who that is from now on.
-    'PUT /calendars/*/events/*': ['/attendees/*/email'],
-    'PATCH /calendars/*/events/*': ['/attendees/*/email'],
+    // Whom it invites stands in a text of any form, which is no id: under a recipient constraint it is refused, whatever else the call names.
+    'POST /calendars/*/events/quickAdd': [{ pointer: '/text', format: 'id' }],
+    // A change is mailed to whoever is invited already: the call must say who that is from now on, and that it says everybody.
+    'PUT /calendars/*/events/*': ['/attendees/*/email', othersStay],
+    'PATCH /calendars/*/events/*': ['/attendees/*/email', othersStay],
     // In the query, where Google requires it. `destination` is the id of a calendar, which of a person's own is their address.
     'POST /calendars/*/events/*/move': [{ pointer: '/destination', optional: true }],
     'POST /calendars/*/transferOwnership': [{ pointer: '/newDataOwner', optional: true }],
     'POST /calendars/*/acl': ['/scope/value'],
-    'PUT /calendars/*/acl/*': ['/scope/value'],
-    'PATCH /calendars/*/acl/*': ['/scope/value'],
+    // Whose share it is stands in the path, as `user:ann@acme.example`, whatever the body says: no address is an id.
+    'PUT /calendars/*/acl/*': [{ pointer: '/scope/value', format: 'id' }],
+    'PATCH /calendars/*/acl/*': [{ pointer: '/scope/value', format: 'id' }],
   },
   free: freeMembers.googleCalendar,
   presets: {

@@ -70,7 +70,8 @@ export const googleCalendarSentences = {
   'DELETE /calendars/*': 'delete the calendar **{1}**',
   'POST /calendars/*/clear': 'delete all events of the calendar **{1}**',
   'POST /calendars/*/transferOwnership': 'give the calendar **{1}** away[ to **{?newDataOwner}**]',
-  'POST /calendars/*/acl': 'share the calendar **{1}**[ with **{/scope/value}**][ as **{/role}**]',
+  'POST /calendars/*/acl':
+    'share the calendar **{1}**[ with **{/scope/value}**][ as **{/role}**][, scope: **{/scope/type}** (default is everybody)]',
   'PUT /calendars/*/acl/*': 'change the share {2} of the calendar **{1}**[ to **{/role}**]',
   'PATCH /calendars/*/acl/*': 'change the share {2} of the calendar **{1}**[ to **{/role}**]',
   'DELETE /calendars/*/acl/*': 'take away the share {2} of the calendar **{1}**',
