@@ -248,6 +248,18 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     'create an issue in OPS: “Down” and 1 other field',
   ],
   ['jira', 'DELETE /rest/api/3/project/OPS', undefined, 'delete project OPS'],
+  [
+    'stripe',
+    'POST /v1/payment_intents',
+    { amount: 2500, currency: 'eur', transfer_data: { destination: 'acct_evil' } },
+    'prepare a payment of 25.00 EUR, with the money passed on to acct_evil',
+  ],
+  [
+    'stripe',
+    'POST /v1/payment_links',
+    { subscription_data: { transfer_data: { destination: 'acct_evil' } } },
+    'create a payment link, with the money passed on to acct_evil',
+  ],
   ['stripe', 'POST /v1/refunds', { charge: 'ch_1' }, 'refund all of charge ch_1'],
   [
     'stripe',

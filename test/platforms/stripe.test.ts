@@ -24,9 +24,43 @@ test.each<[string, JsonObject, string[] | undefined]>([
   ['/v1/customers', { name: 'Ann' }, undefined],
   ['/v1/customers/cus_1', { email: 'x@evil.example' }, ['x@evil.example']],
   ['/v1/invoices/in_1/send', {}, []],
+  ['/v1/charges/ch_1/capture', { receipt_email: 'x@evil.example' }, ['x@evil.example']],
+  ['/v1/checkout/sessions', { payment_intent_data: { receipt_email: 'x@evil.example' } }, ['x@evil.example']],
 ])('POST %s %j under a recipient constraint: %j', (path, body, violating) => {
   const call = { method: 'POST', path, query: '', headers: {}, body } as const;
   expect(refuseRecipients(['@acme.example'], rulesOf('stripe'), call)?.violating).toEqual(violating);
+});
+
+const toOther = { transfer_data: { destination: 'acct_evil' } };
+
+test.each<[string, JsonObject, string[] | undefined]>([
+  ['/v1/transfers', { amount: 1, currency: 'eur', destination: 'acct_ok' }, undefined],
+  ['/v1/transfers', { amount: 1, currency: 'eur', destination: 'acct_evil' }, ['acct_evil']],
+  ['/v1/payouts', { amount: 1, currency: 'eur' }, undefined],
+  ['/v1/payouts', { amount: 1, currency: 'eur', destination: 'ba_evil' }, ['ba_evil']],
+  ['/v1/treasury/outbound_payments', { destination_payment_method: 'pm_evil' }, ['pm_evil']],
+  [
+    '/v1/treasury/outbound_payments',
+    { destination_payment_method_data: { type: 'us_bank_account' } },
+    ['{"type":"us_bank_account"}'],
+  ],
+  ['/v1/charges', { amount: 1, transfer_data: { destination: 'acct_ok' } }, undefined],
+  ['/v1/charges', { amount: 1, ...toOther }, ['acct_evil']],
+  ['/v1/charges', { amount: 1, destination: 'acct_evil' }, ['acct_evil']],
+  ['/v1/charges', { amount: 1, destination: { account: 'acct_evil' } }, ['{"account":"acct_evil"}']],
+  ['/v1/payment_intents', { amount: 1, ...toOther }, ['acct_evil']],
+  ['/v1/subscriptions', { customer: 'cus_1' }, undefined],
+  ['/v1/subscriptions/sub_1', toOther, ['acct_evil']],
+  ['/v1/invoices/in_1', toOther, ['acct_evil']],
+  ['/v1/quotes', toOther, ['acct_evil']],
+  ['/v1/checkout/sessions', { payment_intent_data: toOther }, ['acct_evil']],
+  ['/v1/payment_links', { subscription_data: toOther }, ['acct_evil']],
+  ['/v1/subscription_schedules', { phases: [toOther] }, ['acct_evil']],
+  ['/v1/subscription_schedules/sub_sched_1', { default_settings: toOther }, ['acct_evil']],
+  ['/v1/subscription_schedules/sub_sched_1', { end_behavior: 'release' }, undefined],
+])('POST %s %j where only one account may get money: %j', (path, body, violating) => {
+  const call = { method: 'POST', path, query: '', headers: {}, body } as const;
+  expect(refuseRecipients(['acct_ok'], rulesOf('stripe'), call)?.violating).toEqual(violating);
 });
 
 test.each([

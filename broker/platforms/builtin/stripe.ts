@@ -7,10 +7,9 @@ import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
 import { stripeCatalog } from './stripe-catalog.ts';
 import { stripeContentScopes } from './stripe-content.ts';
+import { stripeRecipients } from './stripe-recipients.ts';
 import { stripeSettings } from './stripe-settings.ts';
 import { stripeTerminal } from './stripe-terminal.ts';
-
-const optional = (pointer: string) => ({ pointer, optional: true });
 
 export const stripe = {
   kind: 'rest',
@@ -215,19 +214,7 @@ export const stripe = {
     'stripe:accounts.delete': ['DELETE /v1/accounts/*', 'POST /v1/accounts/*/reject'],
   },
   content_scopes: stripeContentScopes,
-  recipients: {
-    'POST /v1/charges': [optional('/receipt_email')],
-    'POST /v1/charges/*': [optional('/receipt_email')],
-    'POST /v1/payment_intents': [optional('/receipt_email')],
-    'POST /v1/payment_intents/*': [optional('/receipt_email')],
-    'POST /v1/payment_intents/*/confirm': [optional('/receipt_email')],
-    'POST /v1/refunds': [optional('/instructions_email')],
-    'POST /v1/customers': [optional('/email')],
-    'POST /v1/customers/*': [optional('/email')],
-    'POST /v1/checkout/sessions': [optional('/customer_email')],
-    // Goes to the customer's address, which the call does not name: under a recipient constraint it is refused.
-    'POST /v1/invoices/*/send': ['/to'],
-  },
+  recipients: stripeRecipients,
   free: freeMembers.stripe,
   presets: {
     read: [

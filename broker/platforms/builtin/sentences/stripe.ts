@@ -12,6 +12,10 @@ export const stripeMinorUnits = { MGA: 0, ISK: 2, UGX: null };
 const AMOUNT = '[ **{amount /amount /currency}**]';
 const UNIT = '[ **{amount /unit_amount /currency}**]';
 const CUSTOMER = '[ for {/customer}]';
+/** The connected account that gets the money. */
+const PASSED_ON = '[, with the money passed on to **{/transfer_data/destination}**]';
+const PAGE_PASSED_ON =
+  '[, with the money passed on to **{/payment_intent_data/transfer_data/destination}**|, with the money passed on to **{/subscription_data/transfer_data/destination}**]';
 
 export const stripeSentences = {
   'POST /v1/products': 'create the product[ *{/name}*]',
@@ -34,9 +38,8 @@ export const stripeSentences = {
   'DELETE /v1/products/*/features/*': 'take feature {2} from product **{1}**',
   'DELETE /v1/plans/*': 'delete plan **{1}**',
   'DELETE /v1/coupons/*': 'delete coupon **{1}**',
-  'POST /v1/subscriptions': 'create a subscription[ for **{/customer}**]',
-  'POST /v1/subscriptions/*':
-    'change subscription **{1}**[, to end with its period: **{/cancel_at_period_end}**][, to end at **{/cancel_at}**]',
+  'POST /v1/subscriptions': `create a subscription[ for **{/customer}**]${PASSED_ON}`,
+  'POST /v1/subscriptions/*': `change subscription **{1}**[, to end with its period: **{/cancel_at_period_end}**][, to end at **{/cancel_at}**]${PASSED_ON}`,
   'POST /v1/subscriptions/*/resume': 'resume subscription **{1}**',
   'POST /v1/subscription_items': 'add[ price **{/price}**| an item] to subscription[ **{/subscription}**]',
   'POST /v1/subscription_items/*': 'change subscription item **{1}**[, quantity: {/quantity}]',
@@ -50,8 +53,8 @@ export const stripeSentences = {
   'POST /v1/billing/meter_events': 'report usage[ of **{/event_name}**]',
   'POST /v1/billing/meter_event_adjustments': 'take back reported usage[ of **{/event_name}**]',
   'POST /v1/invoices/create_preview': `preview an invoice${CUSTOMER}`,
-  'POST /v1/invoices': 'create an invoice[ for **{/customer}**][, and finalise it automatically: **{/auto_advance}**]',
-  'POST /v1/invoices/*': 'change invoice **{1}**[, and finalise it automatically: **{/auto_advance}**]',
+  'POST /v1/invoices': `create an invoice[ for **{/customer}**][, and finalise it automatically: **{/auto_advance}**]${PASSED_ON}`,
+  'POST /v1/invoices/*': `change invoice **{1}**[, and finalise it automatically: **{/auto_advance}**]${PASSED_ON}`,
   'POST /v1/invoices/*/add_lines': 'add[ {count /lines}] lines to invoice **{1}**',
   'POST /v1/invoices/*/update_lines': 'change[ {count /lines}] lines of invoice **{1}**',
   'POST /v1/invoices/*/remove_lines': 'remove[ {count /lines}] lines from invoice **{1}**',
@@ -67,8 +70,8 @@ export const stripeSentences = {
     'collect invoice **{1}**[ by {/payment_method}][, paid elsewhere: **{/paid_out_of_band}**]',
   'POST /v1/invoices/*/attach_payment': 'attach a payment to invoice **{1}**[: {/payment_intent}]',
   'DELETE /v1/invoices/*': 'delete the draft of invoice **{1}**',
-  'POST /v1/quotes': 'create a quote[ for **{/customer}**]',
-  'POST /v1/quotes/*': 'change quote **{1}**',
+  'POST /v1/quotes': `create a quote[ for **{/customer}**]${PASSED_ON}`,
+  'POST /v1/quotes/*': `change quote **{1}**${PASSED_ON}`,
   'POST /v1/quotes/*/finalize': 'finalise quote **{1}**',
   'POST /v1/quotes/*/cancel': 'cancel quote **{1}**',
   'POST /v1/quotes/*/accept': 'accept quote **{1}** for the customer',
@@ -83,12 +86,12 @@ export const stripeSentences = {
     'change the credit of customer **{1}**[ by **{amount /amount /currency}**]',
   'POST /v1/customers/*/balance_transactions/*': 'describe credit transaction {2} of customer **{1}**',
   'POST /v1/customers/*/cash_balance': 'change the cash balance settings of customer **{1}**',
-  'POST /v1/payment_intents': `prepare a payment of${AMOUNT}${CUSTOMER}[, and charge at once: **{/confirm}**]`,
-  'POST /v1/payment_intents/*': 'change payment **{1}**[ to **{amount /amount /currency}**]',
+  'POST /v1/payment_intents': `prepare a payment of${AMOUNT}${CUSTOMER}[, and charge at once: **{/confirm}**]${PASSED_ON}`,
+  'POST /v1/payment_intents/*': `change payment **{1}**[ to **{amount /amount /currency}**]${PASSED_ON}`,
   'POST /v1/setup_intents': `prepare a way to pay${CUSTOMER}[, and confirm at once: **{/confirm}**]`,
   'POST /v1/setup_intents/*': 'change setup **{1}**',
   'POST /v1/charges/*': 'change charge **{1}**[: *{/description}*]',
-  'POST /v1/charges': `charge${AMOUNT}${CUSTOMER}[ from {/source}]`,
+  'POST /v1/charges': `charge${AMOUNT}${CUSTOMER}[ from {/source}]${PASSED_ON}`,
   'POST /v1/charges/*/capture': 'capture charge **{1}**[, **{amount /amount /currency}** of it]',
   'POST /v1/payment_intents/*/confirm': 'charge payment **{1}**[ by {/payment_method}]',
   'POST /v1/payment_intents/*/capture': 'capture payment **{1}**[, **{amount /amount_to_capture /currency}** of it]',
@@ -123,11 +126,11 @@ export const stripeSentences = {
   'POST /v1/topups/*': 'describe top-up **{1}**',
   'POST /v1/topups/*/cancel': 'cancel top-up **{1}**',
   'POST /v1/application_fees/*/refunds': 'refund[ **{amount /amount /currency}** of| all of] application fee **{1}**',
-  'POST /v1/checkout/sessions': 'open a checkout[ for {/customer}| for **{/customer_email}**][, mode: {/mode}]',
+  'POST /v1/checkout/sessions': `open a checkout[ for {/customer}| for **{/customer_email}**][, mode: {/mode}]${PAGE_PASSED_ON}`,
   'POST /v1/checkout/sessions/*': 'change checkout **{1}**',
   'POST /v1/checkout/sessions/*/expire': 'end checkout **{1}**',
-  'POST /v1/payment_links': 'create a payment link',
-  'POST /v1/payment_links/*': 'change payment link **{1}**[, active: **{/active}**]',
+  'POST /v1/payment_links': `create a payment link${PAGE_PASSED_ON}`,
+  'POST /v1/payment_links/*': `change payment link **{1}**[, active: **{/active}**]${PAGE_PASSED_ON}`,
   'POST /v1/tax/calculations': 'calculate taxes',
   'POST /v1/tax/transactions/create_from_calculation': 'record taxes[ of calculation {/calculation}]',
   'POST /v1/reviews/*/approve': 'approve the payment in review **{1}**',

@@ -1,0 +1,59 @@
+/**
+ * Whom calls of Stripe reach: people by mail, and whoever gets money, by the id of an account, a bank account or a payment method. Names
+ * of members from the types of Stripe's own clients.
+ */
+import type { ManifestInput } from '../manifest.ts';
+
+const optional = (pointer: string) => ({ pointer, optional: true });
+const id = (pointer: string) => ({ pointer, format: 'id' as const });
+const optionalId = (pointer: string) => ({ ...id(pointer), optional: true });
+
+/** A connected account that gets the money of a payment ("Create destination charges"). */
+const passedOn = optionalId('/transfer_data/destination');
+const ofPayment = [optional('/receipt_email'), passedOn];
+/** A payment, or the payments of a subscription, of which a page takes the first. */
+const ofPage = [
+  optional('/payment_intent_data/receipt_email'),
+  optionalId('/payment_intent_data/transfer_data/destination'),
+  optionalId('/subscription_data/transfer_data/destination'),
+];
+/** Each phase has to say: one that names nobody may pass on what the subscription passed on before. */
+const ofSchedule = ['/default_settings', '/phases/*'].map((at) => optionalId(`${at}/transfer_data/destination`));
+
+export const stripeRecipients = {
+  // `destination` is the name of `transfer_data` in earlier versions, which an agent may choose.
+  'POST /v1/charges': [...ofPayment, optionalId('/destination')],
+  'POST /v1/charges/*': [optional('/receipt_email')],
+  'POST /v1/charges/*/capture': [optional('/receipt_email')],
+  'POST /v1/payment_intents': ofPayment,
+  'POST /v1/payment_intents/*': ofPayment,
+  'POST /v1/payment_intents/*/confirm': [optional('/receipt_email')],
+  'POST /v1/refunds': [optional('/instructions_email')],
+  'POST /v1/customers': [optional('/email')],
+  'POST /v1/customers/*': [optional('/email')],
+  'POST /v1/checkout/sessions': [optional('/customer_email'), ...ofPage],
+  'POST /v1/payment_links': ofPage,
+  'POST /v1/payment_links/*': ofPage,
+  'POST /v1/subscriptions': [passedOn],
+  'POST /v1/subscriptions/*': [passedOn],
+  'POST /v1/subscription_schedules': ofSchedule,
+  'POST /v1/subscription_schedules/*': ofSchedule,
+  'POST /v1/invoices': [passedOn],
+  'POST /v1/invoices/*': [passedOn],
+  // Goes to the customer's address, which the call does not name: under a recipient constraint it is refused.
+  'POST /v1/invoices/*/send': ['/to'],
+  'POST /v1/quotes': [passedOn],
+  'POST /v1/quotes/*': [passedOn],
+  'POST /v1/transfers': [id('/destination')],
+  // Without a destination it goes to the account's own bank account.
+  'POST /v1/payouts': [optionalId('/destination')],
+  // To a bank account that only the call names, too, which has no id: under a recipient constraint it is refused.
+  'POST /v1/treasury/outbound_payments': [
+    id('/destination_payment_method'),
+    optionalId('/destination_payment_method_data'),
+  ],
+  'POST /v1/treasury/outbound_transfers': [
+    optionalId('/destination_payment_method'),
+    optionalId('/destination_payment_method_data'),
+  ],
+} satisfies ManifestInput['recipients'];
