@@ -89,6 +89,20 @@ describe('Gmail', () => {
   });
 });
 
+test.each<[Method, string, JsonObject, string[] | undefined]>([
+  ['POST', 'sendAs', { sendAsEmail: 'ann@acme.example', replyToAddress: 'x@evil.example' }, ['x@evil.example']],
+  ['PATCH', 'sendAs/ann@acme.example', { replyToAddress: 'bob@acme.example' }, undefined],
+  ['PATCH', 'sendAs/ann@acme.example', { reply_to_address: 'x@evil.example' }, ['x@evil.example']],
+  ['PATCH', 'sendAs/ann@acme.example', { smtpMsa: { host: 'mail.evil.example' } }, ['mail.evil.example']],
+  ['PUT', 'sendAs/ann@acme.example', { displayName: 'Ann', replyToAddress: '' }, undefined],
+  ['PUT', 'vacation', { enableAutoReply: false }, undefined],
+  ['PUT', 'vacation', { enableAutoReply: true, responseSubject: 'Pay here' }, ['Pay here']],
+  ['PUT', 'vacation', { enableAutoReply: true, responseBodyHtml: '<p>Pay here</p>' }, ['<p>Pay here</p>']],
+])('%s settings/%s of Gmail with %j under a recipient constraint: %j', (method, setting, body, violating) => {
+  const call = { method, path: `/gmail/v1/users/me/settings/${setting}`, query: '', headers: {}, body };
+  expect(refuseRecipients(['@acme.example'], rulesOf('gmail'), call)?.violating).toEqual(violating);
+});
+
 test.each(['gmail', 'google-calendar'] as const)('%s: no agent charges another project or brings a key', (name) => {
   const { forbidden_headers } = manifestOf(name);
   expect(forbidden_headers).toEqual(expect.arrayContaining(['x-goog-user-project', 'x-goog-api-key']));

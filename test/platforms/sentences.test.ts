@@ -187,6 +187,12 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     { criteria: { from: 'bank' }, action: { forward: 'x@evil.example' } },
     'create a filter for mail from bank, which forwards to x@evil.example',
   ],
+  [
+    'gmail',
+    'PATCH /gmail/v1/users/me/settings/sendAs/ann@acme.example',
+    { replyToAddress: 'x@evil.example', smtpMsa: { host: 'mail.evil.example' } },
+    'change the sender address ann@acme.example, with answers to x@evil.example, sent by the server mail.evil.example',
+  ],
   ['gmail', 'POST /gmail/v1/users/me/messages/batchDelete', { ids: ['1', '2', '3'] }, 'delete 3 messages permanently'],
   [
     'google-calendar',

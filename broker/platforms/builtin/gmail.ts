@@ -8,6 +8,12 @@ import { googleErrorBody, googleForbiddenHeaders, googleRefusedParameters } from
 const scope = (name: string) => `https://www.googleapis.com/auth/gmail.${name}`;
 const everything = 'https://mail.google.com/';
 
+/** Who gets the answers to what is sent, and the server that all of it goes by: no address, so under a recipient constraint it is refused. */
+const ofSender = [
+  { pointer: '/replyToAddress', optional: true },
+  { pointer: '/smtpMsa/host', optional: true },
+];
+
 export const gmail = {
   kind: 'rest',
   name: 'Gmail',
@@ -130,7 +136,13 @@ export const gmail = {
     'PUT /gmail/v1/users/*/drafts/*': [{ pointer: '/message/raw', format: 'rfc822-base64url' }],
     'POST /gmail/v1/users/*/settings/filters': [{ pointer: '/action/forward', optional: true }],
     // Google writes to the address to verify it.
-    'POST /gmail/v1/users/*/settings/sendAs': ['/sendAsEmail'],
+    'POST /gmail/v1/users/*/settings/sendAs': ['/sendAsEmail', ...ofSender],
+    'PUT /gmail/v1/users/*/settings/sendAs/*': ofSender,
+    'PATCH /gmail/v1/users/*/settings/sendAs/*': ofSender,
+    // Whoever writes is answered with these texts, which are no addresses: under a recipient constraint one is refused.
+    'PUT /gmail/v1/users/*/settings/vacation': ['responseSubject', 'responseBodyPlainText', 'responseBodyHtml'].map(
+      (name) => ({ pointer: `/${name}`, format: 'id' as const, optional: true }),
+    ),
     'PUT /gmail/v1/users/*/settings/autoForwarding': ['/emailAddress'],
     'POST /gmail/v1/users/*/settings/forwardingAddresses': ['/forwardingEmail'],
     'POST /gmail/v1/users/*/settings/delegates': ['/delegateEmail'],

@@ -1,5 +1,7 @@
 /** What calls of Gmail and Google Calendar do, in sentences. */
 
+const SENDER = '[, with answers to **{/replyToAddress}**][, sent by the server **{/smtpMsa/host}**]';
+
 /** Of a message in base64url the recipients and the subject are read as its header has them. */
 export const gmailSentences = {
   'POST /gmail/v1/users/*/messages/send': 'send mail[ to **{recipients}**][: *{subject /raw}*]',
@@ -34,9 +36,9 @@ export const gmailSentences = {
   'POST /gmail/v1/users/*/settings/filters':
     'create a filter[ for mail from **{/criteria/from}**][, which forwards to **{/action/forward}**]',
   'DELETE /gmail/v1/users/*/settings/filters/*': 'delete filter **{2}**',
-  'POST /gmail/v1/users/*/settings/sendAs': 'add the sender address[ **{/sendAsEmail}**]',
-  'PUT /gmail/v1/users/*/settings/sendAs/*': 'change the sender address **{2}**',
-  'PATCH /gmail/v1/users/*/settings/sendAs/*': 'change the sender address **{2}**',
+  'POST /gmail/v1/users/*/settings/sendAs': `add the sender address[ **{/sendAsEmail}**]${SENDER}`,
+  'PUT /gmail/v1/users/*/settings/sendAs/*': `change the sender address **{2}**${SENDER}`,
+  'PATCH /gmail/v1/users/*/settings/sendAs/*': `change the sender address **{2}**${SENDER}`,
   'DELETE /gmail/v1/users/*/settings/sendAs/*': 'delete the sender address **{2}**',
   'POST /gmail/v1/users/*/settings/sendAs/*/verify': 'have the sender address **{2}** verified',
   'PUT /gmail/v1/users/*/settings/autoForwarding':
