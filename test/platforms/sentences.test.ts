@@ -162,7 +162,25 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     'create an issue in R_1: “T” and 1 other field',
   ],
   ['slack', 'POST /chat.postMessage', { channel: 'C1', text: 'Hello @channel' }, 'post to C1: “Hello @channel”'],
-  ['slack', 'POST /chat.postMessage', { channel: 'C1', blocks: [{ type: 'section' }] }, 'post to C1 and 1 other field'],
+  [
+    'slack',
+    'POST /chat.postMessage',
+    { channel: 'C1', blocks: [{ type: 'section' }] },
+    'post to C1, as blocks (a list of 1)',
+  ],
+  // What people see there are the blocks.
+  [
+    'slack',
+    'POST /chat.postMessage',
+    { channel: 'C1', text: 'Lunch?', blocks: [{ type: 'section' }], username: 'Payroll', attachments: [{ text: 'x' }] },
+    'post to C1 as Payroll, as blocks (a list of 1) in place of the text “Lunch?”, with attachments (a list of 1)',
+  ],
+  [
+    'slack',
+    'POST /chat.update',
+    { channel: 'C1', ts: '1.2', text: 'Lunch?', blocks: [{ type: 'section' }] },
+    'change a message in C1, as blocks (a list of 1) in place of the text “Lunch?” and 1 other field',
+  ],
   [
     'slack',
     'POST /files.completeUploadExternal',
@@ -265,6 +283,13 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     'POST /v1/payment_links',
     { subscription_data: { transfer_data: { destination: 'acct_evil' } } },
     'create a payment link, with the money passed on to acct_evil',
+  ],
+  // `npm owner add` sends the whole list of maintainers by the request with which versions are taken out.
+  [
+    'npm',
+    'PUT /acme-app/-rev/3-abc',
+    { _id: 'acme-app', _rev: '3-abc', maintainers: [{ name: 'ann' }, { name: 'mallory' }] },
+    'change acme-app: which versions the registry has, or who may publish it, from now on ann and mallory and 2 other fields',
   ],
   ['stripe', 'POST /v1/refunds', { charge: 'ch_1' }, 'refund all of charge ch_1'],
   [

@@ -35,7 +35,7 @@ export const npm = {
     // A new version, or what is said of those that are there: `npm deprecate` sends the document of the package by the same PUT
     // (npm/cli, lib/commands/deprecate.js), the registry asks the same right for it, and another one takes it back.
     'npm:packages.publish': ofPackage('PUT', '', ''),
-    // Whoever depends on it stands without it.
+    // Whoever depends on it stands without it. `npm owner` says by the same PUT who may publish it, which the document does not tell apart.
     'npm:packages.unpublish': [
       ...ofPackage('PUT', '', '/-rev/*'),
       ...ofPackage('DELETE', '', '/-rev/*'),

@@ -11,7 +11,12 @@ function both(operation: string, sentence: (name: string, next: number) => strin
 
 export const npmSentences: Record<string, string> = {
   ...both('PUT /{}', (name) => `publish ${name}[, tagged: {/dist-tags}][: *{/description}*]`),
-  ...both('PUT /{}/-rev/*', (name) => `take versions of ${name} out of the registry`),
+  // npm/cli, workspaces/libnpmpublish and lib/commands/owner.js: both send the document of the package by it.
+  ...both(
+    'PUT /{}/-rev/*',
+    (name) =>
+      `change ${name}: which versions the registry has, or who may publish it[, from now on **{/maintainers/*/name}**]`,
+  ),
   ...both('DELETE /{}/-rev/*', (name) => `take ${name} out of the registry, with all versions`),
   ...both('DELETE /{}/-/*/-rev/*', (name, next) => `delete the file **{${next}}** of ${name}`),
   ...both('PUT /-/package/{}/dist-tags/*', (name, next) => `tag a version of ${name} as **{${next}}**`),

@@ -1,4 +1,13 @@
 /** What calls of Slack do, in sentences: conversations and people by the ids that Slack knows them by. */
+/**
+ * Where a message has blocks, Slack shows them, and the text in notifications alone ("chat.postMessage", "How blocks and text interact").
+ * Attachments stand below either.
+ */
+const SHOWN =
+  '[, as blocks {/blocks} in place of the text *{/text}*|, as blocks {/blocks}|: *{/text}*][, with attachments {/attachments}]';
+/** An app may write under any name. */
+const AS = '[ as **{/username}**]';
+
 export const slackSentences = {
   'POST /conversations.create': 'create the channel[ **{/name}**][, private: {/is_private}]',
   'POST /conversations.rename': 'rename the channel[ **{/channel}**][ to **{/name}**]',
@@ -14,11 +23,11 @@ export const slackSentences = {
   'POST /conversations.archive': 'archive[ **{/channel}**]',
   'POST /conversations.unarchive': 'bring back the archived channel[ **{/channel}**]',
   'POST /conversations.inviteShared': 'invite[ **{recipients}**] from elsewhere to[ **{/channel}**]',
-  'POST /chat.postMessage': 'post to[ **{/channel}**][: *{/text}*]',
-  'POST /chat.postEphemeral': 'show[ **{/user}**] a message in[ **{/channel}**][: *{/text}*]',
+  'POST /chat.postMessage': `post to[ **{/channel}**]${AS}${SHOWN}`,
+  'POST /chat.postEphemeral': `show[ **{/user}**] a message in[ **{/channel}**]${AS}${SHOWN}`,
   'POST /chat.meMessage': 'post to[ **{/channel}**] as an action[: *{/text}*]',
-  'POST /chat.update': 'change a message in[ **{/channel}**][ to *{/text}*]',
-  'POST /chat.scheduleMessage': 'schedule a message to[ **{/channel}**][ for {/post_at}][: *{/text}*]',
+  'POST /chat.update': `change a message in[ **{/channel}**]${SHOWN}`,
+  'POST /chat.scheduleMessage': `schedule a message to[ **{/channel}**][ for {/post_at}]${SHOWN}`,
   'POST /chat.deleteScheduledMessage': 'delete the scheduled message[ {/scheduled_message_id}] to[ **{/channel}**]',
   'POST /chat.startStream': 'begin a message in[ **{/channel}**][: *{/markdown_text}*]',
   'POST /chat.appendStream': 'go on with a message in[ **{/channel}**][: *{/markdown_text}*]',
