@@ -11,6 +11,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -20,9 +21,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 const MOST_LINKS = 40;
 
 /**
- * If `path` is a symbolic link, its target is replaced or created. Permissions are preserved, and the
- * owner, which only root can: else EPERM. A new file has mode 0600. The
- * temporary file has an unpredictable name and mode 0600, and is always removed. Throws errors of the file system.
+ * If `path` is a symbolic link, its target is replaced or created. Permissions and the group are preserved, and the
+ * owner, which only root can: else EPERM. The rights of a group that its user is not in are left out, as another group would have them.
+ * A new file has mode 0600. The temporary file has an unpredictable name and mode 0600, and is always removed. Throws errors of the file system.
  */
 export function replaceFile(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true });
@@ -31,12 +32,23 @@ export function replaceFile(path: string, text: string): void {
   try {
     writeFileSync(beside, text, { mode: 0o600, flag: 'wx' });
     const old = statSync(target, { throwIfNoEntry: false });
-    const own = process.getuid?.();
-    if (old && own !== undefined && old.uid !== own) chownSync(beside, old.uid, old.gid);
-    if (old) chmodSync(beside, old.mode & 0o777);
+    if (old) chmodSync(beside, giveTo(beside, old) ? old.mode & 0o777 : old.mode & 0o707);
     renameSync(beside, target);
   } finally {
     rmSync(beside, { force: true });
+  }
+}
+
+/** Gives a new file the owner and the group of an old one. False: it has another group, as whoever is in no group may give it no file. */
+function giveTo(path: string, old: Stats): boolean {
+  const { uid, gid } = statSync(path);
+  if (process.getuid === undefined || (old.uid === uid && old.gid === gid)) return true;
+  try {
+    chownSync(path, old.uid, old.gid);
+    return true;
+  } catch (error) {
+    if (old.uid !== uid || (error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
+    return false;
   }
 }
 

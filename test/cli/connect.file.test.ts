@@ -123,3 +123,22 @@ test.skipIf(process.getuid?.() !== 0)(
     expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['{"a":1}', ['mcp.json']]);
   },
 );
+
+test.skipIf(process.getuid?.() !== 0)('a file keeps its group, and another group gets no rights of it', () => {
+  const folder = newFolder();
+  const path = join(folder, 'mcp.json');
+  writeFileSync(path, '{}');
+  chownSync(path, 0, 4242);
+  chmodSync(path, 0o660);
+  replaceFile(path, '{"a":1}');
+  expect([statSync(path).gid, modeOf(path)]).toEqual([4242, 0o660]);
+  // As its owner, who is not in the group.
+  for (const one of [folder, path]) chownSync(one, 65534, 4242);
+  const script = `import('${new URL('../../bin/replace-file.ts', import.meta.url).pathname}').then(({ replaceFile }) => {
+    process.setgroups([]); process.setgid(65534); process.setuid(65534);
+    replaceFile('${path}', '{"a":2}');
+  })`;
+  const { stderr } = spawnSync(process.execPath, ['--no-warnings', '-e', script], { encoding: 'utf8' });
+  expect([stderr, readFileSync(path, 'utf8')]).toEqual(['', '{"a":2}']);
+  expect([statSync(path).gid, modeOf(path)]).toEqual([65534, 0o600]);
+});
