@@ -18,7 +18,8 @@ export type SavedLog = { size: number; checkpoints: number; newLogKeys: number; 
 
 /**
  * Saves the log up to its newest checkpoint into a folder, over what it has of it, and adds the checkpoint to those that are there. Keys
- * that were saved before stay. Throws CommandFailed, and leaves what was saved, when the broker does not have a verifier key any more that it had.
+ * that were saved before stay. Throws CommandFailed, and leaves what was saved, when the broker does not have a verifier key any more that it had,
+ * or signed another log of as many rows before.
  */
 export async function saveLog(folder: string, options: ConnectionOptions): Promise<SavedLog> {
   const { broker, ask } = await openOwnerApi(options);
@@ -33,6 +34,11 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
   // Before the export, which then goes as far, or further.
   const note = await textAt(broker, `/orgs/${id}/checkpoint`);
   const size = Number(note.split('\n')[1]);
+  const noted = savedText(folder, join(CHECKPOINTS, `${size}`));
+  if (noted !== '' && signedTextOf(noted) !== signedTextOf(note))
+    throw new CommandFailed(
+      `The broker signed another log of ${size} rows than the one of ${join(folder, CHECKPOINTS, `${size}`)}. Nothing was saved: rows were changed since, and this folder is the evidence of what they were. Keep it as it is, and save into another one.`,
+    );
   const known = receiptKeysIn(savedText(folder, RECEIPT_KEYS));
   const published = receiptKeysIn(await textAt(broker, '/.well-known/svc-receipt-keys.json'));
   const more = without(published, known);
@@ -59,6 +65,9 @@ export const filesIn = (folder: string): { log: string; key: string; receiptKeys
     ? readdirSync(join(folder, CHECKPOINTS)).map((name) => join(folder, CHECKPOINTS, name))
     : [],
 });
+
+/** Of a note: without signatures, of which a checkpoint may have others later. */
+const signedTextOf = (note: string): string => note.slice(0, note.lastIndexOf('\n\n') + 1);
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');
 

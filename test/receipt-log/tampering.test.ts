@@ -198,6 +198,26 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       })
       .toBeGreaterThan(Number(first[0]));
     expect((await save()).stdout).toContain('kept has 2 checkpoints');
+    // The broker signs another log of so many rows than before.
+    const newest = join(
+      cwd,
+      'kept/checkpoints',
+      `${Math.max(...readdirSync(join(cwd, 'kept/checkpoints')).map(Number))}`,
+    );
+    const note = readFileSync(newest, 'utf8');
+    const [origin, size, root = '', ...signatures] = note.split('\n');
+    const before = [origin, size, `${root.startsWith('A') ? 'B' : 'A'}${root.slice(1)}`, ...signatures].join('\n');
+    writeFileSync(newest, before);
+    writeFileSync(join(cwd, 'kept/log.jsonl'), 'as it was');
+    const forked = await save();
+    expect(forked.code).toBe(1);
+    expect(forked.stderr).toContain(`The broker signed another log of ${size} rows`);
+    expect(readFileSync(newest, 'utf8'), 'what was saved stays').toBe(before);
+    expect(readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8'), 'what was saved stays').toBe('as it was');
+    // Witnesses may co-sign it later.
+    writeFileSync(newest, `${note.split('\n\n')[0]}\n\n— broker.example/log AAAA\n`);
+    expect((await save()).stdout).toContain('kept has 2 checkpoints');
+    expect(readFileSync(newest, 'utf8')).toBe(note);
     const good = await check();
     expect(good.stderr).toBe('');
     expect(good.stdout).toContain('Nothing was changed');
