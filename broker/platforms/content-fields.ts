@@ -25,6 +25,10 @@ export const ContentRule = z
       .max(20)
       .optional()
       .describe('Values that do not count there, beside false and null: "confirmed", or "false" in a form.'),
+    is: z
+      .null()
+      .optional()
+      .describe('Null alone counts there, by which a call takes a member away; everything else does not.'),
     in: z
       .literal('query')
       .optional()

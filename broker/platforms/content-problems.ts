@@ -13,7 +13,7 @@ export function contentProblems({ kind, scopes, content_scopes: contents = {} }:
       { path: ['content_scopes'], message: 'is not for platforms of kind mcp: what a tool gets is for the tool' },
     ];
   return Object.entries(contents).flatMap(([text, rules]) =>
-    rules.flatMap(({ pointer, scope, paths = [], unless, in: place }, i) => {
+    rules.flatMap(({ pointer, scope, paths = [], unless, is, in: place }, i) => {
       const path = ['content_scopes', text, i];
       const unknown =
         scope === null || Object.hasOwn(scopes, scope)
@@ -23,12 +23,16 @@ export function contentProblems({ kind, scopes, content_scopes: contents = {} }:
         unless && (paths.length > 0 || place === 'query')
           ? [{ path: [...path, 'unless'], message: 'is about values of a body: use it without paths and in' }]
           : [];
+      const unmatched =
+        is === null && (paths.length > 0 || unless || place === 'query')
+          ? [{ path: [...path, 'is'], message: 'says all that counts there: use it without paths, unless and in' }]
+          : [];
       const unfound =
-        pointer === undefined && (paths.length > 0 || unless || place)
+        pointer === undefined && (paths.length > 0 || unless || is === null || place)
           ? [
               {
                 path: [...path, 'pointer'],
-                message: 'is missing; say where to look, or leave out paths, unless and in',
+                message: 'is missing; say where to look, or leave out paths, unless, is and in',
               },
             ]
           : [];
@@ -36,7 +40,7 @@ export function contentProblems({ kind, scopes, content_scopes: contents = {} }:
         const message = patternProblem(one);
         return message === undefined ? [] : [{ path: [...path, 'paths', j], message }];
       });
-      return [...unknown, ...unread, ...unfound, ...malformed];
+      return [...unknown, ...unread, ...unmatched, ...unfound, ...malformed];
     }),
   );
 }

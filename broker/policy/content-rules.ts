@@ -18,7 +18,7 @@ const NONE: readonly ContentRule[] = Object.freeze([]);
 /** @throws Error with a sentence that says what is wrong */
 export function compileContentRule(
   operation: Operation,
-  { pointer, paths, unless = [], in: place, scope }: ContentRuleSource,
+  { pointer, paths, unless = [], is, in: place, scope }: ContentRuleSource,
 ): ContentRule {
   if (pointer !== undefined && !POINTER.test(pointer))
     throw new Error(`content_scopes "${operation.source}": "${pointer}" is not a JSON pointer`);
@@ -27,6 +27,7 @@ export function compileContentRule(
     pointer: pointer === undefined ? undefined : pointerNames(pointer),
     paths: paths?.map((path) => compilePattern(path, 'path')),
     unless,
+    isNull: is === null,
     isOfBody: pointer !== undefined && place === undefined,
     scope,
     source: pointer ?? operation.source,
@@ -105,9 +106,16 @@ export function rulesByArguments(
  * What cannot be read as a path counts: it may be any. Of a form the text counts that is written there, also where an agent names the
  * value as JSON: `false` is one, and null an empty one.
  */
-function applies({ pointer, paths, unless }: ContentRule, subject: JsonObject, isForm: boolean): boolean {
+function applies({ pointer, paths, unless, isNull }: ContentRule, subject: JsonObject, isForm: boolean): boolean {
   if (pointer === undefined) return true;
   let found = false;
+  const unset = () => {
+    found = true;
+  };
+  if (isNull) {
+    walkPointer(subject, pointer, { value: () => {}, deadEnd: () => {}, unset });
+    return found;
+  }
   const counts = (value: JsonValue): boolean => {
     if (paths === undefined) return value !== false && !unless.some((one) => (isForm ? textOf(one) : one) === value);
     return typeof value !== 'string' || matchesPath(paths, value);

@@ -173,6 +173,7 @@ export type ContentRuleSource = {
   pointer?: string | undefined;
   paths?: readonly string[] | undefined;
   unless?: readonly PlainValue[] | undefined;
+  is?: null | undefined;
   in?: 'query' | undefined;
   scope: string | null;
 };
@@ -187,6 +188,8 @@ export type ContentRule = {
   paths: readonly Pattern[] | undefined;
   /** Values that do not count. */
   unless: readonly PlainValue[];
+  /** Null alone counts. */
+  isNull: boolean;
   /** False: the query alone is looked at. */
   isOfBody: boolean;
   /** Null: such a call is in no scope. */

@@ -191,6 +191,14 @@ describe('a manifest is refused, with the field and what to write', () => {
       'content_scopes.POST /contacts.0.unless: is about values of a body',
     ],
     [
+      { content_scopes: { 'POST /contacts': [{ pointer: '/a', is: null, unless: ['b'], scope: null }] } },
+      'content_scopes.POST /contacts.0.is: says all that counts there',
+    ],
+    [
+      { content_scopes: { 'POST /contacts': [{ is: null, scope: null }] } },
+      'content_scopes.POST /contacts.0.pointer: is missing',
+    ],
+    [
       { content_scopes: { 'POST /contacts': [{ unless: ['b'], scope: null }] } },
       'content_scopes.POST /contacts.0.pointer: is missing',
     ],

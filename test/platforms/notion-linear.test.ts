@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../broker/policy/facts.ts';
 import { classifierOf, manifestOf } from './classified.ts';
 
 describe('Notion', () => {
@@ -41,6 +42,18 @@ describe('Notion', () => {
   ])('in no scope: %s', (operation) => {
     expect(ask(operation)).toBe('unclassified');
   });
+});
+
+test.each<[JsonObject, string]>([
+  [{ title: [] }, 'databases.write'],
+  [{ properties: { Price: { name: 'Cost' } } }, 'databases.write'],
+  [{ properties: { Price: { number: { format: null } } } }, 'databases.write'],
+  [{ properties: { Name: { name: 'Title' }, Price: null } }, 'blocks.delete'],
+  [{ Properties: { 'J%40cT': null } }, 'blocks.delete'],
+])('Notion: a column that is taken away is deleted with what is in it: %j', (body, scope) => {
+  const ask = classifierOf('notion');
+  for (const operation of ['PATCH /data_sources/d1', 'PATCH /databases/d1'])
+    expect(ask(operation, body)).toEqual([`notion:${scope}`]);
 });
 
 describe('Linear', () => {

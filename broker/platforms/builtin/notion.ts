@@ -13,6 +13,9 @@ const trashed = (...members: string[]) =>
     scope: 'notion:blocks.delete',
   }));
 
+/** "Remove a property": a column, with what every page has in it. */
+const columnRemoved = { pointer: '/properties/*', is: null, scope: 'notion:blocks.delete' };
+
 export const notion = {
   kind: 'rest',
   name: 'Notion',
@@ -71,8 +74,8 @@ export const notion = {
       pointer: `/${name}/allow_deleting_content`,
       scope: 'notion:blocks.delete',
     })),
-    'PATCH /databases/*': trashed(),
-    'PATCH /data_sources/*': trashed(),
+    'PATCH /databases/*': [...trashed(), columnRemoved],
+    'PATCH /data_sources/*': [...trashed(), columnRemoved],
   },
   free: freeMembers.notion,
   presets: {
