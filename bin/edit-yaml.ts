@@ -104,11 +104,15 @@ function withoutItem(body: string, map: YAMLMap | undefined, member: string, nam
   const [from, end] = item?.range ?? [];
   if (from === undefined || end === undefined) return body;
   const key = map?.items.find((one) => isScalar(one.key) && one.key.value === member)?.key;
-  const begin = isAlone && isScalar(key) && key.range ? key.range[0] : body.lastIndexOf('-', from);
+  const dash = body.lastIndexOf('-', from);
+  const [begin, keyEnd] = isAlone && isScalar(key) && key.range ? key.range : [dash, dash];
   const start = body.lastIndexOf('\n', begin) + 1;
+  // Between the member and its first item stand comments alone.
+  const comments = body.slice(keyEnd, dash).match(/(?<=\s)#[^\r\n]*/g) ?? [];
+  const eol = body.includes('\r\n') ? '\r\n' : '\n';
   const stop = body.slice(0, end).trimEnd().length;
   const line = body.indexOf('\n', stop);
-  return body.slice(0, start) + (line === -1 ? '' : body.slice(line + 1));
+  return [body.slice(0, start), ...comments.map((one) => one + eol), line === -1 ? '' : body.slice(line + 1)].join('');
 }
 
 const same = (a: unknown, b: unknown): boolean =>

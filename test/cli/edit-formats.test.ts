@@ -139,6 +139,16 @@ describe('YAML', () => {
     expect(yaml(changed.text, undefined).text).toBe(text);
   });
 
+  test('comments above ours stay where it is the only one', () => {
+    const text =
+      'name: L # of mine\nmcpServers: # a#b\n  # first\n\n  - name: agent-broker\n    command: x\nmodels: []\n';
+    expect(yaml(text, undefined).text).toBe('name: L # of mine\n# a#b\n# first\nmodels: []\n');
+    const changed = yaml(text, ITEM).text;
+    expect(changed.match(/#.*/g)).toEqual(['# of mine', '# a#b', '# first']);
+    expect(parseYaml(changed)).toEqual({ name: 'L', models: [], mcpServers: [ITEM] });
+    expect(yaml(text.replaceAll('\n', '\r\n'), undefined).text.replaceAll('\r\n', '')).not.toContain('\n');
+  });
+
   test('an empty list or member is filled, and a file that is made has what the client wants', () => {
     for (const text of ['mcpServers: []\nname: x\n', 'mcpServers:\nname: x\n', 'mcpServers: [] # none\nname: x\n'])
       expect(parseYaml(yaml(text, ITEM).text)).toEqual({ mcpServers: [ITEM], name: 'x' });
