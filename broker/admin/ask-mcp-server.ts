@@ -43,7 +43,7 @@ export async function askServer(
   const listed = await listAll(makeMcpClient(broker.outbound, target, version));
   if (listed.ok) {
     const { patterns } = credential;
-    const offered = await compareTools(services, place, { listed: listed.tools, patterns });
+    const offered = await compareTools(services, place, { listed: listed.tools, patterns, forOwner: true });
     if (typeof offered !== 'string') return { ok: true };
     const detail =
       offered === 'not_mcp'

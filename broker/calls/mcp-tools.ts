@@ -22,6 +22,8 @@ import { rollback } from '../store/transaction.ts';
  */
 const MOST_KNOWN = 2_000;
 const FORGOTTEN_MS = 3_600_000;
+/** What a held back tool says otherwise once more is noted so often at the most: some servers say something else at each call, such as the hour. */
+const AGAIN_MS = 60_000;
 /** How many names an event lists. */
 const MOST_NAMED = 20;
 
@@ -77,20 +79,23 @@ export type OfferedTools = ReadonlyMap<string, McpToolTable & { state: ToolState
  * Compares a list with what is on file, and notes on file, with an event on record, what is another than before.
  *
  * @param tools.patterns of the credential that the server was asked with
+ * @param tools.forOwner asked for by an owner, who sees what the server says now
  * @returns why the list cannot be taken for one
  * @throws AuditUnavailable when the difference could not be recorded
  */
 export async function compareTools(
   services: Recording,
   place: ToolPlace,
-  tools: { listed: readonly JsonObject[]; patterns: CredentialPatterns },
+  tools: { listed: readonly JsonObject[]; patterns: CredentialPatterns; forOwner?: true },
 ): Promise<OfferedTools | NoTools> {
   const { broker } = services;
-  const offered = offeredRows(place, tools, broker.clock());
+  const now = broker.clock();
+  const offered = offeredRows(place, tools, now);
   if (typeof offered === 'string') return offered;
   const known = await listTools(broker.store.db, place);
   if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(services, place, offered));
-  const differing = offered.filter(differingFrom(known));
+  const different = offered.filter(differingFrom(known));
+  const differing = tools.forOwner ? different : different.filter(isNews(known, now));
   if (differing.length > 0) await noteDifferences(services, place, { offered, differing });
   return shown(offered, differing.length > 0 ? await listTools(broker.store.db, place) : known);
 }
@@ -98,6 +103,16 @@ export async function compareTools(
 function differingFrom(known: readonly McpToolTable[]): (row: McpToolTable) => boolean {
   const hashes = new Map(known.map(({ name, offered_hash }) => [name, offered_hash]));
   return ({ name, offered_hash }) => hashes.get(name) !== offered_hash;
+}
+
+/** Whether a tool that differs from what is on file is to be noted now. Whatever is on file, it is called by what the list says. */
+function isNews(known: readonly McpToolTable[], now: number): (row: McpToolTable) => boolean {
+  const byName = new Map(known.map((row) => [row.name, row]));
+  return ({ name, offered_hash }) => {
+    const before = byName.get(name);
+    if (before === undefined || toolState(before) === 'accepted' || before.accepted_hash === offered_hash) return true;
+    return Math.abs(now - before.offered_at) >= AGAIN_MS;
+  };
 }
 
 /** By the list and not by the store, where another process may have noted another list by now. */
