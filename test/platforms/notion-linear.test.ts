@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../broker/policy/facts.ts';
-import { classifierOf, manifestOf } from './classified.ts';
+import type { CallAsk, JsonObject } from '../../broker/policy/facts.ts';
+import { maskOfCall } from '../../broker/policy/mask-checks.ts';
+import { memberMask } from '../../broker/policy/mask-members.ts';
+import type { Question } from '../../broker/policy/rule-selection.ts';
+import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 describe('Notion', () => {
   const ask = classifierOf('notion');
@@ -76,6 +79,21 @@ describe('Linear', () => {
     ['mutation { organizationInviteCreate(input: {email: "a@x.example"}) { success } }', 'invites.write'],
   ])('%s: %s', (query, scope) => {
     expect(graphql(query)).toEqual([`linear:${scope}`]);
+  });
+
+  test.each([
+    '{ teams { nodes { webhooks { nodes { url secret } } } } }',
+    '{ viewer { name } team(id: "x") { webhooks { nodes { innocent: secret } } } }',
+    'mutation { issueUpdate(id: "x", input: {}) { issue { team { webhooks { nodes { secret } } } } } }',
+    '{ notifications { nodes { user { settings { calendarHash } } } } }',
+  ])('keys of Linear are masked wherever a query comes to them: %s', (query) => {
+    const call: CallAsk = { method: 'POST', path: '/', query: '', headers: {}, body: { query } };
+    const mask = maskOfCall([], { platform: rulesOf('linear'), ask: { call } } as Question);
+    const members = memberMask(mask?.members ?? []);
+    const [, name = ''] = /(\w+)(?: \})+$/.exec(query) ?? [];
+    const answered = query.includes('innocent') ? 'innocent' : name;
+    expect(members?.isNamed(answered)).toBe(true);
+    expect(members?.isNamed('url')).toBe(false);
   });
 
   test('creating an issue is a scope of its own, and part of writing', () => {

@@ -119,6 +119,9 @@ export const linear = {
     'mutation initiativeUpdate': [{ pointer: '/input/trashed', scope: 'linear:projects.delete' }],
     'mutation documentUpdate': [{ pointer: '/input/trashed', scope: 'linear:documents.delete' }],
   },
+  // Of a webhook, with which anybody signs what its receiver takes for Linear's, and of a person's calendar, which opens without a sign-in.
+  // A query comes to both from a team or a person, whatever scope it begins with. Who makes a webhook may choose the secret.
+  masks: { 'query *': ['secret', 'calendarHash'], 'mutation *': ['secret', 'calendarHash'] },
   recipients: { 'mutation organizationInviteCreate': ['/input/email'] },
   presets: {
     read: [
