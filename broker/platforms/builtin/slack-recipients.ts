@@ -42,6 +42,11 @@ export const slackRecipients = {
   'POST /admin.users.invite': ['/email'],
   'POST /admin.users.assign': [id('/user_id')],
   'POST /admin.conversations.invite': [ids('/user_ids')],
+  // Who may do more from then on.
+  'POST /admin.users.setAdmin': [id('/user_id')],
+  'POST /admin.users.setOwner': [id('/user_id')],
+  'POST /admin.roles.addAssignments': [ids('/user_ids')],
+  'POST /admin.workflows.collaborators.add': [ids('/collaborator_ids')],
   'POST /slackLists.access.set': [ids('/channel_ids/*'), ids('/user_ids/*')],
   'POST /calls.participants.add': [id('/users/*/slack_id'), id('/users/*/external_id')],
   'POST /assistant.threads.setStatus': [id('/channel_id')],
