@@ -8,7 +8,9 @@ import { CommandFailed } from './failure.ts';
 export async function saveDownload(pieces: AsyncIterable<Uint8Array>, path: string): Promise<void> {
   const part = `${path}.part`;
   try {
-    await pipeline(pieces, createWriteStream(part, { mode: 0o600 }));
+    // Of a save that broke off, with rights or a target of its own.
+    await rm(part, { force: true });
+    await pipeline(pieces, createWriteStream(part, { flags: 'wx', mode: 0o600 }));
     await rename(part, path);
   } catch (error) {
     await rm(part, { force: true }).catch(() => {});
