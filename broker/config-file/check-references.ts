@@ -120,7 +120,9 @@ function checkRecipients(
     });
     return;
   }
-  const byId = pointers.map((pointer) => typeof pointer === 'object' && /^ids?$/.test(pointer.format ?? ''));
+  const formats = pointers.map((pointer) => (typeof pointer === 'object' ? pointer.format : undefined));
+  // Nobody can be allowed by a text.
+  const byId = formats.filter((format) => format !== 'text').map((format) => format === 'id' || format === 'ids');
   entries.forEach((entry, i) => {
     const isId = recipientEntryKind(entry) === 'id';
     if (byId.includes(isId)) return;

@@ -14,9 +14,9 @@ export type Operation = { source: string } & (
 
 /**
  * What the text at a pointer is: a list of e-mail addresses unless told, a whole mail message, an id that only the platform
- * knows, or several of those between commas.
+ * knows, several of those between commas, or a text in which anybody may be named, and which therefore no list of recipients allows.
  */
-export const RECIPIENT_FORMATS = ['rfc822-base64url', 'id', 'ids'] as const;
+export const RECIPIENT_FORMATS = ['rfc822-base64url', 'id', 'ids', 'text'] as const;
 export type RecipientFormat = (typeof RECIPIENT_FORMATS)[number];
 
 /** `optional`: a call that names nobody there sends nothing to anybody. */

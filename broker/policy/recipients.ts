@@ -63,7 +63,9 @@ export function refuseRecipients(
 /** Everybody whom a call names where the manifest points, as text, each once: for people to read. */
 export function namedRecipients(rules: PlatformRules, call: CallAsk): string[] {
   const named = recipientRulesFor(rules, call).flatMap(({ pointers, subject }) =>
-    pointers.flatMap((pointer) => recipientsAt(subject, pointer).map(({ text }) => text)),
+    pointers
+      .filter(({ format }) => format !== 'text')
+      .flatMap((pointer) => recipientsAt(subject, pointer).map(({ text }) => text)),
   );
   return [...new Set(named)];
 }
@@ -139,6 +141,8 @@ function readRecipients(text: string, format: RecipientPointer['format']): Recip
       const mailboxes = readMessageRecipients(text) ?? [{ text: 'a message that cannot be read', address: undefined }];
       return mailboxes.map(({ text: part, address }) => ({ text: part, who: address }));
     }
+    case 'text':
+      return text === '' ? [] : [{ text, who: undefined }];
     case undefined:
       return readAddresses(text).map(({ text: part, address }) => ({ text: part, who: address }));
   }

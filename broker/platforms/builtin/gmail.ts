@@ -8,10 +8,10 @@ import { googleErrorBody, googleForbiddenHeaders, googleRefusedParameters } from
 const scope = (name: string) => `https://www.googleapis.com/auth/gmail.${name}`;
 const everything = 'https://mail.google.com/';
 
-/** Who gets the answers to what is sent, and the server that all of it goes by: no address, so under a recipient constraint it is refused. */
+/** Who gets the answers to what is sent, and the server that all of it goes by. */
 const ofSender = [
   { pointer: '/replyToAddress', optional: true },
-  { pointer: '/smtpMsa/host', optional: true },
+  { pointer: '/smtpMsa/host', format: 'text' as const, optional: true },
 ];
 
 export const gmail = {
@@ -139,9 +139,9 @@ export const gmail = {
     'POST /gmail/v1/users/*/settings/sendAs': ['/sendAsEmail', ...ofSender],
     'PUT /gmail/v1/users/*/settings/sendAs/*': ofSender,
     'PATCH /gmail/v1/users/*/settings/sendAs/*': ofSender,
-    // Whoever writes is answered with these texts, which are no addresses: under a recipient constraint one is refused.
+    // Whoever writes is answered with these.
     'PUT /gmail/v1/users/*/settings/vacation': ['responseSubject', 'responseBodyPlainText', 'responseBodyHtml'].map(
-      (name) => ({ pointer: `/${name}`, format: 'id' as const, optional: true }),
+      (name) => ({ pointer: `/${name}`, format: 'text' as const, optional: true }),
     ),
     'PUT /gmail/v1/users/*/settings/autoForwarding': ['/emailAddress'],
     'POST /gmail/v1/users/*/settings/forwardingAddresses': ['/forwardingEmail'],

@@ -13,7 +13,7 @@ const readingEvents = [scope('.events.owned.readonly'), scope('.events.public.re
 const cancelled = [{ pointer: '/status', unless: ['confirmed', 'tentative'], scope: 'google-calendar:events.delete' }];
 
 /** Events, `attendeesOmitted`: who is invited already stays invited, and the call does not name them. */
-const othersStay = { pointer: '/attendeesOmitted', format: 'id' as const, optional: true };
+const othersStay = { pointer: '/attendeesOmitted', format: 'text' as const, optional: true };
 
 export const googleCalendar = {
   kind: 'rest',
@@ -101,8 +101,8 @@ export const googleCalendar = {
   recipients: {
     'POST /calendars/*/events': [{ pointer: '/attendees/*/email', optional: true }],
     'POST /calendars/*/events/import': [{ pointer: '/attendees/*/email', optional: true }],
-    // Whom it invites stands in a text of any form, which is no id: under a recipient constraint it is refused, whatever else the call names.
-    'POST /calendars/*/events/quickAdd': [{ pointer: '/text', format: 'id' }],
+    // Whatever else the call names, whom it invites stands in here.
+    'POST /calendars/*/events/quickAdd': [{ pointer: '/text', format: 'text' }],
     // A change is mailed to whoever is invited already: the call must say who that is from now on, and that it says everybody.
     'PUT /calendars/*/events/*': ['/attendees/*/email', othersStay],
     'PATCH /calendars/*/events/*': ['/attendees/*/email', othersStay],
@@ -110,9 +110,9 @@ export const googleCalendar = {
     'POST /calendars/*/events/*/move': [{ pointer: '/destination', optional: true }],
     'POST /calendars/*/transferOwnership': [{ pointer: '/newDataOwner', optional: true }],
     'POST /calendars/*/acl': ['/scope/value'],
-    // Whose share it is stands in the path, as `user:ann@acme.example`, whatever the body says: no address is an id.
-    'PUT /calendars/*/acl/*': [{ pointer: '/scope/value', format: 'id' }],
-    'PATCH /calendars/*/acl/*': [{ pointer: '/scope/value', format: 'id' }],
+    // Whose share it is stands in the path, as `user:ann@acme.example`, whatever the body says.
+    'PUT /calendars/*/acl/*': [{ pointer: '/scope/value', format: 'text' }],
+    'PATCH /calendars/*/acl/*': [{ pointer: '/scope/value', format: 'text' }],
   },
   free: freeMembers.googleCalendar,
   presets: {
