@@ -1,18 +1,18 @@
 /**
- * Which batches are on their way at once, so that no receiver holds up those of others: one that answers, but slowly, holds a place for half a minute with
- * each batch.
+ * Limits of concurrent batches, so that no receiver holds up those of others: one that answers, but slowly, holds a place for half a minute with each
+ * batch.
  */
 import { makePlaces, makeSharedPlaces } from '../runtime/places.ts';
 import type { SinkWithLog } from '../store/audit-sinks.ts';
 
 /** To sinks that took the last batch, of which an organisation may have twenty. */
-const WORKING = { atOnce: 6, ofOrganisation: 2 };
+const WORKING = { inAll: 6, ofOrganisation: 2 };
 /** To those that took it, but not soon. */
-const SLOW = { atOnce: 4, ofOrganisation: 1 };
+const SLOW = { inAll: 4, ofOrganisation: 1 };
 /** To those that did not take it. */
-const FAILING = { atOnce: 6, ofOrganisation: 1 };
+const FAILING = { inAll: 6, ofOrganisation: 1 };
 /** Files are written one after the other: their folder may hang. */
-const FILES_AT_ONCE = 1;
+const FILES = 1;
 /** A receiver that takes longer for a batch is slow. */
 const SLOW_MS = 2_000;
 
@@ -27,10 +27,10 @@ export type BatchPlaces = {
 
 /** Keeps in memory which sinks are slow: a process that starts learns it again. */
 export function makeBatchPlaces(): BatchPlaces {
-  const working = makeSharedPlaces(WORKING.atOnce, WORKING.ofOrganisation);
-  const slow = makeSharedPlaces(SLOW.atOnce, SLOW.ofOrganisation);
-  const failing = makeSharedPlaces(FAILING.atOnce, FAILING.ofOrganisation);
-  const files = makePlaces(FILES_AT_ONCE);
+  const working = makeSharedPlaces(WORKING.inAll, WORKING.ofOrganisation);
+  const slow = makeSharedPlaces(SLOW.inAll, SLOW.ofOrganisation);
+  const failing = makeSharedPlaces(FAILING.inAll, FAILING.ofOrganisation);
+  const files = makePlaces(FILES);
   const slowSinks = new Set<string>();
   return {
     send: ({ id, organisation_id, kind, failures }, work) => {

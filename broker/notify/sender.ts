@@ -3,7 +3,7 @@
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
-import { makePlaces, type Places } from '../runtime/places.ts';
+import { makeSharedPlaces } from '../runtime/places.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { findChannel } from '../store/notice-channels.ts';
 import { listDue, listDueChannels } from '../store/notice-outbox.ts';
@@ -15,7 +15,7 @@ const LEASE = 'notices';
 const POLL_MS = 1_000;
 /** What nobody announces to other processes is found by polling; what is announced in a burst is looked at once. */
 const GATHER_MS = 20;
-/** Messages on their way at once: on one channel, on one that is slow or fails, on those of one organisation, and on all. */
+/** Limits of concurrent messages: on one channel, on one that is slow or fails, on those of one organisation, and on all. */
 const PER_CHANNEL = 4;
 const PER_SLOW_CHANNEL = 1;
 const OF_ORGANISATION = 32;
@@ -55,14 +55,8 @@ export function startSender(
   const { store, clock, log, storeOutage } = broker;
   const { db } = store;
   const lanes = new Map<string, Lane>();
-  const inAll = makePlaces(IN_ALL);
-  const ofOrganisations = new Map<string, Places>();
-  /** A place among the messages on their way of one organisation, and then among all: whoever has many channels leaves places to the others. */
-  const inTurn = <Value>(organisationId: string, work: () => Promise<Value>): Promise<Value> => {
-    const own = ofOrganisations.get(organisationId) ?? makePlaces(OF_ORGANISATION);
-    ofOrganisations.set(organisationId, own);
-    return own(() => inAll(work));
-  };
+  /** A place among all messages on their way: an organisation with many channels leaves places to the others. */
+  const inTurn = makeSharedPlaces(IN_ALL, OF_ORGANISATION);
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> | undefined;

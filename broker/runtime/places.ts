@@ -18,10 +18,10 @@ export function makePlaces(count: number): Places {
   };
 }
 
-/** The same for work of several owners: each has `most` places at once, and whoever waits for a place of its own is passed over. */
+/** The same for work of several owners: each has `most` places, and whoever waits for a place of its own is passed over. */
 export type SharedPlaces = <Value>(owner: string, work: () => Promise<Value>) => Promise<Value>;
 
-/** `count`: how much of it may go on at once, of all owners together. */
+/** `count`: the limit of concurrent work of all owners together. */
 export function makeSharedPlaces(count: number, most: number): SharedPlaces {
   const waiting: { owner: string; begin(): void }[] = [];
   const held = new Map<string, number>();

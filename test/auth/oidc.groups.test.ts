@@ -128,7 +128,8 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect(await roleNow(await signIn(['broker admins']))).toBe('viewer');
   });
 
-  test.each<[string, (db: Db, id: string) => Promise<unknown>, object | undefined]>([
+  // On SQLite a sign-in comes before the change or after it.
+  test.skipIf(store === 'sqlite').each<[string, (db: Db, id: string) => Promise<unknown>, object | undefined]>([
     [
       'a role',
       (db, id) => db.updateTable('owners').set({ role: 'viewer', role_by_groups: 0 }).where('id', '=', id).execute(),
@@ -141,7 +142,6 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     const held = (db: Db) => db.updateTable('organisations').set({ publish_identity_documents: 0 }).execute();
     const came = () => signIn(['broker admins']);
     await heldUp(world, held, came, { waiters: 1, last: (db) => change(db, id) });
-    if (world.environment.DATABASE_URL === undefined) return;
     const found = await member();
     expect(found && { role: found.role, role_by_groups: found.role_by_groups }).toEqual(expected);
   });
