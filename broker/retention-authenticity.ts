@@ -4,6 +4,7 @@
  */
 import { SealError } from './crypto/seal.ts';
 import type { Log } from './log/log.ts';
+import { listUnsealedRetentions, putRetentionSeal } from './store/audit-purges.ts';
 import { findMeta, putMeta } from './store/meta.ts';
 import type { Store } from './store/store.ts';
 import type { OrganisationTable } from './store/tables/organisations.ts';
@@ -35,19 +36,9 @@ const ADOPTED = 'retention_sealed';
 /** Seals what was set before there were seals, as it is, since nothing tells who set it. Called at each start; does so once for a store. */
 export async function adoptRetentions({ db }: Store, vault: Vault, log: Pick<Log, 'warn'>): Promise<void> {
   if ((await findMeta(db, ADOPTED)) !== undefined) return;
-  const found = await db
-    .selectFrom('organisations')
-    .select(['id', 'retention'])
-    .where('retention', 'is not', null)
-    .where('retention_seal', 'is', null)
-    .execute();
+  const found = await listUnsealedRetentions(db);
   for (const { id, retention } of found)
-    await db
-      .updateTable('organisations')
-      .set({ retention_seal: sealRetention(vault, id, retention) })
-      .where('id', '=', id)
-      .where('retention', '=', retention)
-      .execute();
+    await putRetentionSeal(db, { id, retention, retention_seal: sealRetention(vault, id, retention) });
   await putMeta(db, ADOPTED, 'yes');
   if (found.length > 0)
     log.warn(

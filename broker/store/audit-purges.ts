@@ -20,6 +20,26 @@ export async function listRetentions(db: Db): Promise<Retained[]> {
     .execute();
 }
 
+/** What organisations keep of which nothing shows yet that an admin said so. */
+export async function listUnsealedRetentions(db: Db): Promise<Pick<Retained, 'id' | 'retention'>[]> {
+  return await db
+    .selectFrom('organisations')
+    .select(['id', 'retention'])
+    .where('retention', 'is not', null)
+    .where('retention_seal', 'is', null)
+    .execute();
+}
+
+/** Stores the seal of a retention, unless another one was set since it was read. */
+export async function putRetentionSeal(db: Db, { id, retention, retention_seal }: Retained): Promise<void> {
+  await db
+    .updateTable('organisations')
+    .set({ retention_seal })
+    .where('id', '=', id)
+    .where('retention', '=', retention)
+    .execute();
+}
+
 /** How far rows of a kind were announced and deleted. */
 export async function findPurge(db: Db, organisationId: string, kind: RetainedKind): Promise<AuditPurgeTable> {
   const row = await db
