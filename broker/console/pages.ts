@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
 import type { Served } from '../http/page.ts';
 import { present } from '../runtime/present.ts';
 import { withPreloads } from './preload.ts';
@@ -57,6 +58,9 @@ export const BUNDLE_PATH = '/console/bundle';
 /** Where the build writes it. A checkout has none, and runs from the sources. */
 const BUNDLE = fileURLToPath(new URL('./bundle/', import.meta.url));
 
+/** In the bundle: the addresses of the sources that are served beside it, so that a start need not look for them. */
+export const SOURCES_LIST = 'sources.json';
+
 /** `html`: as it is in the sources. */
 type PageSource = { name: string; html: string };
 
@@ -65,62 +69,69 @@ export function readSources(): { files: Served[]; pages: PageSource[] } {
   const folder = fileURLToPath(STATIC);
   const own = namesBelow(folder)
     .filter((name) => !name.endsWith('.html'))
-    .map((name) => ({
-      path: `/console/${name}`,
-      summary: 'Part of the console.',
-      read: () => readFileSync(join(folder, name)),
-    }));
-  const libraries = vendored().map(({ path, text }) => ({
-    path,
-    summary: 'A library of the console.',
-    read: () => Buffer.from(text()),
-  }));
+    .map((name) => ({ path: `/console/${name}`, read: () => readFileSync(join(folder, name)) }));
+  const libraries = vendored().map(({ path, text }) => ({ path, read: () => Buffer.from(text()) }));
   const names = [...new Set(PAGES.map(({ file }) => basename(file, '.html')))];
   return {
-    files: [...own, ...libraries].map((part) => ({ ...part, type: typeOf(part.path) })),
+    files: [...own, ...libraries].map(({ path, read }) => servedAs(path, read)),
     pages: names.map((name) => ({ name, html: readFileSync(join(folder, `${name}.html`), 'utf8') })),
   };
 }
 
 /**
- * The pages with what they load. What a page loads is read now, so that it stays that of one version until the broker ends; the sources beside a
- * bundle are read when somebody asks for them.
+ * The pages with what they load.
  *
  * @param bundle the folder in which the bundle is; without, or where there is none, the pages load the sources
  */
-export function readPages(bundle = BUNDLE): Served[] {
-  const sources = readSources();
-  const isBundled = existsSync(bundle);
-  const bundled = (isBundled ? namesBelow(bundle) : [])
-    .filter((name) => !name.endsWith('.html'))
-    .map((name) => ({
-      path: `${BUNDLE_PATH}/${name}`,
-      summary: 'Parts of the console.',
-      read: () => readFileSync(join(bundle, name)),
-      type: typeOf(name),
-    }));
-  const loaded = (isBundled ? bundled : sources.files).map(readNow);
-  const modules = new Map(
-    loaded.filter(({ path }) => path.endsWith('.js')).map(({ path, read }) => [path, read().toString('utf8')]),
-  );
-  // Most addresses have the same file.
-  const bodies = new Map(
-    sources.pages.map(({ name, html }) => {
-      const page = isBundled ? readFileSync(join(bundle, `${name}.html`), 'utf8') : html;
-      return [`${name}.html`, Buffer.from(withPreloads(page, modules))];
-    }),
-  );
-  const pages = PAGES.map(({ path, file, summary }) => {
+export const readPages = (bundle = BUNDLE): Served[] =>
+  existsSync(bundle) ? pagesOfBundle(bundle) : pagesOfSources(readSources());
+
+/**
+ * The bundle is read now, so that what a page loads stays that of one version until the broker ends; the sources beside it are read when somebody
+ * asks for them.
+ */
+function pagesOfBundle(folder: string): Served[] {
+  const read = (name: string): Buffer => readFileSync(join(folder, name));
+  const parts = readdirSync(folder)
+    .filter((name) => name !== SOURCES_LIST && !name.endsWith('.html'))
+    .map((name) => servedNow(`${BUNDLE_PATH}/${name}`, read(name)));
+  let files: Map<string, Served> | undefined;
+  const sourceAt = (path: string): Buffer => {
+    files ??= new Map(readSources().files.map((file) => [file.path, file]));
+    return present(files.get(path), 'source').read();
+  };
+  const sources = z.array(z.string()).parse(JSON.parse(read(SOURCES_LIST).toString('utf8')));
+  return [...pagesAt(read), ...parts, ...sources.map((path) => servedAs(path, () => sourceAt(path)))];
+}
+
+function pagesOfSources({ files, pages }: ReturnType<typeof readSources>): Served[] {
+  const loaded = files.map(({ path, read }) => servedNow(path, read()));
+  const html = new Map(pages.map((page) => [`${page.name}.html`, page.html]));
+  const modules = textsOf(loaded);
+  return [...pagesAt((file) => Buffer.from(withPreloads(present(html.get(file), 'page'), modules))), ...loaded];
+}
+
+/** Each page at its addresses, of which most have the same file. */
+function pagesAt(read: (file: string) => Buffer): Served[] {
+  const bodies = new Map([...new Set(PAGES.map(({ file }) => file))].map((file) => [file, read(file)]));
+  return PAGES.map(({ path, file, summary }) => {
     const body = present(bodies.get(file), 'page');
     return { path, summary, type: typeOf(file), read: () => body };
   });
-  return [...pages, ...loaded, ...(isBundled ? sources.files : [])];
 }
 
-function readNow(file: Served): Served {
-  const body = file.read();
-  return { ...file, read: () => body };
-}
+const servedAs = (path: string, read: () => Buffer): Served => ({
+  path,
+  summary: 'Part of the console.',
+  type: typeOf(path),
+  read,
+});
+
+const servedNow = (path: string, body: Buffer): Served => servedAs(path, () => body);
+
+/** The scripts among them, as `withPreloads` takes them. */
+const textsOf = (files: readonly Served[]): Map<string, string> =>
+  new Map(files.filter(({ path }) => path.endsWith('.js')).map(({ path, read }) => [path, read().toString('utf8')]));
 
 /** Files in it and below, as relative paths with `/`. */
 const namesBelow = (folder: string): string[] =>
