@@ -26,6 +26,7 @@ import { addMcpCommand } from './commands/mcp.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addOwnerCommands } from './commands/owner.ts';
 import { addPipelineCommands } from './commands/pipeline.ts';
+import { addPlatformCommands } from './commands/platform.ts';
 import { addPolicyCommands } from './commands/policy.ts';
 import { addRequestAccessCommand } from './commands/request-access.ts';
 import { addRestoreCommands } from './commands/restore.ts';
@@ -60,6 +61,7 @@ export function commandLine(stop?: AbortSignal): Command {
   addPolicyCommands(program);
   addChannelCommands(program);
   addAuditSinkCommands(program);
+  addPlatformCommands(program);
   addConnectionCommands(program);
   addSecretCommands(program);
   addAddCommand(program);

@@ -3,7 +3,17 @@ import type { Command } from 'commander';
 
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'Daily work:': ['inbox', 'approve', 'correct', 'deny', 'standing', 'activity', 'channel'],
-  'What agents may do:': ['agent', 'grant', 'policy', 'connection', 'add', 'add-mcp', 'secret', 'github-app'],
+  'What agents may do:': [
+    'agent',
+    'grant',
+    'policy',
+    'platform',
+    'connection',
+    'add',
+    'add-mcp',
+    'secret',
+    'github-app',
+  ],
   'Governance as code:': ['plan', 'apply', 'export', 'pipeline'],
   'On the agent’s side:': ['connect', 'mcp', 'run', 'request-access', 'token', 'git-setup', 'git-credential', 'doctor'],
   'Running a broker:': [

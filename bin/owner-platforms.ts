@@ -67,7 +67,7 @@ function whatThereIs(platforms: readonly OwnedPlatform[]): string {
 }
 
 /** The platform of this id, or the only one that is this built-in one. Throws CommandFailed, which lists what there is. */
-export function platformNamed(word: string, platforms: readonly OwnedPlatform[]): OwnedPlatform {
+export function platformNamed<P extends OwnedPlatform>(word: string, platforms: readonly P[]): P {
   const exact = platforms.find(({ platform_id: id }) => id === word);
   if (exact) return exact;
   const alike = isBuiltin(word) ? platforms.filter(({ builtin }) => builtin === word) : [];

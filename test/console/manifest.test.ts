@@ -81,7 +81,12 @@ describe.skipIf(withoutChromium)(
       const place = { organisationId: organisation.id, platformId: 'pay', entry: '{"use":"stripe"}' };
       await putPlatform(world.running.broker.store.db, { ...place, manifest }, Date.now());
       const page = await openConsole(world, browser, organisation.owner);
-      await page.open(`${world.running.baseUrl}/console/connections`);
+      await page.until(`document.querySelector('#updates-wait')?.innerText.includes('A platform has the manifest')`);
+      await expectAccessible(page, 'the inbox with an update of a platform');
+      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+      await viewer.until(`document.body.innerText.includes('There are no agents yet')`);
+      expect(await viewer.value(`document.querySelector('#updates-wait')`)).toBeNull();
+      await page.click('#updates-wait a');
       await page.until(`document.querySelector('#updates') !== null`);
       expect(await page.value('document.querySelector("#updates").innerText')).not.toContain('demo');
       await page.resize(DESKTOP);

@@ -19,6 +19,7 @@ import { PeopleWait, usePeopleWaiting } from '/console/inbox/people-wait.js';
 import { focusables, nextAfter } from '/console/inbox/rows.js';
 import { SelectionBar } from '/console/inbox/selection-bar.js';
 import { Several } from '/console/inbox/several.js';
+import { UpdatesWait } from '/console/inbox/updates-wait.js';
 import { useDeciding } from '/console/inbox/use-deciding.js';
 import { useDenyingAll } from '/console/inbox/use-denying-all.js';
 import { useRows } from '/console/inbox/use-rows.js';
@@ -27,7 +28,7 @@ import { useSeveral } from '/console/inbox/use-several.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { useKeys } from '/console/shell/keys.js';
-import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { isSought, soughtIn } from '/console/shell/sought.js';
 
@@ -147,6 +148,7 @@ export function Inbox({ place, inbox }) {
     ${error && html`<div class=${entries ? 'afloat' : ''}><${Failed} error=${error} again=${reload} /></div>`}
     ${!entries && !error && html`<${Loading} />`}
     ${people > 0 && html`<${PeopleWait} count=${people} />`}
+    ${mayChange(owner) && html`<${UpdatesWait} />`}
     ${entries?.length === 0 && people === 0 && html`<${NothingWaits} reload=${reload} />`}
     ${filtered.current && html`<${Filter} entries=${entries ?? []} sought=${sought} shown=${shown.filter(isWaiting).length} />`}
     ${rows.length === 0 && isSought(sought) && html`<p class="quiet" id="none-fits">Nothing that waits fits this filter. <${Link} to="/console">Show all<//></p>`}

@@ -1,0 +1,94 @@
+/** Platforms in the terminal: which there are, and updates of those that an earlier release made. */
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { putPlatform } from '../../broker/store/governed-versions.ts';
+import { listPlatforms } from '../../broker/store/platforms.ts';
+import { openSqlite } from '../../broker/store/sqlite.ts';
+import { type Daily, startDaily } from '../world/daily.ts';
+import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
+
+describe('platform', () => {
+  let daily: Daily;
+  beforeAll(async () => {
+    daily = await startDaily();
+  });
+
+  const listed = async () => (await daily.json('platform', 'list'))[0];
+  /** As an earlier release made it: nothing was masked, and a scope was not there yet. */
+  const age = () =>
+    daily.restart(async () => {
+      const store = openSqlite(join(daily.folder, 'data', 'store'));
+      try {
+        const { organisation_id: of } = await store.db.selectFrom('platforms').selectAll().executeTakeFirstOrThrow();
+        const [stored] = await listPlatforms(store.db, of);
+        if (stored === undefined) throw new Error('The store has no platform.');
+        const { masks: _masks, ...manifest } = JSON.parse(stored.manifest);
+        delete manifest.scopes['codehost:gists.read'];
+        const { organisation_id: organisationId, platform_id: platformId, entry } = stored;
+        await putPlatform(
+          store.db,
+          { organisationId, platformId, entry, manifest: JSON.stringify(manifest) },
+          Date.now(),
+        );
+      } finally {
+        await store.close();
+      }
+    });
+
+  test('without an update nothing is to be done', async () => {
+    const { stdout } = await daily.run('platform', 'list');
+    expect(stdout).toMatch(/^PLATFORM +NAME +STATE +CONNECTIONS\ncodehost +GitHub +up to date +main\n$/);
+    expect((await daily.run('platform', 'update', '--yes')).stdout).toBe(
+      'All platforms have the manifests of this release.\n',
+    );
+    const named = await daily.run('platform', 'update', 'github', '--yes');
+    expect([named.code, named.stdout]).toEqual([0, 'codehost has nothing to update to in this release.\n']);
+    const unknown = await daily.run('platform', 'update', 'gihtub', '--yes');
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no platform "gihtub"')]);
+  });
+
+  test('an update is shown, and made only when somebody says so', async () => {
+    await age();
+    expect((await daily.run('platform', 'list')).stdout).toMatch(
+      /codehost +GitHub +has an update +main\n\nWhat an update changes: .*agent-broker platform update --dry-run\n$/,
+    );
+    for (const words of [[], ['--json'], ['codehost']]) {
+      const { code, stdout, stderr } = await daily.run('platform', 'update', ...words);
+      expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(/add --yes, or --dry-run/)]);
+    }
+    const { version } = await listed();
+    const tried = await daily.run('platform', 'update', '--dry-run');
+    expect(tried.code, tried.stderr).toBe(0);
+    expect(tried.stdout).toMatch(/^codehost \(GitHub\):\n/);
+    expect(tried.stdout).toContain('scope codehost:gists.read: added');
+    expect(tried.stdout).toMatch(/^ {2}masks.*temp_clone_token/m);
+    expect(actingIn(tried.stdout)).toEqual([]);
+    expect(await listed()).toMatchObject({ version, update_available: true });
+
+    const [told] = await daily.json('platform', 'update', '--dry-run');
+    expect(told).toMatchObject({ platform_id: 'codehost', version, updated: false });
+    const [updated, ...others] = await daily.json('platform', 'update', '--yes');
+    expect(updated).toEqual({ ...told, version: version + 1, updated: true });
+    expect(others).toEqual([]);
+    expect(await listed()).toMatchObject({ version: version + 1, update_available: false });
+  });
+
+  test.skipIf(missingScript)('at a terminal it asks', async () => {
+    await age();
+    const { version } = await listed();
+    const at = { cwd: daily.folder, env: daily.env };
+    const declined = atTerminal(['platform', 'update'], at);
+    expect(await declined.shows('Update codehost?')).toContain('scope codehost:gists.read: added');
+    declined.type('n\n');
+    expect(await declined.ended).toMatchObject({ code: 1, stdout: expect.stringContaining('Not updated: codehost.') });
+    expect(await listed()).toMatchObject({ version, update_available: true });
+    const accepted = atTerminal(['platform', 'update', 'codehost'], at);
+    await accepted.shows('Update codehost?');
+    accepted.type('y\n');
+    expect(await accepted.ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`has version ${version + 1} of its manifest.`),
+    });
+    expect(await listed()).toMatchObject({ version: version + 1, update_available: false });
+  });
+});
