@@ -242,5 +242,5 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     },
   },
   health: { answers: { 200: { status: 'ok' } } },
-  version: { answers: { 200: { service: 'proxy', version: '0.1.0', sha: 'unknown', builtAt: null } } },
+  version: { answers: { 200: { service: 'proxy', version: '0.2.0', sha: 'unknown', builtAt: null } } },
 };

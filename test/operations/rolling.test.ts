@@ -5,13 +5,14 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BalancedLoad, startBehind } from '../world/balanced-load.ts';
 import { PROGRAMS } from '../world/checkout.ts';
-import { nextRelease } from '../world/next-release.ts';
+import { NEXT_RELEASE, nextRelease, RELEASE } from '../world/next-release.ts';
 import { WRITE } from '../world/requests.ts';
 import { query } from '../world/stored.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
 
 const run = promisify(execFile);
+const exactly = (version: string): string => version.replaceAll('.', '\\.');
 
 describe.runIf(STORES.includes('postgres'))(`a rolling upgrade on postgres${postgresNote}`, () => {
   let world: World;
@@ -49,7 +50,9 @@ describe.runIf(STORES.includes('postgres'))(`a rolling upgrade on postgres${post
       await expect(contract()).rejects.toMatchObject({
         code: 1,
         stderr: expect.stringMatching(
-          /^2 brokers of an earlier release than 0\.2\.0 still run .*0\.1\.0.*Nothing was changed/,
+          new RegExp(
+            `^2 brokers of an earlier release than ${exactly(NEXT_RELEASE)} still run .*${exactly(RELEASE)}.*Nothing was changed`,
+          ),
         ),
       });
       load.add(await start(next));
@@ -57,7 +60,9 @@ describe.runIf(STORES.includes('postgres'))(`a rolling upgrade on postgres${post
       await load.stop(again);
       expect((await contract()).stdout).toBe('Contracted: 0001-shade.\n');
       expect(await start(PROGRAMS)).toMatch(
-        /has the migration 0999-shade.*It can be used by 0\.2\.0 and later, and this is 0\.1\.0\. Nothing was changed/,
+        new RegExp(
+          `has the migration 0999-shade.*It can be used by ${exactly(NEXT_RELEASE)} and later, and this is ${exactly(RELEASE)}\\. Nothing was changed`,
+        ),
       );
       await load.more(5);
       await load.end();

@@ -3,7 +3,13 @@ import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { PROGRAMS } from './checkout.ts';
+import { ROOT } from './root.ts';
 import { newFolder } from './stores.ts';
+
+/** The release that is tested, and the one after it. */
+export const RELEASE = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }).version;
+const [major, minor] = RELEASE.split('.').map(Number);
+export const NEXT_RELEASE = `${major}.${(minor ?? 0) + 1}.0`;
 
 /** This build as the next release: with a migration that adds a column, and the contraction of it. Answers its folder. */
 export function nextRelease(): string {
@@ -13,16 +19,16 @@ export function nextRelease(): string {
   const own = readFileSync(manifest, 'utf8');
   // It may be a link to the checkout's.
   rmSync(manifest);
-  writeFileSync(manifest, JSON.stringify({ ...JSON.parse(own), version: '0.2.0' }));
+  writeFileSync(manifest, JSON.stringify({ ...JSON.parse(own), version: NEXT_RELEASE }));
   replaceOnce(
     folder,
     '"0043-releases": {',
-    `"0999-shade": { readableBy: "0.1.0", up: (db) => db.schema.alterTable("agents").addColumn("shade", "text").execute() }, "0043-releases": {`,
+    `"0999-shade": { readableBy: "${RELEASE}", up: (db) => db.schema.alterTable("agents").addColumn("shade", "text").execute() }, "0043-releases": {`,
   );
   replaceOnce(
     folder,
     'const contractions = {};',
-    `const contractions = { "0001-shade": { readableBy: "0.2.0", up: (db) => db.schema.alterTable("agents").dropColumn("shade").execute() } };`,
+    `const contractions = { "0001-shade": { readableBy: "${NEXT_RELEASE}", up: (db) => db.schema.alterTable("agents").dropColumn("shade").execute() } };`,
   );
   return folder;
 }
