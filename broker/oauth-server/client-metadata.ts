@@ -22,8 +22,9 @@ const MOST_NAME = 100;
  * public client: a secret that is given to anyone who asks proves nothing that PKCE does not. Scopes are requested at each
  * authorization.
  *
- * @throws InvalidClientMetadata for unsupported metadata, and for metadata that would make this process send requests
- * @throws InvalidRedirectUri when a code would be sent over http to another address than loopback (RFC 8252 section 8.3)
+ * @throws InvalidClientMetadata for unsupported metadata, for metadata that would make this process send requests, and when a code would be sent
+ * over http to another address than loopback (RFC 8252 section 8.3). It is answered as `invalid_redirect_uri` where its text begins with
+ * `redirect_uris`; the library's `InvalidRedirectUri` takes no text, and says that a redirect URI is none of those that were registered.
  */
 export function normaliseClientMetadata(metadata: AllClientMetadata): void {
   delete metadata.scope;
@@ -41,19 +42,19 @@ export function normaliseClientMetadata(metadata: AllClientMetadata): void {
     throw new errors.InvalidClientMetadata('jwks: an RSA key must have at least 2048 bits');
   const redirects = metadata.redirect_uris ?? [];
   if (!Array.isArray(redirects) || redirects.length > MOST_REDIRECTS)
-    throw new errors.InvalidClientMetadata(`redirect_uris: at most ${MOST_REDIRECTS}`);
+    throw new errors.InvalidClientMetadata(`redirect_uris: a list of at most ${MOST_REDIRECTS}`);
   if (redirects.join('').length > MOST_REDIRECT_TEXT || redirects.some((uri) => String(uri).length > LONGEST_REDIRECT))
     throw new errors.InvalidClientMetadata(
       `redirect_uris: ${LONGEST_REDIRECT} characters each, and ${MOST_REDIRECT_TEXT} together, at most`,
     );
   if (redirects.some(isForbiddenUri))
-    throw new errors.InvalidRedirectUri(
+    throw new errors.InvalidClientMetadata(
       'redirect_uris: https, a scheme of the application, or http on loopback; no userinfo',
     );
   // Only native applications have redirect URIs on the user's machine (RFC 8252 section 7).
   if (redirects.some(isOfTheirMachine)) metadata.application_type = 'native';
   if (redirects.some(isOpenHttp))
-    throw new errors.InvalidRedirectUri('redirect_uris: https, a scheme of the application, or http on loopback');
+    throw new errors.InvalidClientMetadata('redirect_uris: https, a scheme of the application, or http on loopback');
   if (typeof metadata.client_name === 'string') metadata.client_name = nameOf(metadata.client_name);
 }
 

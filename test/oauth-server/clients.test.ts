@@ -135,6 +135,17 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       expect(body.error).toMatch(/^invalid_(client_metadata|redirect_uri)$/);
     });
 
+    test.each([
+      ['http elsewhere', ['http://app.example/cb'], /^redirect_uris: https, .* or http on loopback$/],
+      ['a user name in an address', ['https://user@app.example/cb'], /^redirect_uris: https, .*; no userinfo$/],
+      ['a script', ['javascript:alert(1)'], /^redirect_uris: https, .*; no userinfo$/],
+      ['no list', 'https://app.example/cb', /^redirect_uris: a list of at most 20$/],
+    ])('with %s are told what belongs there', async (_what, redirect_uris, told) => {
+      const { status, body } = await new OAuthClient(world).register({ redirect_uris });
+      expect([status, body.error]).toEqual([400, 'invalid_redirect_uri']);
+      expect(body.error_description).toMatch(told);
+    });
+
     test('that name a sector_identifier_uri are refused before anybody is asked for it', async () => {
       const send = vi.spyOn(world.running.broker.publicOutbound, 'send');
       onTestFinished(() => send.mockRestore());
