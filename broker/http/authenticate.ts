@@ -12,6 +12,7 @@ import { readRawToken } from '../auth/raw-token.ts';
 import { foreignRequest, readSessionCookie } from '../auth/session-cookie.ts';
 import { mcpChallenge } from '../oauth-server/metadata.ts';
 import type { Services } from '../services.ts';
+import { bearerChallenge } from './bearer-challenge.ts';
 import { Refusal } from './errors.ts';
 import { refusePlainHttp } from './plain-http.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
@@ -130,8 +131,7 @@ function unauthenticated(refused: AuthRefusal, where: readonly string[] | 'git')
       headers: refused.code === 'missing_token' ? { 'WWW-Authenticate': 'Basic realm="agent-broker"' } : {},
     });
   const parts = [...(refused.code === 'missing_token' ? [] : ['error="invalid_token"']), ...where];
-  const challenge = ['Bearer', parts.join(', ')].join(' ').trim();
-  return new Refusal(refused.code, refused.detail, { headers: { 'WWW-Authenticate': challenge } });
+  return new Refusal(refused.code, refused.detail, { headers: bearerChallenge(...parts) });
 }
 
 const challengeOf = ({ auth }: Route, { broker }: Services): readonly string[] =>

@@ -10,7 +10,11 @@ export const HEADERS = {
   RateLimitPolicy: { description: 'The limit.', schema: { type: 'string' }, example: '"sign-in";q=10;w=60' },
   RetryAfter: { description: 'Seconds to wait.', schema: { type: 'integer', minimum: 1 } },
   RequestId: { description: 'What the request said there, if it did.', schema: { type: 'string' } },
-  WwwAuthenticate: { description: 'RFC 6750 section 3.', schema: { type: 'string' }, example: 'Bearer' },
+  WwwAuthenticate: {
+    description: 'RFC 6750 section 3.',
+    schema: { type: 'string' },
+    example: 'Bearer realm="agent-broker"',
+  },
   Allow: { description: 'The methods that this address takes.', schema: { type: 'string' }, example: 'GET, HEAD' },
   CacheControl: {
     description: 'Who may keep the answer, and for how many seconds.',

@@ -93,7 +93,7 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
     const colleague = await organisation.agent();
     const notOwn = await colleague.get(`/v1/audit/${id}/receipt`);
     expectEnvelope(notOwn, 401, 'not_your_row');
-    expect(notOwn.headers.get('www-authenticate')).toBe('Bearer');
+    expect(notOwn.headers.get('www-authenticate')).toBe('Bearer realm="agent-broker"');
     const other = await world.organisation();
     await other.platform();
     for (const answer of [

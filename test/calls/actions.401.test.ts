@@ -48,7 +48,7 @@ describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgres
   test('JW-18 no Authorization at all is asked for one, without an error code (RFC 6750 section 3)', async () => {
     const response = await fetch(`${world.running.baseUrl}/v1/actions`, { method: 'POST', body: JSON.stringify(READ) });
     expect([response.status, ((await response.json()) as { error: string }).error]).toEqual([401, 'missing_token']);
-    expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    expect(response.headers.get('www-authenticate')).toBe('Bearer realm="agent-broker"');
   });
 
   test('JW-18 other forms of the header', async () => {

@@ -225,7 +225,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(other).toMatchObject({ status: 401, body: { error: 'invalid_token' } });
     const none = await ask('GET', '/proxy/demo-main/items', { bare: true });
     expect(none).toMatchObject({ status: 401, body: { error: 'missing_token' } });
-    expect(none.headers.get('www-authenticate')).toBe('Bearer');
+    expect(none.headers.get('www-authenticate')).toBe('Bearer realm="agent-broker"');
   });
 
   describe('refusals', () => {

@@ -178,7 +178,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       for (const id of [same.id, same.agentId, foreign.id, foreign.agentId, uuidv4(), newAgentId()]) {
         const answer = await post(agent, question(id));
         expectProblem(answer, 401, 'not_your_agent');
-        expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+        expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="agent-broker"');
         bodies.push({ ...answer.body, correlation_id: '' });
       }
       expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
@@ -202,7 +202,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
         body: JSON.stringify(question(agent)),
       });
       expectProblem(without, 401, 'missing_token');
-      expect(without.headers.get('www-authenticate')).toBe('Bearer');
+      expect(without.headers.get('www-authenticate')).toBe('Bearer realm="agent-broker"');
       const token = agent.token({ exp: Math.floor(Date.now() / 1000) - 100, iat: Math.floor(Date.now() / 1000) - 160 });
       expectProblem(await post(agent, question(agent), { authorization: `Bearer ${token}` }), 401, 'token_expired');
       const other = await organisation.agent();

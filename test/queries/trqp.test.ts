@@ -499,7 +499,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       for (const [ask] of wrong) {
         const answer = await ask();
         expectProblem(answer, 401, 'not_your_agent');
-        expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+        expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="agent-broker"');
         bodies.add(JSON.stringify({ ...answer.body, correlation_id: '' }));
       }
       expect(bodies.size).toBe(1);

@@ -3,6 +3,7 @@ import { receiptOf } from '../../audit/receipt.ts';
 import { readRow } from '../../audit/search-rows.ts';
 import { storedUuid } from '../../crypto/ids.ts';
 import { findInclusion } from '../../receipt-log/find-place.ts';
+import { bearerChallenge } from '../bearer-challenge.ts';
 import { Refusal } from '../errors.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
@@ -54,7 +55,7 @@ export const auditReceipt = route({
     const row = await readRow(broker, organisationId, storedUuid(params.id));
     if (row && who.kind === 'agent' && row.agent_id !== who.agent.id)
       throw new Refusal('not_your_row', 'An agent may fetch the receipts of its own calls only.', {
-        headers: { 'WWW-Authenticate': 'Bearer' },
+        headers: bearerChallenge(),
       });
     const receipt = row && receiptOf(row);
     if (!receipt)

@@ -5,6 +5,7 @@ import { evaluateAll } from '../../queries/authzen-batch.ts';
 import { Evaluation, Evaluations, SEMANTICS } from '../../queries/authzen-request.ts';
 import type { Services } from '../../services.ts';
 import { firstProblem } from '../../wire/validation.ts';
+import { bearerChallenge } from '../bearer-challenge.ts';
 import { Refusal } from '../errors.ts';
 import type { Limit } from '../rate-limits.ts';
 import { json } from '../reply.ts';
@@ -67,7 +68,7 @@ const single = (path: string, capability: string): Route =>
 async function decided(services: Services, who: Asker, asked: Evaluation): Promise<Decision> {
   const read = subjectReader(services, who, askedPlatform(platformIn(asked)));
   const decision = await evaluate(services, read, asked, services.broker.clock());
-  if (!decision) throw new Refusal('not_your_agent', NOT_YOURS, { headers: { 'WWW-Authenticate': 'Bearer' } });
+  if (!decision) throw new Refusal('not_your_agent', NOT_YOURS, { headers: bearerChallenge() });
   return decision;
 }
 

@@ -3,6 +3,7 @@ import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../../policy/fac
 import { authorization, recognition } from '../../queries/trqp.ts';
 import { TrqpAuthorizationQuery, TrqpRecognitionQuery } from '../../queries/trqp-request.ts';
 import { DateTime, parseDateTime } from '../../wire/date-time.ts';
+import { bearerChallenge } from '../bearer-challenge.ts';
 import { Refusal } from '../errors.ts';
 import { instant } from '../instant.ts';
 import type { Limit } from '../rate-limits.ts';
@@ -108,7 +109,7 @@ function answer({ context, ...asked }: TrqpRecognitionQuery, told: Told | undefi
     throw new Refusal(
       'not_your_agent',
       'Your token may not ask about this entity: an agent asks about itself, an owner about the organisation’s agents. Without a token you are told what is published.',
-      { headers: { 'WWW-Authenticate': 'Bearer' } },
+      { headers: bearerChallenge() },
     );
   const { context: more, ...rest } = told;
   const skewed = context?.time !== undefined && Math.abs((parseDateTime(context.time) ?? now) - now) > MOST_SKEW_MS;
