@@ -23,7 +23,7 @@ export async function evaluateAll(
 ): Promise<Decision[]> {
   const readSubject = eachOnce(read);
   const answer = async (item: unknown): Promise<Decision> => {
-    const asked = Evaluation.safeParse(isObject(item) ? { ...defaults, ...item } : item);
+    const asked = Evaluation.safeParse(isObject(item) ? withDefaults(item, defaults) : item);
     if (!asked.success) return refused(400, refusals.malformed(asked.error));
     return (await evaluate(services, readSubject, asked.data, now)) ?? refused(401, refusals.notYours);
   };
@@ -37,6 +37,24 @@ export async function evaluateAll(
     if (answered.decision === last) break;
   }
   return answers;
+}
+
+/** What each of them has to have; `properties` is not looked at. */
+const REQUIRED = { subject: ['type', 'id'], action: ['name'], resource: ['type', 'id'] } as const;
+
+/**
+ * An item's own members stand in place of the defaults, each whole, but for what one has to have and lacks: that is the default's, so that a list of
+ * platforms says only once that they are platforms (the working group's certification scenario, Batch with default value merging).
+ */
+function withDefaults(item: object, defaults: Pick<Evaluations, keyof typeof REQUIRED | 'context'>): object {
+  const asked: Record<string, unknown> = { ...defaults, ...item };
+  for (const [name, required] of Object.entries(REQUIRED)) {
+    const [own, beside] = [asked[name], defaults[name as keyof typeof REQUIRED]];
+    if (!isObject(own) || beside === undefined || own === beside) continue;
+    const lent = Object.entries(beside).filter(([member]) => (required as readonly string[]).includes(member));
+    asked[name] = { ...Object.fromEntries(lent), ...own };
+  }
+  return asked;
 }
 
 /** Items about the same agent and platform share one read, so that they are consistent. */

@@ -41,14 +41,14 @@ const MOST_EVALUATIONS = 100;
 const Options = z.looseObject({ evaluations_semantic: z.enum(SEMANTICS).optional() });
 
 /**
- * A batch. The members beside `evaluations` are defaults for the items, each taken as a whole. Items are validated separately:
- * an invalid one gets `decision: false` and does not affect the others.
+ * A batch. The members beside `evaluations` are defaults for the items (authzen-batch.ts), and need not be whole. Items are validated
+ * separately: an invalid one gets `decision: false` and does not affect the others.
  */
 export const Evaluations = z
   .object({
-    subject: Subject.optional(),
-    action: AskedAction.optional(),
-    resource: Resource.optional(),
+    subject: Subject.partial().optional(),
+    action: AskedAction.partial().optional(),
+    resource: Resource.partial().optional(),
     context: AskedContext.optional(),
     evaluations: z
       .array(z.unknown().describe('a question, less what stands beside the list'))

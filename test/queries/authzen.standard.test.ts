@@ -150,6 +150,34 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
         [true, false],
       ],
       [
+        '3.2.7 what a default has to have, where an item lacks it',
+        {
+          subject,
+          action: { name: 'write' },
+          resource: { type: 'record' },
+          evaluations: [
+            { resource: { id: 'record-1', properties: { status: 'active' } } },
+            { resource: { type: 'record', id: 'record-2' } },
+            { resource: { type: 'document' } },
+            {},
+          ],
+        },
+        [true, false, false, false],
+      ],
+      [
+        '3.2.7 of each of them',
+        {
+          subject: { id: 'bob' },
+          action: { name: 'read' },
+          resource: { id: 'record-1' },
+          evaluations: [
+            { subject: { type: 'user' }, action: {}, resource: { type: 'record' } },
+            { subject: { type: 'user' }, action: { name: 'write' }, resource: { type: 'record' } },
+          ],
+        },
+        [true, false],
+      ],
+      [
         '3.4.1 an item without a resource',
         { subject, action, options: { evaluations_semantic: 'execute_all' }, evaluations: [{ resource }, {}] },
         [true, false],
@@ -261,6 +289,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       ['an unknown semantic', { subject, evaluations: [{}], options: { evaluations_semantic: 'any' } }],
       ['options that are none', { subject, evaluations: [{}], options: [] }],
       ['a default that is none', { subject: 'alice', evaluations: [{ ...of('alice', 'read') }] }],
+      ['a default of another type', { subject: { type: 5 }, evaluations: [{ ...of('alice', 'read') }] }],
     ])('%s: 400 for the whole', async (_what, request) => {
       expectProblem(await gateway(BATCH, request), 400, 'invalid_request');
     });
