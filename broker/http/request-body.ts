@@ -3,6 +3,7 @@
  * looked at, where a route asks for one.
  */
 import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { askedPlatform } from '../policy/asked-platform.ts';
@@ -28,7 +29,9 @@ export type Unread = { status: 400 | 413; detail: string; isCut: boolean };
  */
 export function bodyReader(route: Route): ReadBody | undefined {
   if (!route.body) return undefined;
-  const read = bytesReader('application/json', route.maxBodyBytes ?? MAX_BODY_BYTES);
+  // Of what may be left out and came in chunks, that there is nothing shows only when it was read: a proxy sends no type with it.
+  const type = route.bodyOptional ? ({ headers }: IncomingMessage) => isUntyped(headers) || isJson(headers) : JSON_TYPE;
+  const read = bytesReader(type, route.maxBodyBytes ?? MAX_BODY_BYTES);
   return async (request, response, parsing) => {
     const unread = await read(request, response);
     if (unread === undefined) return parseBody(request, route, parsing);
@@ -42,7 +45,7 @@ export function bodyReader(route: Route): ReadBody | undefined {
  * deflate and brotli; at most `limit` bytes when inflated. Answers why it cannot be read, when the sender is the reason.
  */
 export function bytesReader(
-  type: string | (() => boolean),
+  type: string | ((request: IncomingMessage) => boolean),
   limit: number,
 ): (request: Request, response: Response) => Promise<Unread | undefined> {
   const read: RequestHandler = express.raw({ type, limit });
@@ -57,6 +60,13 @@ export function bytesReader(
     return { status: 400, detail: describeBodyError(error), isCut: wasCut(error) };
   };
 }
+
+const JSON_TYPE = 'application/json';
+
+const isUntyped = (headers: IncomingHttpHeaders): boolean => headers['content-type'] === undefined;
+
+const isJson = ({ 'content-type': type = '' }: IncomingHttpHeaders): boolean =>
+  /^[^;]*/.exec(type)?.[0].trim().toLowerCase() === JSON_TYPE;
 
 /** As raw-body and zlib throw it. */
 type BodyError = Error & { type?: string; status?: number; code?: string };
@@ -90,10 +100,9 @@ const OWNERS_MEMBERS = 20_000;
  */
 function parseBody({ body, headers }: Request, route: Route, parsing?: Parsing): ParsedBody | Promise<ParsedBody> {
   const isBuffer = Buffer.isBuffer(body);
-  // In chunks, that there is nothing shows only when it was read.
   if (route.bodyOptional && (isEmpty(headers) || (isBuffer && body.length === 0)))
     return { ok: true, value: {}, platform: '' };
-  if (!isBuffer || body.length === 0)
+  if (!isBuffer || body.length === 0 || isUntyped(headers))
     return { ok: false, error: 'Send a JSON body with the header "Content-Type: application/json".' };
   const text = jsonText(body, headers['content-type']);
   if (text === undefined) return { ok: false, error: 'The body must be in UTF-8.' };

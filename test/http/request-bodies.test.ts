@@ -1,11 +1,16 @@
 /** When a body is read and parsed: only for callers who may use the route, and counted in its limits. One store is enough. */
+import http from 'node:http';
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: any JSON.
+type Json = any;
 
 describe('request bodies', () => {
   let port: number;
@@ -76,6 +81,38 @@ describe('request bodies', () => {
       expect(await announce('/v1/actions', [bearer(before)])).toEqual([401, 'invalid_signature']);
       expect((await rotating.act(READ)).status).toBe(200);
       await world.forgive();
+    });
+  });
+
+  describe('a body that may be left out, in chunks and without a Content-Type, as some proxies pass on a POST', () => {
+    /** `body`: what is in the chunks. */
+    function sendChunks(path: string, body: string, type?: string): Promise<{ status: number; body: Json }> {
+      const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+      const headers = { authorization: bearer(token).slice('Authorization: '.length), 'transfer-encoding': 'chunked' };
+      return new Promise((resolve, reject) => {
+        const request = http.request(world.running.baseUrl + path, {
+          method: 'POST',
+          headers: { ...headers, ...(type !== undefined && { 'content-type': type }) },
+        });
+        request.on('error', reject).on('response', async (response) => {
+          const text = Buffer.concat(await response.toArray()).toString();
+          resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) });
+        });
+        request.end(body);
+      });
+    }
+
+    test.each([undefined, 'application/json', 'Application/JSON ; charset=utf-8'])('is left out: %s', async (type) => {
+      expect((await sendChunks('/v1/approvals/passkeys/register/begin', '', type)).status).toBe(200);
+    });
+
+    test('is not: it needs its type', async () => {
+      for (const type of [undefined, 'text/plain', 'application/jsonx'])
+        expect((await sendChunks('/v1/approvals/passkeys/register/begin', '{}', type)).body).toMatchObject({
+          error: 'invalid_request',
+          detail: expect.stringContaining('Content-Type: application/json'),
+        });
+      expect((await sendChunks('/v1/approvals/passkeys/register/begin', '{}', 'application/json')).status).toBe(200);
     });
   });
 
