@@ -127,13 +127,16 @@ export function platformOf(value: unknown, route: Route): string {
   return isObject ? askedPlatform(platformIn(value as JsonObject)) : '';
 }
 
+/** What clients call UTF-8, and US-ASCII, which is a part of it. */
+const UTF_8 = /^(?:utf-?8|us-ascii)$/i;
+
 /**
  * The text of a JSON body, byte for byte; undefined when it is not in UTF-8 (RFC 8259 section 8.1), or is said to be in
  * another character set: decoded with replacement characters it would be another body.
  */
 export function jsonText(body: Buffer, contentType = ''): string | undefined {
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1]?.toLowerCase();
-  if ((charset !== undefined && charset !== 'utf-8') || !isUtf8(body)) return undefined;
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1];
+  if ((charset !== undefined && !UTF_8.test(charset)) || !isUtf8(body)) return undefined;
   return body.toString('utf8');
 }
 

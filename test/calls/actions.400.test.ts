@@ -85,6 +85,11 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 400 on %s${postgresNote}`, (s
     await refused([body ?? JSON.stringify(READ), { 'content-type': type }], 'invalid_request', words);
   });
 
+  test.each(['utf-8', 'UTF-8', 'utf8', '"utf8"', 'us-ascii'])('charset=%s is the twin', async (charset) => {
+    const headers = { 'content-type': `application/json;charset=${charset}` };
+    expect((await agent.act(JSON.stringify(READ), headers)).status).toBe(200);
+  });
+
   test.each([
     ['gzip', 'not what its Content-Encoding says'],
     ['br', 'not what its Content-Encoding says'],

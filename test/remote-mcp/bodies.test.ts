@@ -190,7 +190,11 @@ describe('a message to /mcp', () => {
 
   test('in another character set, or of another type, is not read as if it were UTF-8 JSON', async () => {
     const ping = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}');
-    for (const type of ['application/json; charset=utf-8', 'application/json; charset="UTF-8"'])
+    for (const type of [
+      'application/json; charset=utf-8',
+      'application/json; charset="UTF-8"',
+      'application/json;charset=utf8',
+    ])
       expect([type, (await postMcp(ping, { 'content-type': type })).status]).toEqual([type, 200]);
     for (const [type, status] of [
       ['application/json; charset=latin1', 400],
