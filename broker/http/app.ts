@@ -65,7 +65,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
     const [first] = atPath;
     if (first && !isFixed(first)) app.route(pathOf(first)).all(otherMethods(atPath));
   }
-  app.use(refuseUnknown(services));
+  app.use(refuseUnknown(services, new Set(paths.keys())));
   app.use(refuseBroken(services));
   return app;
 }
@@ -132,12 +132,16 @@ function pageFor({ path, headers }: Request): Reply | undefined {
   return noSuchPage(section === 'docs' ? 'docs' : 'console');
 }
 
-function refuseUnknown(services: Services): RequestHandler {
+/** `served`: the paths of all routes. What other servers have with a slash at the end, such as `/mcp/`, is tried here, too. */
+function refuseUnknown(services: Services, served: ReadonlySet<string>): RequestHandler {
   return (request, response) => {
     const id = correlationId();
     const page = pageFor(request);
     if (page) return send(response, page, id);
-    const refusal = new Refusal('not_found', 'No such route.');
+    const { path } = request;
+    const meant = path.endsWith('/') && served.has(path.slice(0, -1));
+    const hint = meant ? ` Leave out the slash at the end: ${path.slice(0, -1)}.` : '';
+    const refusal = new Refusal('not_found', `No such route.${hint}`);
     send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
 }

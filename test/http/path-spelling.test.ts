@@ -2,6 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
+import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { exchange } from '../world/raw.ts';
 
@@ -56,5 +57,14 @@ describe('paths in another spelling', () => {
     }
     expect(seen.size).toBeGreaterThan(10);
     expect(world.upstream.seen).toEqual([]);
+  });
+
+  test('of a slash at the end too many the answer says so', async () => {
+    const { baseUrl } = world.running;
+    const told = async (path: string) => (await send(baseUrl + path, { method: 'POST' })).body.detail;
+    expect(await told('/mcp/')).toBe('No such route. Leave out the slash at the end: /mcp.');
+    expect(await told('/v1/actions/')).toBe('No such route. Leave out the slash at the end: /v1/actions.');
+    for (const path of ['/mcp//', '/sse/', '/v1/', '/mcp%2f', '/v1/approvals/{id}/'])
+      expect(await told(path)).toBe('No such route.');
   });
 });
