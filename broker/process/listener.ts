@@ -53,6 +53,9 @@ export async function openListener(
     // The application refuses a missing Host header itself, in the error envelope.
     requireHostHeader: false,
   });
+  // maxHeaderSize bounds them. Of more than a thousand Node 24.11 leaves out the rest without a word: a second Authorization, or what a proxy adds at
+  // the end, by which a stranger is told from whoever is on this machine. Later ones refuse the request.
+  server.maxHeadersCount = 0;
   answerUnparsedRequests(server, isLong);
   const mostConnections = connectionLimit();
   if (mostConnections !== undefined) server.maxConnections = mostConnections;

@@ -94,6 +94,28 @@ describe('hostile HTTP', () => {
     });
   });
 
+  describe('after two thousand other headers, which no version of Node may leave out', () => {
+    const others = Array.from({ length: 2_000 }, (_, i) => `A${i.toString(36)}:`);
+    const asked = (path: string, last: string) =>
+      ask([`GET ${path} HTTP/1.1`, host, bearer(), 'Connection: close', ...others, last]);
+
+    test('a header that says nothing is the twin', async () => {
+      expect((await asked('/v1/agents/me', 'Z: 1')).status).toBe(200);
+      expect((await asked('/metrics', 'Z: 1')).status).toBe(200);
+    });
+
+    test('a second token and a second name are seen', async () => {
+      for (const last of [bearer(), 'Host: evil.test']) {
+        const answer = await asked('/v1/agents/me', last);
+        expect([last, answer.status, errorOf(answer)]).toEqual([last, 400, 'invalid_request']);
+      }
+    });
+
+    test('what a proxy on this machine adds is seen: /metrics are not for strangers', async () => {
+      expect((await asked('/metrics', 'X-Forwarded-For: 203.0.113.9')).status).toBe(404);
+    });
+  });
+
   describe('HD-10 whose name is asked for', () => {
     test.each<[string, string[], number, string]>([
       ['another name', ['Host: evil.test'], 421, 'misdirected_request'],
