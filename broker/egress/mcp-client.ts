@@ -13,6 +13,7 @@ import { mirrored, parameterHeaders } from './mcp-mirror.ts';
 import {
   isGivenUp,
   isInconsistentRefusal,
+  isServerError,
   type McpAnswer,
   type McpSession,
   mayNeedOtherProtocol,
@@ -204,9 +205,10 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       const params = cursor === undefined ? {} : { cursor };
       if (session !== undefined) {
         const answer = await request(session, 'tools/list', params);
-        if (cursor !== undefined || !mayNeedOtherProtocol(answer)) return answer;
-        // The session has expired, or the server was upgraded: negotiate again.
-        session = undefined;
+        // The session has expired, or the server was upgraded: negotiate again. With the next call, where the server may just have failed.
+        const isOver = cursor === undefined && mayNeedOtherProtocol(answer);
+        if (isOver || isServerError(answer)) session = undefined;
+        if (!isOver) return answer;
       }
       let stateless = await request({ era: 'stateless' }, 'tools/list', params);
       // The server refused a revision that it lists as supported: retry once.

@@ -30,6 +30,10 @@ export function mayNeedOtherProtocol(answer: McpAnswer): boolean {
   return status < 500 && !NOT_ABOUT_PROTOCOL.has(status);
 }
 
+/** A status of 500 or more, which some servers answer for as long as a session is named that they have lost. */
+export const isServerError = (answer: McpAnswer): boolean =>
+  'kind' in answer && (answer.kind === 'http' || answer.kind === 'error') && answer.received.status >= 500;
+
 /** Whether a call was left before its answer came: its time was over, or its agent lost its access. */
 export const isGivenUp = (answer: McpAnswer): boolean =>
   'kind' in answer &&

@@ -69,6 +69,18 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that takes %s
     expect(mcp.seen.filter(({ rpc }) => rpc === 'tools/call')).toHaveLength(1);
   });
 
+  test('a session that the server answers with an error of its own is not used again', async () => {
+    if (manner !== 'sessions') return;
+    expect((await agent.act(SEARCH)).status).toBe(200);
+    mcp.forget(500);
+    mcp.seen = [];
+    const failed = await agent.act(SEARCH);
+    expect([failed.body._meta.upstream_status, mcp.seen.map(({ rpc }) => rpc)]).toEqual([500, ['tools/list']]);
+    const next = await agent.act(SEARCH);
+    expect(next.body._meta.upstream_status, next.text).toBe(200);
+    expect(mcp.seen.filter(({ rpc }) => rpc === 'tools/call')).toHaveLength(1);
+  });
+
   test('GET /tools lists the tools of a scope, with where to call them', async () => {
     const list = { platform: 'tools', endpoint: '/tools', method: 'GET', scope: 'tools:write' };
     const answer = await agent.act(list);

@@ -23,8 +23,8 @@ export type TestMcp = {
   /** Every request that arrived: its JSON-RPC method (or the HTTP one), headers and parameters. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
   seen: { rpc: string; headers: IncomingMessage['headers']; params: any }[];
-  /** Forgets all sessions, as a restart does. */
-  forget(): void;
+  /** Forgets all sessions, as a restart does; requests that name one are answered with `status`, 404 unless told. */
+  forget(status?: number): void;
   close(): Promise<void>;
 };
 
@@ -52,6 +52,7 @@ export async function startMcpServer(manner: Manner = 'both'): Promise<TestMcp> 
     return server;
   };
   const sessions = new Map<string, NodeStreamableHTTPServerTransport>();
+  let statusOfLost = 404;
   const http = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -64,7 +65,7 @@ export async function startMcpServer(manner: Manner = 'both'): Promise<TestMcp> 
     const known = sessions.get(String(request.headers['mcp-session-id']));
     if (known) return void (await known.handleRequest(request, response, body));
     if (manner === 'sessions' && body?.method !== 'initialize') {
-      const status = request.headers['mcp-session-id'] === undefined ? 400 : 404;
+      const status = request.headers['mcp-session-id'] === undefined ? 400 : statusOfLost;
       response.writeHead(status, { 'content-type': 'application/json' });
       const error = { code: -32_000, message: 'no session' };
       return void response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error }));
@@ -88,7 +89,10 @@ export async function startMcpServer(manner: Manner = 'both'): Promise<TestMcp> 
       { name: 'do_whatever' },
     ],
     seen: [],
-    forget: () => sessions.clear(),
+    forget: (status = 404) => {
+      statusOfLost = status;
+      sessions.clear();
+    },
     close: () => {
       http.closeAllConnections();
       return new Promise((resolve) => http.close(() => resolve()));
