@@ -2,10 +2,10 @@
 import Provider, { errors } from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
-import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
 import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import { adapterFor } from './adapter.ts';
 import { refuseLooseAssertion } from './client-assertion.ts';
+import { clientFetch, DOCUMENT_BYTES } from './client-fetch.ts';
 import { EXTRA_METADATA, normaliseClientMetadata } from './client-metadata.ts';
 import { errorPage } from './error-page.ts';
 import {
@@ -132,8 +132,8 @@ export function makeProvider(
       Grant: AUTHORISATION_SECONDS,
       Session: MINUTE,
     },
-    fetch: guardedFetch(broker),
-    fetchResponseBodyLimits: { 'client_id metadata document': 16 * 1024, jwks_uri: 64 * 1024 },
+    fetch: clientFetch(broker),
+    fetchResponseBodyLimits: { 'client_id metadata document': DOCUMENT_BYTES, jwks_uri: 64 * 1024 },
     renderError: (context, told) => errorPage(context, told, broker.config),
   });
   // URLs are built from the public base URL, whatever host the request was sent to; see `handle`.
@@ -141,33 +141,4 @@ export function makeProvider(
   revokeAccessTokens(provider, broker);
   provider.on('server_error', (_, error) => broker.log.error({ err: error }, 'OAuth library error'));
   return provider;
-}
-
-/** Fetches client documents and keys: the only requests that strangers can cause (SSRF). */
-function guardedFetch({ publicOutbound, log }: Pick<Broker, 'publicOutbound' | 'log'>) {
-  const fetchKeys = providerFetch(publicOutbound);
-  const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
-  return async (input: string | URL | Request, { method = 'GET', headers, redirect }: RequestInit = {}) => {
-    const url = input instanceof Request ? input.url : String(input);
-    if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https URLs are fetched.');
-    // The library follows no redirects of documents, whose cache lifetime is limited above; for keys it has no limits of its own.
-    const isDocument = redirect === 'manual';
-    const failed = (problem: string) =>
-      log.warn(
-        { host: new URL(url).host, problem },
-        isDocument ? 'a client id metadata document could not be fetched' : "a client's keys could not be fetched",
-      );
-    try {
-      const asked = {
-        method,
-        headers: Object.fromEntries([...new Headers(headers)].filter(([, value]) => value !== '')),
-      };
-      const answer = await (isDocument ? fetchDocument : fetchKeys)(url, asked);
-      if (answer.status !== 200) failed(`status ${answer.status}`);
-      return answer;
-    } catch (error) {
-      failed((error as Error).message.slice(0, 200));
-      throw error;
-    }
-  };
 }

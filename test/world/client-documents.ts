@@ -11,7 +11,7 @@ const HOST = 'app.example';
 export type ClientSite = {
   /** `https://app.example:<port>` */
   origin: string;
-  /** What is served as JSON, by path; the rest is a 404. */
+  /** What is served as JSON, by path; the rest is a 404. A number is the status of an answer without a document. */
   documents: Map<string, unknown>;
   /** Paths in the order in which they were asked for. */
   asked: string[];
@@ -25,7 +25,8 @@ export async function startClientSite(world: World): Promise<ClientSite> {
   const server = createServer({ key, cert }, (request, response) => {
     asked.push(request.url!);
     const document = documents.get(request.url!);
-    response.writeHead(document === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    const status = typeof document === 'number' ? document : document === undefined ? 404 : 200;
+    response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(document ?? {}));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));

@@ -1,0 +1,81 @@
+/** Fetches client ID metadata documents and keys of clients: the only requests that strangers can cause (SSRF). */
+import Provider from 'oidc-provider';
+import type { Broker } from '../broker.ts';
+import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
+import type { Instant } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
+
+/** The largest document that is read. */
+export const DOCUMENT_BYTES = 16 * 1024;
+
+/** How long, and how many, documents are kept for when their site fails. */
+const KEPT_MS = 24 * 3600 * 1000;
+const MOST_KEPT = 100;
+
+/** Where a client shows tokens, and nobody is asked anything. An authorization needs the document as it is now. */
+const OF_TOKENS: ReadonlySet<unknown> = new Set(['token', 'revocation']);
+/** There is no such document (any more). All else says nothing of the document: the site is down, or challenges whoever is no browser. */
+const GONE: ReadonlySet<number> = new Set([404, 410]);
+
+type Kept = { body: string; type: string; at: Instant };
+
+/**
+ * The library's `fetch`. Access tokens last as long as the library keeps a document, so that almost every refresh fetches it again; a
+ * site that fails then would be an `invalid_client`, for which clients throw their tokens away. So it is answered with the last document.
+ */
+export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'publicOutbound' | 'clock' | 'log'>) {
+  const fetchKeys = providerFetch(publicOutbound);
+  const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
+  const documents = recentlyUsed<Kept>(MOST_KEPT);
+
+  /** Whether it is the client's document, and no page of a site in maintenance. The library judges what is in it. */
+  const keep = async (url: string, answer: Response): Promise<boolean> => {
+    const body = await answer.clone().text();
+    if (body.length > DOCUMENT_BYTES || clientIdIn(body) !== url) return false;
+    documents.set(url, { body, type: answer.headers.get('content-type') ?? '', at: clock() });
+    return true;
+  };
+  const keptOf = (url: string): Kept | undefined => {
+    const kept = OF_TOKENS.has(Provider.ctx?.oidc?.route) ? documents.get(url) : undefined;
+    return kept && clock() - kept.at < KEPT_MS ? kept : undefined;
+  };
+
+  return async (input: string | URL | Request, { method = 'GET', headers, redirect }: RequestInit = {}) => {
+    const url = input instanceof Request ? input.url : String(input);
+    if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https URLs are fetched.');
+    // The library follows no redirects of documents, whose cache lifetime is limited above; for keys it has no limits of its own.
+    const isDocument = redirect === 'manual';
+    const { host } = new URL(url);
+    /** Answers the document of before; undefined: there is none for this. */
+    const failed = (problem: string, isGone: boolean): Response | undefined => {
+      const kept = isDocument && !isGone ? keptOf(url) : undefined;
+      const what = isDocument ? 'a client id metadata document' : "a client's keys";
+      log.warn({ host, problem }, `${what} could not be fetched${kept ? ', and the last one is used' : ''}`);
+      // Without a lifetime of its own, so that the next request asks the site again.
+      return kept && new Response(kept.body, { status: 200, headers: { 'content-type': kept.type } });
+    };
+    try {
+      const asked = {
+        method,
+        headers: Object.fromEntries([...new Headers(headers)].filter(([, value]) => value !== '')),
+      };
+      const answer = await (isDocument ? fetchDocument : fetchKeys)(url, asked);
+      if (answer.status !== 200) return failed(`status ${answer.status}`, GONE.has(answer.status)) ?? answer;
+      if (isDocument && !(await keep(url, answer)))
+        return failed('it is not the document of this client', false) ?? answer;
+      return answer;
+    } catch (error) {
+      const kept = failed((error as Error).message.slice(0, 200), false);
+      if (kept) return kept;
+      throw error;
+    }
+  };
+}
+
+function clientIdIn(document: string): unknown {
+  try {
+    return Object(JSON.parse(document)).client_id;
+  } catch {
+    return undefined;
+  }
+}
