@@ -1,6 +1,6 @@
 /** Validates and normalises client metadata, from registration or from a client ID metadata document. */
 import { type AllClientMetadata, errors } from 'oidc-provider';
-import { CLIENT_AUTH_METHODS } from './metadata.ts';
+import { CLIENT_AUTH_METHODS, GRANT_TYPES, RESPONSE_TYPES } from './metadata.ts';
 
 /** Additional member to accept, of RFC 7591 section 2; it is not used. */
 export const EXTRA_METADATA = ['software_id'];
@@ -33,6 +33,9 @@ export function normaliseClientMetadata(metadata: AllClientMetadata): void {
   delete metadata.client_secret_expires_at;
   if (!CLIENT_AUTH_METHODS.includes(metadata.token_endpoint_auth_method as never))
     metadata.token_endpoint_auth_method = 'none';
+  // Clients name all that they can do anywhere. The library leaves out of a document, and not of a registration, what is not done here.
+  metadata.grant_types = supportedOf(metadata.grant_types, GRANT_TYPES);
+  metadata.response_types = supportedOf(metadata.response_types, RESPONSE_TYPES);
   if (metadata.jwks_uri !== undefined && !/^https:/i.test(String(metadata.jwks_uri)))
     throw new errors.InvalidClientMetadata('jwks_uri: https');
   // The library would fetch it. Pairwise subjects, which it is for, are not supported.
@@ -56,6 +59,12 @@ export function normaliseClientMetadata(metadata: AllClientMetadata): void {
   if (redirects.some(isOpenHttp))
     throw new errors.InvalidClientMetadata('redirect_uris: https, a scheme of the application, or http on loopback');
   if (typeof metadata.client_name === 'string') metadata.client_name = nameOf(metadata.client_name);
+}
+
+/** What is not one of `supported` left out; all of it where nothing would be left, which the library refuses. */
+function supportedOf<Given>(given: Given, supported: readonly string[]): Given {
+  const left = Array.isArray(given) ? given.filter((one) => supported.includes(one)) : [];
+  return left.length > 0 ? (left as Given) : given;
 }
 
 /** Whether a URI has userinfo, or a scheme that is not private to an application. */

@@ -15,6 +15,8 @@ export const OAUTH_PATHS = {
 export const MCP_SCOPES = ['mcp:read', 'mcp:write'] as const;
 export type McpScope = (typeof MCP_SCOPES)[number];
 
+export const RESPONSE_TYPES = ['code'] as const;
+export const GRANT_TYPES = ['authorization_code', 'refresh_token'] as const;
 export const CLIENT_AUTH_METHODS = ['none', 'private_key_jwt'] as const;
 export const CLIENT_AUTH_ALGORITHMS = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const;
 
@@ -54,9 +56,9 @@ export const authorizationServerMetadata = ({ baseUrl, config }: Pick<Broker, 'b
   revocation_endpoint: baseUrl + OAUTH_PATHS.revocation,
   jwks_uri: `${baseUrl}/v1/oauth/jwks.json`,
   scopes_supported: [...MCP_SCOPES],
-  response_types_supported: ['code'],
+  response_types_supported: [...RESPONSE_TYPES],
   response_modes_supported: ['query'],
-  grant_types_supported: ['authorization_code', 'refresh_token'],
+  grant_types_supported: [...GRANT_TYPES],
   token_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS],
   token_endpoint_auth_signing_alg_values_supported: [...CLIENT_AUTH_ALGORITHMS],
   revocation_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS],

@@ -66,6 +66,12 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
           contacts: ['somebody@example.com'],
         },
         {
+          client_name: 'Visual Studio Code of 2025',
+          redirect_uris: ['http://127.0.0.1/', 'http://localhost:33418/'],
+          grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+          response_types: ['code', 'token'],
+        },
+        {
           client_name: 'Claude Code (broker)',
           redirect_uris: ['http://localhost:54212/callback'],
           application_type: 'web',
@@ -75,6 +81,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
         const client = new OAuthClient(world);
         const { status, body, text } = await client.register(metadata);
         expect([metadata.client_name, status], text).toEqual([metadata.client_name, 201]);
+        expect([body.grant_types, body.response_types]).toEqual([['authorization_code', 'refresh_token'], ['code']]);
         const [redirect_uri] = metadata.redirect_uris as [string];
         const code = await client.code(browserOf(world, organisation.owner), { redirect_uri });
         expect((await client.redeem(code, { redirect_uri })).status, `${body.client_name}`).toBe(200);
