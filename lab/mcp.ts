@@ -5,6 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { nameBothTypes } from './mcp/any-type.ts';
 import { LAB_MAX_BODY_BYTES } from './mcp/bounds.ts';
 import { makeNotes, type Notes } from './mcp/notes.ts';
 import { addTools } from './mcp/tools.ts';
@@ -33,7 +34,6 @@ export type LabMcp = {
 /** Limit of subscriptions, which are streams about tools that never change: for trying out only. */
 const MOST_SUBSCRIPTIONS = 16;
 const LONGEST_STREAM_MS = 60_000;
-const BOTH_TYPES = 'application/json, text/event-stream';
 
 const INSTRUCTIONS =
   'A server for trying things out: echo, whoami and write_note. It holds no secrets and verifies nobody; anyone may call it.';
@@ -77,8 +77,7 @@ function webHeaders(headers: IncomingHttpHeaders): Headers {
   const made = new Headers();
   for (const [name, value] of Object.entries(headers))
     for (const each of [value].flat()) if (each !== undefined) made.append(name, each);
-  // The SDK looks for the two names alone, and answers 406 to curl and fetch, which take any type (RFC 9110 section 12.5.1).
-  if (made.get('accept')?.includes('*/*')) made.set('accept', BOTH_TYPES);
+  nameBothTypes(made);
   return made;
 }
 

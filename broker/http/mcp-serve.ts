@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType, type Server } from '@modelcontextprotocol/server';
+import { nameBothTypes } from '../../lab/mcp/any-type.ts';
 import { errorOf } from '../../mcp/client/broker-error.ts';
 import { bodyOf } from '../../mcp/client/reply-body.ts';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
@@ -115,6 +116,7 @@ function serve(
     return undefined;
   };
   const fetch: typeof handler.fetch = async (asked, options) => {
+    nameBothTypes(asked.headers);
     // Another type than JSON is the SDK's to refuse, which it does before it reads anything.
     if (!isJsonContentType(asked.headers.get('content-type'))) return await handler.fetch(asked, options);
     const body = await readMcpBody(request, response, services.longBodies.parsing(familyOf(who)));

@@ -1,4 +1,7 @@
 /** One body, three entry points: what is refused on POST /v1/actions is refused over stdio and over remote /mcp, too. */
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { send, type TestAgent } from '../world/agent.ts';
@@ -186,6 +189,26 @@ describe('a message to /mcp', () => {
         status: 200,
         message: { jsonrpc: '2.0', id: 7, error: { code: -32602, message: expect.stringMatching(/^Invalid/) } },
       });
+  });
+
+  test('is taken from a client that takes any type of answer, and not from one that names another', async () => {
+    const ping = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}');
+    for (const [accept, status] of [
+      ['*/*', 200],
+      ['text/html, */*;q=0.8', 200],
+      ['application/json', 406],
+    ] as const)
+      expect([accept, (await postMcp(ping, { accept })).status]).toEqual([accept, status]);
+    // Unlike fetch, this sends no Accept.
+    const asked = request(`${world.running.baseUrl}/mcp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    }).end(ping);
+    const [answer] = await once(asked, 'response');
+    expect([answer.statusCode, await text(answer)], 'without Accept').toEqual([
+      200,
+      expect.stringContaining('"result":{}'),
+    ]);
   });
 
   test('in another character set, or of another type, is not read as if it were UTF-8 JSON', async () => {

@@ -45,7 +45,7 @@ export const labMcp = route({
     202: { description: 'A notification was taken.', empty: true },
     400: { description: 'What came is no request that is taken here.', schema: JsonRpcError },
     404: { description: 'There is no such method (revision 2026-07-28).', schema: JsonRpcError },
-    406: { description: 'Accept has neither both of the two types nor `*/*`.', schema: JsonRpcError },
+    406: { description: 'Accept names types, and neither both of the two nor `*/*`.', schema: JsonRpcError },
   },
   errors: ['forbidden', 'misdirected_request', 'payload_too_large'],
   onMalformed: ({ services, request }, { body }) => answer(services, request, body),
