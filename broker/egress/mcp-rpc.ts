@@ -72,9 +72,9 @@ export function untilAnswered(place: StreamPlace = {}): Enough {
     onRetry: (ms) => {
       place.retryMs = ms;
     },
-    onEvent: ({ id, data }) => {
+    onEvent: ({ id, event, data }) => {
       if (id !== undefined) place.lastEventId = isEventId(id) ? id : undefined;
-      if (data !== '' && (++messages > MOST_MESSAGES || !isNoticeText(data))) answered = true;
+      if (isMessage(event, data) && (++messages > MOST_MESSAGES || !isNoticeText(data))) answered = true;
     },
   });
   return (chunk, headers) => {
@@ -140,14 +140,20 @@ function* codeOf(error: string): Generator<void, number | undefined> {
   return Number.isInteger(code) && members.get('message')?.startsWith('"') ? (code as number) : undefined;
 }
 
+/**
+ * Whether an event is a message of JSON-RPC. One without data is a keep-alive, or an id for resuming; one of another type (`ping`, `keepalive`)
+ * is a keep-alive, too, whatever its data: clients of the protocol pass it over, as browsers do.
+ */
+const isMessage = (type: string | undefined, data: string): boolean =>
+  data !== '' && (type === undefined || type === 'message');
+
 const PIECE = 64 * 1024;
 
 function* eventsOf(body: string): Generator<void, string[]> {
   const texts: string[] = [];
   const parser = createParser({
-    onEvent: ({ data }) => {
-      // An event without data is a keep-alive, or an id for resuming.
-      if (data !== '') texts.push(data);
+    onEvent: ({ event, data }) => {
+      if (isMessage(event, data)) texts.push(data);
     },
   });
   for (let at = 0; at < body.length; at += PIECE) {

@@ -68,6 +68,14 @@ describe('what passes', () => {
       'a stream with notices and a ping first',
       ({ id }, response) => sseWhole(response, notice, { jsonrpc: '2.0', id: 9, method: 'ping' }, ok(id)),
     ],
+    [
+      'a stream with keep-alives of their own types, whatever is in them',
+      ({ id }, response) => {
+        sse(response);
+        response.write('event: ping\ndata: ping - 2026-11-28 19:00:00\n\nevent: keepalive\ndata: {}\n\n');
+        response.end(`event: message\ndata: ${JSON.stringify(ok(id))}\n\nevent: ping\ndata: over\n\n`);
+      },
+    ],
     ['a stream that is never ended', ({ id }, response) => sse(response, notice, ok(id), notice)],
     [
       'a stream that resumes',
