@@ -5,38 +5,42 @@ import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts'
 import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 
-/** The largest document that is read. */
+/** The largest that are read. */
 export const DOCUMENT_BYTES = 16 * 1024;
+export const KEYS_BYTES = 64 * 1024;
 
-/** How long, and how many, documents are kept for when their site fails. */
+/** How long, and how many, documents and keys are kept for when their site fails. */
 const KEPT_MS = 24 * 3600 * 1000;
-const MOST_KEPT = 100;
+const MOST_KEPT = 200;
+const MOST_KEPT_BYTES = 4 * 1024 * 1024;
 
-/** Where a client shows tokens, and nobody is asked anything. An authorization needs the document as it is now. */
+/** Where a client shows tokens, and nobody is asked anything. An authorization needs what the site says now. */
 const OF_TOKENS: ReadonlySet<unknown> = new Set(['token', 'revocation']);
-/** There is no such document (any more). All else says nothing of the document: the site is down, or challenges whoever is no browser. */
+/** There is no such thing (any more). All else says nothing of it: the site is down, or challenges whoever is no browser. */
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
 type Kept = { body: string; type: string; at: Instant };
 
 /**
- * The library's `fetch`. Access tokens last as long as the library keeps a document, so that almost every refresh fetches it again; a
- * site that fails then would be an `invalid_client`, for which clients throw their tokens away. So it is answered with the last document.
+ * The library's `fetch`. Access tokens last as long as the library keeps a document, so that almost every refresh fetches it again, and the
+ * client's keys; a site that fails then would be an `invalid_client`, for which clients throw their tokens away. So the last ones are used.
  */
 export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'publicOutbound' | 'clock' | 'log'>) {
   const fetchKeys = providerFetch(publicOutbound);
   const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
-  const documents = recentlyUsed<Kept>(MOST_KEPT);
+  const last = recentlyUsed<Kept>(MOST_KEPT, MOST_KEPT_BYTES);
 
-  /** Whether it is the client's document, and no page of a site in maintenance. The library judges what is in it. */
-  const keep = async (url: string, answer: Response): Promise<boolean> => {
+  /** Whether it is the client's document, or keys, and no page of a site in maintenance. The library judges what is in it. */
+  const keep = async (url: string, answer: Response, isDocument: boolean): Promise<boolean> => {
     const body = await answer.clone().text();
-    if (body.length > DOCUMENT_BYTES || clientIdIn(body) !== url) return false;
-    documents.set(url, { body, type: answer.headers.get('content-type') ?? '', at: clock() });
+    if (body.length > (isDocument ? DOCUMENT_BYTES : KEYS_BYTES)) return false;
+    const { client_id: id, keys } = membersOf(body);
+    if (isDocument ? id !== url : !Array.isArray(keys)) return false;
+    last.set(url, { body, type: answer.headers.get('content-type') ?? '', at: clock() }, 2 * body.length);
     return true;
   };
-  const keptOf = (url: string): Kept | undefined => {
-    const kept = OF_TOKENS.has(Provider.ctx?.oidc?.route) ? documents.get(url) : undefined;
+  const lastOf = (url: string): Kept | undefined => {
+    const kept = OF_TOKENS.has(Provider.ctx?.oidc?.route) ? last.get(url) : undefined;
     return kept && clock() - kept.at < KEPT_MS ? kept : undefined;
   };
 
@@ -46,11 +50,12 @@ export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'public
     // The library follows no redirects of documents, whose cache lifetime is limited above; for keys it has no limits of its own.
     const isDocument = redirect === 'manual';
     const { host } = new URL(url);
-    /** Answers the document of before; undefined: there is none for this. */
+    /** Answers what came before; undefined: nothing did for this. */
     const failed = (problem: string, isGone: boolean): Response | undefined => {
-      const kept = isDocument && !isGone ? keptOf(url) : undefined;
+      const kept = isGone ? undefined : lastOf(url);
       const what = isDocument ? 'a client id metadata document' : "a client's keys";
-      log.warn({ host, problem }, `${what} could not be fetched${kept ? ', and the last one is used' : ''}`);
+      const instead = isDocument ? ', and the last one is used' : ', and the last ones are used';
+      log.warn({ host, problem }, `${what} could not be fetched${kept ? instead : ''}`);
       // Without a lifetime of its own, so that the next request asks the site again.
       return kept && new Response(kept.body, { status: 200, headers: { 'content-type': kept.type } });
     };
@@ -61,9 +66,8 @@ export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'public
       };
       const answer = await (isDocument ? fetchDocument : fetchKeys)(url, asked);
       if (answer.status !== 200) return failed(`status ${answer.status}`, GONE.has(answer.status)) ?? answer;
-      if (isDocument && !(await keep(url, answer)))
-        return failed('it is not the document of this client', false) ?? answer;
-      return answer;
+      if (await keep(url, answer, isDocument)) return answer;
+      return failed(isDocument ? 'it is not the document of this client' : 'there are no keys', false) ?? answer;
     } catch (error) {
       const kept = failed((error as Error).message.slice(0, 200), false);
       if (kept) return kept;
@@ -72,10 +76,10 @@ export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'public
   };
 }
 
-function clientIdIn(document: string): unknown {
+function membersOf(text: string): { client_id?: unknown; keys?: unknown } {
   try {
-    return Object(JSON.parse(document)).client_id;
+    return Object(JSON.parse(text));
   } catch {
-    return undefined;
+    return {};
   }
 }

@@ -5,7 +5,7 @@ import type { SigningKey } from '../crypto/key-set.ts';
 import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import { adapterFor } from './adapter.ts';
 import { refuseLooseAssertion } from './client-assertion.ts';
-import { clientFetch, DOCUMENT_BYTES } from './client-fetch.ts';
+import { clientFetch, DOCUMENT_BYTES, KEYS_BYTES } from './client-fetch.ts';
 import { EXTRA_METADATA, normaliseClientMetadata } from './client-metadata.ts';
 import { errorPage } from './error-page.ts';
 import {
@@ -133,7 +133,7 @@ export function makeProvider(
       Session: MINUTE,
     },
     fetch: clientFetch(broker),
-    fetchResponseBodyLimits: { 'client_id metadata document': DOCUMENT_BYTES, jwks_uri: 64 * 1024 },
+    fetchResponseBodyLimits: { 'client_id metadata document': DOCUMENT_BYTES, jwks_uri: KEYS_BYTES },
     renderError: (context, told) => errorPage(context, told, broker.config),
   });
   // URLs are built from the public base URL, whatever host the request was sent to; see `handle`.

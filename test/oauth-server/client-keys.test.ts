@@ -245,6 +245,19 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
     expect((await client.refresh(refresh_token, await withNext())).status).toBe(200);
   });
 
+  test('a client whose site fails refreshes with the last keys; not with those that the site took back', async () => {
+    const [client, path] = [await documented({ jwks_uri: keysAt(pair) }), `/keys-${number - 1}`];
+    const { refresh_token } = (await client.redeem(await client.code(browser()), await proof(client))).body;
+    for (const what of [path, `/client-${number}`]) site.documents.set(what, 503);
+    const refreshed = await client.refresh(refresh_token, await proof(client));
+    expect(refreshed.status, refreshed.text).toBe(200);
+    const other = await newPair('key-1');
+    const forged = await proof(client, {}, { key: other.privateKey });
+    expect((await client.refresh(refreshed.body.refresh_token, forged)).body.error).toBe('invalid_client');
+    site.documents.set(path, { keys: [other.jwk] });
+    expect((await client.refresh(refreshed.body.refresh_token, await proof(client))).body.error).toBe('invalid_client');
+  });
+
   test('a client of the MCP SDK connects with its key', async () => {
     const memory = new ClientMemory();
     const { d, ...jwk } = await exportJWK(pair.privateKey);
