@@ -109,5 +109,5 @@ function idIn({ beginning, end }: Extract<Line, { kind: 'too_long' }>): Id {
   const text = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d+|"[^"\\]*")/.exec(beginning)?.[1];
   const last = /,\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(end)?.[1];
   const found = text ?? last;
-  return found === undefined ? null : (JSON.parse(found) as Id);
+  return found === undefined ? null : idOf({ id: JSON.parse(found) });
 }

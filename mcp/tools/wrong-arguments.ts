@@ -30,8 +30,10 @@ function saysItsVersion(message: unknown): boolean {
   return params?._meta?.['io.modelcontextprotocol/protocolVersion'] !== undefined;
 }
 
-/** The id for the response to a message (JSON-RPC 2.0 section 5): null without a valid one. */
+/** The id for the response to a message (JSON-RPC 2.0 section 5): null without a valid one, or where a number was read as another one. */
 export function idOf(message: unknown): string | number | null {
   const id = typeof message === 'object' && message !== null ? (message as { id?: unknown }).id : undefined;
-  return typeof id === 'string' || typeof id === 'number' ? id : null;
+  if (typeof id === 'string') return id;
+  const isExact = typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER;
+  return isExact ? id : null;
 }

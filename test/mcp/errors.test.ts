@@ -411,6 +411,7 @@ describe('a refusal says what to do next', () => {
 test('what is no message is answered as JSON-RPC says, the connection goes on, and nothing else is written', async () => {
   const mcp = startMcp(writeProfile(agent));
   const errors = ['not json', '[]', '{"jsonrpc":"2.0","id":31}', '{"id":32,"method":"ping"}'];
+  errors.push('{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}');
   for (const line of errors) mcp.write(`${line}\n`);
   mcp.write(
     `${JSON.stringify({ method: 'tools/call', params: { x: 'é'.repeat(3_000_000) }, jsonrpc: '2.0', id: 33 })}\n`,
@@ -422,6 +423,7 @@ test('what is no message is answered as JSON-RPC says, the connection goes on, a
     [null, -32600],
     [31, -32600],
     [32, -32600],
+    [null, -32600],
     [33, -32600],
   ]);
   const unknown = await mcp.request('tools/call', { name: 'run_shell', arguments: {} });

@@ -177,6 +177,12 @@ describe('a message to /mcp', () => {
       status: 400,
       message: { jsonrpc: '2.0', id: 7, error: { code: -32600, message: expect.stringContaining('/method') } },
     });
+    // Another number in its place would be the id of another request.
+    const rounded = '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}';
+    expect(await postMcp(Buffer.from(rounded))).toMatchObject({
+      status: 400,
+      message: { id: null, error: { code: -32600, message: expect.stringContaining('/id') } },
+    });
     const list = Buffer.concat([Buffer.from('['), toolCall(bad, 8), Buffer.from(']')]);
     expect(await postMcp(list)).toMatchObject({ status: 400, message: { id: null, error: { code: -32600 } } });
     for (const none of ['', '{', 'null x', '\ufeff{"jsonrpc":"2.0","id":1,"method":"ping"}'])
