@@ -51,6 +51,7 @@ async function run() {
     if (source) keepCompiled();
     // Loading takes a while, and as PID 1 of a container a signal without a handler is ignored.
     const stop = ['serve', 'demo'].includes(process.argv[2]) ? listenForStop() : undefined;
+    outliveReaders();
     const { main } = await import(source ? './cli.ts' : '../dist/cli.js');
     await main(process.argv, stop);
   }
@@ -66,6 +67,21 @@ function listenForStop() {
       stop.abort(name);
     });
   return stop.signal;
+}
+
+/**
+ * Whoever reads the output may end first, as `head` does, or a log's reader that is restarted: the command goes on, and its exit code says how it
+ * ended. Node would stop it at the next line. What cannot be written for another reason, such as a full disk, is an error.
+ */
+function outliveReaders() {
+  process.stderr.on('error', () => {});
+  let isTold = false;
+  process.stdout.on('error', (error) => {
+    if (error.code === 'EPIPE') return;
+    process.exitCode = 1;
+    if (!isTold) process.stderr.write(`The output cannot be written: ${error.message}.\n`);
+    isTold = true;
+  });
 }
 
 /**

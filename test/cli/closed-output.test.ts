@@ -1,0 +1,49 @@
+/** Output that nobody reads any more, as after `| head -1`, or that cannot be written. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+
+function start(words: readonly string[], cwd: string, stdout: 'pipe' | number = 'pipe'): ChildProcess {
+  const env = { PATH: process.env.PATH!, NODE_COMPILE_CACHE: COMPILE_CACHE, PORT: '0', DRAIN_SECONDS: '0' };
+  return spawn(process.execPath, [BIN, ...words], { cwd, env, stdio: ['ignore', stdout, 'pipe'] });
+}
+
+const ended = (child: ChildProcess) => new Promise<number | null>((done) => child.once('close', done));
+
+async function textOf(child: ChildProcess): Promise<string> {
+  let text = '';
+  for await (const piece of child.stderr!) text += piece;
+  return text;
+}
+
+test('a command whose reader has gone ends as ever, without a word of Node', async () => {
+  const child = start(['completion', 'bash'], newFolder());
+  child.stdout!.destroy();
+  expect(await Promise.all([ended(child), textOf(child)])).toEqual([0, '']);
+});
+
+test.skipIf(!existsSync('/dev/full'))('output that cannot be written is an error of the command', async () => {
+  const child = start(['completion', 'bash'], newFolder(), openSync('/dev/full', 'w'));
+  const [code, text] = await Promise.all([ended(child), textOf(child)]);
+  expect([code, text]).toEqual([1, expect.stringMatching(/^The output cannot be written: ENOSPC.*\.\n$/)]);
+});
+
+test('a broker whose output and log nobody reads any more serves, and stops in order', async () => {
+  const folder = newFolder();
+  const child = start(['serve', '--no-sandbox'], folder);
+  child.stdout!.destroy();
+  child.stderr!.destroy();
+  const end = ended(child);
+  afterFile(() => void child.kill('SIGKILL'));
+  const file = join(folder, '.agent-broker', 'run', 'broker.json');
+  await vi.waitUntil(() => existsSync(file), { timeout: 30_000 });
+  const { url } = JSON.parse(readFileSync(file, 'utf8'));
+  const asked = await fetch(`${url}/readyz`);
+  expect(await asked.json()).toEqual({ status: 'ok' });
+  child.kill('SIGTERM');
+  expect(await end).toBe(0);
+});
