@@ -140,7 +140,7 @@ const agentName = (client: ClientId, { name }: ConnectOptions): string =>
 /** In the broker's data folder if there is one; else in the user's own, which is the same for all projects. */
 function profileOf(client: ClientId, options: ConnectOptions): string {
   if (options.profile !== undefined) return resolve(options.profile);
-  const named = options.data ?? process.env.AGENT_BROKER_DATA;
+  const named = options.data ?? (process.env.AGENT_BROKER_DATA || undefined);
   const folder =
     named !== undefined || existsSync(dataFolder(options)) ? dataFolder(options) : join(homedir(), '.agent-broker');
   return join(folder, 'profiles', `${fileNameOf(agentName(client, options))}.json`);

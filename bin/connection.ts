@@ -24,7 +24,7 @@ export function withConnection(command: Command): Command {
 type RunFile = { url: string; pid: number; local_token: string };
 
 export function dataFolder(options: ConnectionOptions): string {
-  return resolve(options.data ?? process.env.AGENT_BROKER_DATA ?? './.agent-broker');
+  return resolve(options.data ?? (process.env.AGENT_BROKER_DATA || './.agent-broker'));
 }
 
 function readRunFile(folder: string): RunFile {
@@ -141,12 +141,12 @@ export function connectAsNobody(options: ConnectionOptions): BrokerConnection {
 
 /** The given URL, without a trailing slash; undefined when there is none. */
 export function givenUrl(options: ConnectionOptions): string | undefined {
-  return (options.url ?? process.env.AGENT_BROKER_URL)?.replace(/\/+$/, '');
+  return (options.url ?? (process.env.AGENT_BROKER_URL || undefined))?.replace(/\/+$/, '');
 }
 
 /** As an owner: with the given session, or with one obtained by the local credential of the data folder. */
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
-  const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
+  const given = options.ownerToken ?? (process.env.AGENT_BROKER_OWNER_TOKEN || undefined);
   const url = givenUrl(options);
   if (given) {
     if (url !== undefined) await expectBroker(url);

@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Reads the profile: AGENT_BROKER_AGENT_ID, AGENT_BROKER_OWNER_ID, AGENT_BROKER_PRIVATE_KEY (PEM, or a file's path) and
  * AGENT_BROKER_URL, of an agent that keeps no key AGENT_BROKER_TOKEN_FILE in place of owner and key; or the profile file `file`,
- * AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder.
+ * AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder. An empty variable counts as not set.
  * Throws ProfileError.
  */
 export function readProfile(environment: Environment, file?: string): Profile {
@@ -52,9 +52,9 @@ export function unfinishedProfile(path: string): string {
 
 /** The file that readProfile reads; undefined when the profile is in the environment. */
 export function profilePath(environment: Environment, file?: string): string | undefined {
-  if (file === undefined && environment.AGENT_BROKER_AGENT_ID !== undefined) return undefined;
-  const folder = environment.AGENT_BROKER_DATA ?? './.agent-broker';
-  return resolve(file ?? environment.AGENT_BROKER_PROFILE ?? join(folder, 'profiles', 'default.json'));
+  if (file === undefined && environment.AGENT_BROKER_AGENT_ID) return undefined;
+  const folder = environment.AGENT_BROKER_DATA || './.agent-broker';
+  return resolve(file ?? (environment.AGENT_BROKER_PROFILE || join(folder, 'profiles', 'default.json')));
 }
 
 /** JSON that is not an object is treated as an empty object. */
@@ -74,17 +74,17 @@ function readJson(path: string): Record<string, unknown> {
 }
 
 function fromEnvironment(environment: Environment): Profile {
-  const key = environment.AGENT_BROKER_PRIVATE_KEY;
+  const key = environment.AGENT_BROKER_PRIVATE_KEY || undefined;
   if (key !== undefined && !key.includes('-----BEGIN') && !existsSync(key))
     throw new ProfileError('AGENT_BROKER_PRIVATE_KEY is neither a PEM nor the path of a file.');
   const pem = key === undefined || key.includes('-----BEGIN') ? key : readKeyFile(key);
   return complete(
     {
-      url: environment.AGENT_BROKER_URL ?? 'http://localhost:8787',
+      url: environment.AGENT_BROKER_URL || 'http://localhost:8787',
       agentId: environment.AGENT_BROKER_AGENT_ID,
       ownerId: environment.AGENT_BROKER_OWNER_ID,
       privateKey: pem,
-      tokenFile: environment.AGENT_BROKER_TOKEN_FILE,
+      tokenFile: environment.AGENT_BROKER_TOKEN_FILE || undefined,
     },
     'the environment',
   );

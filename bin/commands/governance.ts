@@ -55,7 +55,7 @@ const withPipeline = (command: Command): Command =>
   );
 
 async function connect(options: Options): Promise<BrokerConnection> {
-  const pipeline = options.pipeline ?? process.env.AGENT_BROKER_PIPELINE;
+  const pipeline = options.pipeline ?? (process.env.AGENT_BROKER_PIPELINE || undefined);
   if (pipeline === undefined) return await connectAsOwner(options);
   const { connectAsPipeline } = await import('../pipelines/connect-pipeline.ts');
   return await connectAsPipeline(pipeline, options);

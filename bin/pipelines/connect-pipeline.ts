@@ -10,7 +10,7 @@ export async function connectAsPipeline(audience: string, options: ConnectionOpt
     throw new CommandFailed(
       'The pipeline (--pipeline, or AGENT_BROKER_PIPELINE) is an address that ends with /pipelines/ and an id, as "pipeline add" prints it.',
     );
-  const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
+  const given = options.ownerToken ?? (process.env.AGENT_BROKER_OWNER_TOKEN || undefined);
   if (given !== undefined && [claimsOf(given).aud].flat().join() !== audience)
     throw new CommandFailed(
       `The token of this pipeline (--owner-token, or AGENT_BROKER_OWNER_TOKEN) is not issued for ${audience}: have the job ask for that audience (aud), and for no other.`,

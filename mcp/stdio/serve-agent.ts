@@ -59,6 +59,6 @@ export function serveAgent({ environment, profile: file, configured, waitSeconds
 function waitingFolder(environment: Environment, file: string | undefined): string {
   const path = profilePath(environment, file);
   if (path !== undefined) return join(dirname(path), 'waiting', basename(path, '.json'));
-  const data = environment.AGENT_BROKER_DATA ?? join(homedir(), '.agent-broker');
+  const data = environment.AGENT_BROKER_DATA || join(homedir(), '.agent-broker');
   return join(data, 'waiting', basename(environment.AGENT_BROKER_AGENT_ID ?? 'agent'));
 }

@@ -64,6 +64,23 @@ describe('a first start', () => {
   });
 });
 
+test('an empty variable counts as not set for the command line, as for the server', async () => {
+  const empty = Object.fromEntries(
+    ['AGENT_ID', 'OWNER_TOKEN', 'PIPELINE', 'PRIVATE_KEY', 'PROFILE', 'TOKEN_FILE', 'URL'].map((name) => [
+      `AGENT_BROKER_${name}`,
+      '',
+    ]),
+  );
+  for (const words of [['token'], ['owner', 'list'], ['export']]) {
+    const { code, stderr } = await run(words, { env: empty });
+    expect({ words, code, stderr }).toEqual({ words, code: 0, stderr: '' });
+  }
+  for (const words of [['token'], ['owner', 'list']]) {
+    const { code, stderr } = await run(words, { env: { ...empty, AGENT_BROKER_DATA: '' } });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(join(folder, '.agent-broker'))]);
+  }
+});
+
 describe('exit codes', () => {
   test('0 for help, which every command has', async () => {
     for (const words of [['--help'], ['plan', '--help'], ['owner', 'add', '--help'], ['verify', 'receipt', '--help']]) {
