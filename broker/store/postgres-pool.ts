@@ -1,5 +1,6 @@
 /** Connection pools for PostgreSQL. */
 import pg from 'pg';
+import { StoreUnavailable } from './store-fault.ts';
 
 const INT8 = 20;
 
@@ -11,22 +12,33 @@ const types: pg.CustomTypesConfig = {
 
 /** Timeout of a statement, shorter than the caller's own. */
 export const STATEMENT_TIMEOUT_MS = 15_000;
+/** Timeout of a new connection. */
+const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * A pool of at most `max` connections, opened on demand. `onError` gets errors of idle connections, which the pool replaces. The
- * other options are passed to pg.
+ * A pool of at most `max` connections, opened on demand. `onError` gets errors of idle connections, which the pool replaces. `settings`: a
+ * statement that each new connection begins with. `ofStandby`: connections to a standby are taken. The other options are passed to pg.
  */
 export function openPool(
   url: string,
-  { onError, ...options }: { max: number; onError(error: Error): void } & pg.PoolConfig,
+  {
+    onError,
+    settings: own,
+    ofStandby = false,
+    ...options
+  }: { max: number; onError(error: Error): void; settings?: string; ofStandby?: boolean } & pg.PoolConfig,
 ): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     types,
     application_name: 'agent-broker',
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     ...options,
+    onConnect: async (client) => {
+      if (!ofStandby) await refuseStandby(client);
+      if (own !== undefined) await client.query(own);
+    },
   });
   pool.on('error', onError);
   // The pool handles errors of idle connections only. An error between two statements of a transaction would be an uncaught
@@ -35,6 +47,16 @@ export function openPool(
   const settings = sessionSettings(options.query_timeout);
   pool.on('connect', (client) => client.query(settings).catch(() => {}));
   return pool;
+}
+
+/**
+ * Throws on a connection to a standby. After a failover an address may lead to the server that was the primary for a while longer (DNS), as a standby: a
+ * connection that was kept would write nothing for as long as it lives, and what it reads, such as who was revoked, may be older than what is in force.
+ */
+async function refuseStandby(client: pg.ClientBase): Promise<void> {
+  const asked = { text: 'select pg_is_in_recovery() as found', query_timeout: CONNECT_TIMEOUT_MS };
+  const { rows } = await client.query<{ found: boolean }>(asked);
+  if (rows[0]?.found) throw new StoreUnavailable('it is a standby, which takes no writes');
 }
 
 /**

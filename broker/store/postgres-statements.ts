@@ -29,7 +29,7 @@ export function openPreparedStatements(
     idleTimeoutMillis: 0,
     // PostgreSQL would plan the facts query each time, in five milliseconds, because it estimates the generic plan to be more
     // expensive than a custom one.
-    onConnect: (client) => client.query('set plan_cache_mode = force_generic_plan'),
+    settings: 'set plan_cache_mode = force_generic_plan',
   });
   return {
     run: <Row extends unknown[]>(statement: pg.QueryConfig & { values: unknown[] }) =>

@@ -8,7 +8,7 @@ import { RowFault } from './row-fault.ts';
 import type { Schema } from './schema.ts';
 import { type Side, type StandbyWatch, standbyReads } from './standby.ts';
 import { bind, type Store } from './store.ts';
-import { withFault } from './store-fault.ts';
+import { isReadOnlySession, withFault } from './store-fault.ts';
 
 /** With fewer connections, one is used for facts instead of two. */
 const ENOUGH_FOR_A_PAIR = 6;
@@ -50,7 +50,9 @@ export function openPostgres(
   const { db } = primary;
   const standby =
     options.standby &&
-    sideOf(openPool(options.standby.url, { max: STANDBY_CONNECTIONS, query_timeout: timeoutMs, onError }));
+    sideOf(
+      openPool(options.standby.url, { max: STANDBY_CONNECTIONS, ofStandby: true, query_timeout: timeoutMs, onError }),
+    );
   const standbyPool = options.standby && standby && standbyReads(primary, standby, options.standby.watch);
   return {
     dialect: 'postgres',
@@ -105,11 +107,20 @@ function withFaults(pool: pg.Pool): PostgresPool {
   // Kysely tracks connections by object identity.
   const known = new WeakMap<pg.PoolClient, PostgresPoolClient>();
   const wrap = (client: pg.PoolClient): PostgresPoolClient => {
+    let isReadOnly = false;
+    const failed = (error: unknown): never => {
+      isReadOnly ||= isReadOnlySession(error);
+      return faulty(error);
+    };
     const query = (text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> =>
       values.length > MOST_PARAMETERS
         ? Promise.reject(new RowFault(`a statement with ${values.length} parameters`))
-        : (client.query(text, [...values]) as unknown as Promise<PostgresQueryResult<unknown>>).catch(faulty);
-    return { query: query as PostgresPoolClient['query'], release: (destroy) => client.release(destroy) };
+        : (client.query(text, [...values]) as unknown as Promise<PostgresQueryResult<unknown>>).catch(failed);
+    // One that was opened while the database took no writes keeps that for as long as it lives.
+    return {
+      query: query as PostgresPoolClient['query'],
+      release: (destroy) => client.release(destroy || isReadOnly),
+    };
   };
   return {
     options: pool.options,

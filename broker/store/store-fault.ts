@@ -28,6 +28,10 @@ export function isStoreOutage(error: unknown): boolean {
   );
 }
 
+/** A transaction of this connection may not write: by `default_transaction_read_only`, or because the server is a standby. */
+export const isReadOnlySession = (error: unknown): boolean =>
+  (error as { code?: unknown } | undefined)?.code === '25006';
+
 /** PostgreSQL class 40 (serialisation failure, deadlock): this transaction was rolled back because of a concurrent one. Or our own. */
 export const isConflict = (error: unknown): boolean =>
   error instanceof ConcurrentUpdate || /^40[0-9A-Z]{3}$/.test(String((error as { code?: unknown } | undefined)?.code));

@@ -98,12 +98,12 @@ const FAULTS: Record<string, Fault> = {
         // As after a failover to a standby: new connections get a server that writes nothing.
         breaking: async () => {
           await run(url, `alter database "${name}" set default_transaction_read_only = on`, END_OTHERS);
+          // Connections that were opened meanwhile write nothing for as long as they live.
           return () =>
             run(
               url,
               'set default_transaction_read_only = off',
               `alter database "${name}" reset default_transaction_read_only`,
-              END_OTHERS,
             );
         },
       };

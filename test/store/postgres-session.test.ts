@@ -18,6 +18,20 @@ test.runIf(STORES.includes('postgres'))(`a lock_timeout of the database does not
   expect(rows).toEqual([{ lock_timeout: '0' }]);
 });
 
+test.runIf(STORES.includes('postgres'))(
+  `a connection from a time when the database took no writes is kept no longer${postgresNote}`,
+  async () => {
+    const url = await newDatabase();
+    const store = openPostgres(url, { connections: 1, onError: () => {} });
+    onTestFinished(() => store.close());
+    await administer(`alter database ${nameOf(url)} set default_transaction_read_only = on`);
+    const write = () => sql`create table made (n int)`.execute(store.db);
+    await expect(write()).rejects.toMatchObject({ code: '25006' });
+    await administer(`alter database ${nameOf(url)} reset default_transaction_read_only`);
+    await write();
+  },
+);
+
 describe.runIf(STORES.includes('postgres'))(`a database whose default isolation is serializable${postgresNote}`, () => {
   const serializable = async (): Promise<string> => {
     const url = await newDatabase();

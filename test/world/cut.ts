@@ -10,6 +10,8 @@ export type Cut = {
   cut(): Promise<void>;
   /** Connections come through again; to another server, where a URL is given. */
   repair(to?: string): Promise<void>;
+  /** Leads new connections to another server; those that are there stay, as with a name whose address changes. */
+  lead(to: string): void;
   /** Keeps every connection open and passes nothing on, as a server that hangs; `thaw` passes everything on. */
   freeze(): void;
   thaw(): void;
@@ -61,6 +63,9 @@ export async function startCut(url: string): Promise<Cut> {
     repair: async (to) => {
       if (to !== undefined) target = new URL(to);
       await listen(port);
+    },
+    lead: (to) => {
+      target = new URL(to);
     },
     freeze: () => {
       frozen = true;
