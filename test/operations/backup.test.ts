@@ -1,6 +1,6 @@
 /** The documented backup, of a broker in use. */
 import { execFile } from 'node:child_process';
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
@@ -106,6 +106,30 @@ describe('agent-broker backup', () => {
       stderr: expect.stringContaining('There is no store'),
     });
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('two into one file at the same time make one that is whole, and the other is refused', {
+    timeout: 180_000,
+  }, async () => {
+    const file = join(newFolder(), 'backup.db');
+    const ended = await Promise.allSettled([backup(file, {}, ['--json']), backup(file, {}, ['--json'])]);
+    const made = ended.filter((one) => one.status === 'fulfilled');
+    const refused = ended.filter((one) => one.status === 'rejected');
+    expect(refused.map(({ reason }) => reason.stderr)).toEqual([
+      expect.stringMatching(/already exists\. Name a new file\.\n$/),
+    ]);
+    expect(readdirSync(dirname(file)).toSorted()).toEqual(['backup.db', 'backup.db.manifest.json']);
+    for (const { value } of made) await checkedManifest(file, JSON.parse(value.stdout));
+  });
+
+  test('what a killed one left is removed an hour later, and what another one writes is not', async () => {
+    const folder = newFolder();
+    const [left, written] = ['backup.db.1.partial', 'backup.db.2.partial'].map((name) => join(folder, name));
+    for (const path of [left!, written!]) writeFileSync(path, 'half of a store');
+    const before = new Date(Date.now() - 3_700_000);
+    utimesSync(left!, before, before);
+    await backup(join(folder, 'backup.db'));
+    expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'backup.db.2.partial', 'backup.db.manifest.json']);
   });
 
   test('an audit row takes little more than its bytes', async () => {
