@@ -47,7 +47,9 @@ export function libpqUrl(url: string, roots: () => string): { url: string; passw
   else if (parameters.get('sslmode') === 'verify-full' && !parameters.has('sslrootcert'))
     parameters.set('sslrootcert', roots());
   const without = new URL(url);
-  const password = decodeURIComponent(without.password);
+  // Addresses of sockets (`postgres:///broker?host=/run/postgresql`) have it among the parameters, which come first for `pg` and libpq.
+  const password = parameters.get('password') ?? decodeURIComponent(without.password);
+  parameters.delete('password');
   without.password = '';
   return { url: withParameters(without.href, parameters), password };
 }

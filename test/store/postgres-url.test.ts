@@ -45,6 +45,10 @@ describe('the address of PostgreSQL', () => {
     const of = (query: string) => libpqUrl(AT + query, () => '/roots');
     const without = 'postgres://u@db.example:5432/b';
     expect(of('')).toEqual({ url: without, password: 'p@' });
+    expect(of('?password=q%20%2B&application_name=a')).toEqual({
+      url: `${without}?application_name=a`,
+      password: 'q +',
+    });
     expect(of('?sslmode=no-verify').url).toBe(`${without}?sslmode=require`);
     expect(of('?sslmode=verify-full').url).toBe(`${without}?sslmode=verify-full&sslrootcert=%2Froots`);
     expect(of(`?${CA}&sslmode=verify-full`).url).toBe(`${without}?${CA}&sslmode=verify-full`);
