@@ -120,8 +120,8 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
       const reply = await handle(agentPermissions, { ...(headers && { headers }), signal });
       return readAnswer(reply, (body) => {
         const read = readPermissions(before, body, reply);
-        permitted = read.known;
-        return { permissions: permitted.permissions, changed: read.changed };
+        permitted = read?.known ?? before;
+        return read && { permissions: read.known.permissions, changed: read.changed };
       });
     },
     requestAccess: async (asked, signal) => readAnswer(await post(accessRequest, asked, signal), readAccessRequest),

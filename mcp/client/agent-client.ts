@@ -124,13 +124,16 @@ export function agentClient(send: Send) {
     }
   }
 
-  async function answer<T>(request: BrokerRequest, read: (body: Body, reply: BrokerReply) => T): Promise<Answer<T>> {
+  async function answer<T>(
+    request: BrokerRequest,
+    read: (body: Body, reply: BrokerReply) => T | undefined,
+  ): Promise<Answer<T>> {
     const asked = await ask(request);
     if (asked instanceof BrokerError) return { ok: false, error: asked };
     return readAnswer(asked.reply, read);
   }
 
-  const get = <T>(path: string, read: (body: Body) => T, signal?: AbortSignal): Promise<Answer<T>> =>
+  const get = <T>(path: string, read: (body: Body) => T | undefined, signal?: AbortSignal): Promise<Answer<T>> =>
     answer({ method: 'GET', path, ...(signal && { signal }) }, read);
 
   const approval = (id: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<Approval>> =>
@@ -181,8 +184,8 @@ export function agentClient(send: Send) {
         },
         (body, reply) => {
           const read = readPermissions(before, body, reply);
-          known = read.known;
-          return { permissions: read.known.permissions, changed: read.changed };
+          known = read?.known ?? before;
+          return read && { permissions: read.known.permissions, changed: read.changed };
         },
       );
     },

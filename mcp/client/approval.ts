@@ -48,8 +48,8 @@ export const isSettled = ({ state }: Approval): boolean => state !== 'pending' &
 type Body = Record<string, unknown>;
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** Reads the body of GET /v1/approvals/{id}. */
-export function readApproval(body: Body): Approval {
+/** Reads the body of GET /v1/approvals/{id}; undefined: it is none. */
+export function readApproval(body: Body): Approval | undefined {
   const approvalId = String(body.approval_id);
   const common: Common = {
     approvalId,
@@ -63,6 +63,7 @@ export function readApproval(body: Body): Approval {
   if (body.status === 'pending') return { ...common, state: 'pending' };
   if (body.status === 'expired') return { ...common, state: 'expired' };
   if (body.status === 'denied') return { ...common, ...decided, state: 'denied' };
+  if (body.status !== 'approved') return undefined;
   const error = text(body.execution_error);
   if (error !== undefined)
     return {

@@ -17,11 +17,11 @@ export type AccessStatus = { status: 'pending' | 'approved' | 'denied' | 'expire
 
 type Body = Record<string, unknown>;
 
-/** A reply as the value that `read` makes of its body; or as the error that it is. */
-export function readAnswer<T>(reply: BrokerReply, read: (body: Body, reply: BrokerReply) => T): Answer<T> {
+/** A reply as the value that `read` makes of its body, which is undefined of what no broker answers; or as the error that it is. */
+export function readAnswer<T>(reply: BrokerReply, read: (body: Body, reply: BrokerReply) => T | undefined): Answer<T> {
   const body = bodyOf(reply);
-  if (reply.status >= 300 && reply.status !== 304) return { ok: false, error: errorOf(reply, body) };
-  return { ok: true, value: read(body, reply) };
+  const value = reply.status >= 300 && reply.status !== 304 ? undefined : read(body, reply);
+  return value === undefined ? { ok: false, error: errorOf(reply, body) } : { ok: true, value };
 }
 
 /** What became of a call, from its reply, or from what kept it from having one. */
@@ -35,33 +35,33 @@ export function outcomeOf(action: Pick<Action, 'method'>, reply: BrokerReply | B
 
 export type KnownPermissions = { etag: string; permissions: Permissions };
 
-/** `before`: what the ETag was sent of. `changed`: whether it is another than that. */
+/** `before`: what the ETag was sent of. `changed`: whether it is another than that. Undefined: there are none in it. */
 export function readPermissions(
   before: KnownPermissions | undefined,
   body: Body,
   reply: BrokerReply,
-): { known: KnownPermissions; changed: boolean } {
+): { known: KnownPermissions; changed: boolean } | undefined {
   if (reply.status === 304 && before) return { known: before, changed: false };
-  const permissions = body.data as Permissions;
+  const permissions = body.data as Permissions | undefined;
+  if (permissions?.version === undefined) return undefined;
   const etag = reply.headers.get('etag') ?? `"${permissions.version}"`;
   return { known: { etag, permissions }, changed: permissions.version !== before?.permissions.version };
 }
 
-export const readAccessRequest = ({ request_token, reason_code, message }: Body): AccessRequest => ({
-  requestToken: String(request_token),
-  reasonCode: String(reason_code),
-  message: String(message),
-});
+export const readAccessRequest = ({ request_token, reason_code, message }: Body): AccessRequest | undefined =>
+  request_token === undefined
+    ? undefined
+    : { requestToken: String(request_token), reasonCode: String(reason_code), message: String(message) };
 
-export const readAccessStatus = ({ status, note }: Body): AccessStatus => ({
-  status: status as AccessStatus['status'],
-  note: typeof note === 'string' ? note : undefined,
-});
+export const readAccessStatus = ({ status, note }: Body): AccessStatus | undefined =>
+  status === undefined
+    ? undefined
+    : { status: status as AccessStatus['status'], note: typeof note === 'string' ? note : undefined };
 
-export const readStartedConsent = ({ consent_url, consent_token, expires_at }: Body): StartedConsent => ({
-  consentUrl: String(consent_url),
-  consentToken: String(consent_token),
-  expiresAt: String(expires_at),
-});
+export const readStartedConsent = ({ consent_url, consent_token, expires_at }: Body): StartedConsent | undefined =>
+  consent_token === undefined
+    ? undefined
+    : { consentUrl: String(consent_url), consentToken: String(consent_token), expiresAt: String(expires_at) };
 
-export const readConsentStatus = ({ status }: Body): ConsentStatus => ({ status: status as ConsentStatus['status'] });
+export const readConsentStatus = ({ status }: Body): ConsentStatus | undefined =>
+  status === undefined ? undefined : { status: status as ConsentStatus['status'] };

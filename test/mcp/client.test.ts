@@ -236,6 +236,16 @@ describe('over a connection that fails', () => {
       expect(await clientOf(agent, url).me()).toEqual(
         status === 200 ? { ok: true, value: body } : expect.objectContaining({ ok: false }),
       );
+      const client = clientOf(agent, url);
+      for (const asked of [
+        client.permissions(),
+        client.settled('a1'),
+        client.requestAccess({ platform: 'demo' }),
+        client.accessRequest('t1'),
+        client.startConsent({ platform: 'demo', caller: { source: 'slack', id: 'U1' } }),
+        client.consent('c1'),
+      ])
+        expect(await asked).toMatchObject({ ok: false, error });
     }
   });
 
