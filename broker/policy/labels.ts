@@ -3,11 +3,13 @@ import { z } from 'zod';
 
 const MOST_LABELS = 10;
 
+/** Letter case counts for nothing, here and in conditions. */
+export const foldLabel = (text: string): string => text.normalize('NFC').toLowerCase();
+
 const Label = z
   .string()
   .trim()
-  .normalize('NFC')
-  .toLowerCase()
+  .overwrite(foldLabel)
   .min(1, 'is empty')
   .max(40, 'has more than 40 characters')
   .regex(/^[\p{L}\p{N}][\p{L}\p{M}\p{N} ._:/-]*$/u, 'write letters, digits, spaces and . _ : / - only');

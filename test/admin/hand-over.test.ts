@@ -143,6 +143,16 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
       expect((await child.act(READ)).status).toBe(200);
     });
 
+    test.each(["'Frozen Zone' in agent.labels", "agent.labels.exists(l, l.startsWith('FROZEN'))"])(
+      'are read by conditions whatever the letter case of either: %s',
+      async (when) => {
+        const agent = await organisation.agent({ rules: [...ALLOW_ALL, { name: 'frozen', effect: 'deny', when }] });
+        expect((await agent.act(READ)).status).toBe(200);
+        await label(agent.agentId, ['Frozen Zone']);
+        expect((await agent.act(READ)).body.reason).toBe('denied_by_policy');
+      },
+    );
+
     test('stand in governance files; a file that does not speak of them leaves them', async () => {
       const apply = async (agents: object) => {
         const answer = await organisation.ask('POST', '/owner/governance/apply', { text: JSON.stringify({ agents }) });
