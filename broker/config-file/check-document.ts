@@ -5,6 +5,7 @@ import { parsePlatformEntry } from '../platforms/builtin.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { ruleProblems } from '../policy/compile-rules.ts';
 import { compileCondition } from '../policy/condition.ts';
+import { conditionDoubts } from '../policy/condition-doubts.ts';
 import { presenceTest } from '../policy/condition-variables.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
 import { entriesOf, type Governance, ruleSources, termsOf } from './governance.ts';
@@ -73,20 +74,22 @@ export function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail
         message: `"${rule.name}" is what a rule without a name is called by its place; choose another name.`,
       });
     if (rule.name !== undefined) names.set(rule.name, i);
-    warnOfMissing(
+    warnOfCondition(
       rule.when,
       rule.effect === 'allow' ? 'the rule does not allow' : 'the rule applies',
       [...path, i],
       found,
     );
-    warnOfMissing(rule.after?.when, 'the rule looks back at the call', [...path, i, 'after'], found);
+    warnOfCondition(rule.after?.when, 'the rule looks back at the call', [...path, i, 'after'], found);
   });
 }
 
-/** Of a condition that fails where a member is missing. */
-function warnOfMissing(when: string | undefined, then: string, path: Path, found: Checked): void {
+/** Of a condition that fails where a member is missing, or everywhere, and of one that looks for what no call has. */
+function warnOfCondition(when: string | undefined, then: string, path: Path, found: Checked): void {
   const condition = when === undefined ? undefined : compileCondition(when);
-  const read = condition?.ok ? condition.condition.readsWithoutHas : [];
+  if (!condition?.ok) return;
+  const { source, readsWithoutHas: read } = condition.condition;
+  for (const message of conditionDoubts(source, then)) found.warnings.push({ path: [...path, 'when'], message });
   const [first] = read;
   if (first === undefined) return;
   found.warnings.push({

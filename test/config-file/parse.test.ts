@@ -350,6 +350,39 @@ describe('a governance file', () => {
     expect(problemsOf(file('rule two'))).toEqual([]);
   });
 
+  it.each([
+    [
+      'request.method == "delete"',
+      'compares request.method with "delete", which is the method of no call. They are GET, POST, PUT, PATCH, DELETE.',
+    ],
+    [
+      '!(request.method in ["GET", "HEAD"])',
+      'compares request.method with "HEAD", which is the method of no call. They are GET, POST, PUT, PATCH, DELETE.',
+    ],
+    [
+      'platform == "crm" && now > timestamp("2027-01-31")',
+      'timestamp("2027-01-31") always fails, which counts against the agent: the rule applies. Instead write a moment such as timestamp("2027-01-31T18:00:00Z").',
+    ],
+    [
+      'now - timestamp("2026-01-31T00:00:00Z") > duration("90d")',
+      'duration("90d") always fails, which counts against the agent: the rule applies. Instead write hours, minutes or seconds, such as duration("36h") or duration("90m").',
+    ],
+    [
+      'agent.labels.exists(l, int("1e3") == 2)',
+      'int("1e3") always fails, which counts against the agent: the rule applies. Instead write a whole number.',
+    ],
+  ])('warns of what no call has, and of literals that always fail: %s', (when, message) => {
+    const rules = (rule: string) => `${CRM}policies:\n  p: { rules: [${rule}] }`;
+    const warnings = warningsOf(rules(`{ effect: deny, when: '${when}' }`));
+    expect(warnings).toEqual([`governance.yaml:11:38: policies.p.rules[0].when: ${message}`]);
+  });
+
+  it('warns of no literal that a call may have, or that can be converted', () => {
+    const when =
+      'request.method != "GET" && request.method in ["POST", "PATCH"] && now - timestamp("2026-01-31T00:00:00+01:00") > duration("1h30m") && int("5") > 4 && double("1e3") > 1.0 && bool("true")';
+    expect(warningsOf(`${CRM}policies:\n  p: { rules: [{ effect: deny, when: '${when}' }] }`)).toEqual([]);
+  });
+
   it('warns of a condition that reads a member without has(), and of rules that can never match', () => {
     const rules = (rule: string) => `${CRM}policies:\n  p: { rules: [${rule}] }`;
     expect(warningsOf(rules(`{ effect: deny, when: 'has(request.body.a) && request.body.a > 1' }`))).toEqual([]);
