@@ -17,5 +17,15 @@ export async function findAgentNames(
   return new Map(rows.map(({ agent_id, name }) => [agent_id, name]));
 }
 
-/** A pattern for `lower(…) like … escape '\'`: the text anywhere. */
-export const likeOf = (text: string): string => `%${text.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
+const fold = (text: string) => text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+/**
+ * Patterns for `lower(…) like lower(…) escape '\'`: the text anywhere, in whichever case. SQLite, and PostgreSQL with the locale C, fold only letters of ASCII,
+ * so that of others the cases are listed that people write.
+ */
+export function likesOf(text: string): string[] {
+  const lower = text.toLowerCase();
+  const title = lower.replaceAll(/(?<![\p{L}\p{M}])\p{L}/gu, (letter) => letter.toUpperCase());
+  const cases = new Set([text, lower, text.toUpperCase(), title].map(fold));
+  return [...cases].map((one) => `%${one.replaceAll(/[\\%_]/g, '\\$&')}%`);
+}

@@ -1,6 +1,7 @@
 /** An organisation's agents a page at a time: found by words and filters, in the order that an owner chooses. */
 import { type RawBuilder, sql } from 'kysely';
 import type { AgentStatus } from '../policy/facts.ts';
+import { likesOf } from './agent-names.ts';
 import type { Db } from './store.ts';
 import type { AgentTable } from './tables/agents.ts';
 
@@ -118,11 +119,15 @@ function shown(db: Db, organisationId: string, filter: AgentFilter, endedBy: num
     .where('a.organisation_id', '=', organisationId)
     .where('a.status', '!=', 'deleted')
     .where((eb) => eb.or([eb('a.parent_id', 'is', null), eb('a.expires_at', '>', endedBy)]));
-  // The database folds the word as it folds the column, so that both agree on letters beyond ASCII.
   for (const word of words)
-    query = query.where(
-      sql<boolean>`lower(a.name || ' ' || a.agent_id || ' ' || coalesce(o.email, '') || ' ' || coalesce(po.name, '') || ' ' || coalesce(a.labels, ''))
-        like lower(${`%${escaped(word)}%`}) escape '\\'`,
+    query = query.where((eb) =>
+      eb.or(
+        likesOf(word).map(
+          (like) =>
+            sql<boolean>`lower(a.name || ' ' || a.agent_id || ' ' || coalesce(o.email, '') || ' ' || coalesce(po.name, '') || ' ' || coalesce(a.labels, ''))
+              like lower(${like}) escape '\\'`,
+        ),
+      ),
     );
   if (status !== undefined) query = query.where('a.status', '=', status);
   if (owner !== undefined) query = query.where('a.owner_id', '=', owner);

@@ -1,6 +1,6 @@
 /** Searches audit rows: each query reads a bounded number of rows, and returns a cursor. */
 import { sql } from 'kysely';
-import { likeOf } from './agent-names.ts';
+import { likesOf } from './agent-names.ts';
 import type { AuditRow } from './audit.ts';
 import type { AuditTable } from './audit-columns.ts';
 import type { Db } from './store.ts';
@@ -15,7 +15,7 @@ export type AuditFilter = {
   /** Range of `created_at`: inclusive, exclusive. */
   since?: number | undefined;
   until?: number | undefined;
-  /** Part of one of SEARCHED, or of the name of the row's agent, in whichever case (SQLite: of ASCII letters). */
+  /** Part of one of SEARCHED, or of the name of the row's agent, in whichever case. */
   text?: string | undefined;
   /** Only final rows, which have their hash. */
   final?: boolean | undefined;
@@ -97,14 +97,15 @@ export async function findAuditRows(
   if (reason !== undefined) query = query.where('reason', '=', reason);
   const { text } = filter;
   if (text !== undefined) {
-    const like = likeOf(text);
     query = query.where((eb) =>
-      eb.or([
-        ...SEARCHED.map((column) => sql<boolean>`lower(${eb.ref(column)}) like ${like} escape '\\'`),
-        // By the id of each row: an organisation may have a million agents, whose names nobody could look through.
-        sql<boolean>`exists (select 1 from agents a where a.agent_id = audit_rows.agent_public_id
-          and a.organisation_id = audit_rows.organisation_id and lower(a.name) like ${like} escape '\\')`,
-      ]),
+      eb.or(
+        likesOf(text).flatMap((like) => [
+          ...SEARCHED.map((column) => sql<boolean>`lower(${eb.ref(column)}) like lower(${like}) escape '\\'`),
+          // By the id of each row: an organisation may have a million agents, whose names nobody could look through.
+          sql<boolean>`exists (select 1 from agents a where a.agent_id = audit_rows.agent_public_id
+            and a.organisation_id = audit_rows.organisation_id and lower(a.name) like lower(${like}) escape '\\')`,
+        ]),
+      ),
     );
   }
   if (filter.final) query = query.where('state', '=', 'final');

@@ -43,6 +43,7 @@ describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store)
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ name: 'Triage_100%' }));
   const other = shared(() => organisation.agent({ name: '=cmd|calc' }));
+  const polish = shared(() => organisation.agent({ name: 'Łukasz' }));
   const ids: Record<string, string> = {};
   const ask = async (query: string): Promise<Row[]> => {
     const { status, body, text } = await organisation.ask('GET', `/owner/audit?${query}`);
@@ -59,6 +60,7 @@ describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store)
     ids.read = auditIdOf(await agent.act(READ));
     ids.refused = auditIdOf(await agent.act({ ...READ, scope: 'demo:nonsense' }));
     ids.formula = auditIdOf(await other.act({ ...READ, reason: '=HYPERLINK("http://evil.example","look")' }));
+    ids.letters = auditIdOf(await polish.act({ ...READ, reason: 'Überweisung an Ärztin' }));
     [approved, denied, waiting] = [await hold(agent), await hold(agent), await hold(agent)];
     for (const [id, verb] of [
       [approved, 'approve'],
@@ -76,12 +78,21 @@ describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store)
     ['a part of a reason, in capitals', 'NONSENSE', () => ['refused']],
     ['the name of an agent, whose signs are no wildcards', 'age_100%', () => ['read', 'refused']],
     ['an agent’s own words', 'evil.example', () => ['formula']],
+    ['letters beyond ASCII, as they are written', 'Überweisung', () => ['letters']],
+    ['letters beyond ASCII, in small letters', 'überweisung an ärztin', () => ['letters']],
+    ['letters beyond ASCII, in capitals', 'ÄRZTIN', () => ['letters']],
+    ['the name of an agent beyond ASCII', 'łUKASZ', () => ['letters']],
     ['nothing that is there', 'nowhere-at-all', () => []],
     ['a wildcard that is none', 'demo%nonsense', () => []],
   ])('by %s', async (_what, text, expected) => {
     const found = (await ask(`kind=action&text=${encodeURIComponent(text)}`)).map(({ id }) => id);
     const wanted = expected().map((name) => ids[name]!);
     expect(found.filter((id) => Object.values(ids).includes(id)).sort()).toEqual(wanted.sort());
+  });
+
+  test.each(['Łukasz', 'łukasz', 'ŁUKASZ'])('agents by words beyond ASCII: %s', async (word) => {
+    const { agents } = (await organisation.ask('GET', `/owner/agents?q=${encodeURIComponent(word)}`)).body;
+    expect(agents.map(({ name }: { name: string }) => name)).toEqual(['Łukasz']);
   });
 
   test('an audit id finds its row alone, an approval id all that became of the call', async () => {
