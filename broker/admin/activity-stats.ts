@@ -81,7 +81,7 @@ export async function activityStats(
     add(bucket, outcome, calls);
     add(totals, outcome, calls);
   }
-  const decided = await decisionTimes(db, organisationId, span, MOST_DECISIONS);
+  const { decided, isCut } = await decisionTimes(db, organisationId, span, MOST_DECISIONS);
   for (const { heldAt, tookMs } of decided) buckets.get(startOf(heldAt) ?? Number.NaN)?.took.push(tookMs);
 
   const dimension = byHour ? 'agent_hour' : 'agent_day';
@@ -113,7 +113,7 @@ export async function activityStats(
     })),
     decisions: {
       count: decided.length,
-      sampled: decided.length === MOST_DECISIONS,
+      sampled: isCut,
       ...quantiles(decided.map(({ tookMs }) => tookMs)),
     },
     agentsSince,

@@ -129,13 +129,16 @@ export async function countsByName(
   return rows.map(({ name, outcome, calls }) => ({ name, outcome, calls: Number(calls) }));
 }
 
-/** Held calls that were decided by a person, newest first: when they were held, and how long that took, in milliseconds. */
+/**
+ * Of the newest held calls those that a person decided: when they were held, and how long that took, in milliseconds. `isCut`: the limit was reached, so that
+ * there may be more.
+ */
 export async function decisionTimes(
   db: Db,
   organisationId: string,
   { since, until }: Span,
   limit: number,
-): Promise<{ heldAt: number; tookMs: number }[]> {
+): Promise<{ decided: { heldAt: number; tookMs: number }[]; isCut: boolean }> {
   const rows = await db
     .selectFrom('approvals')
     .select(['created_at', 'decided_at'])
@@ -146,9 +149,10 @@ export async function decisionTimes(
     .orderBy('id', 'desc')
     .limit(limit)
     .execute();
-  return rows.flatMap(({ created_at, decided_at }) =>
+  const decided = rows.flatMap(({ created_at, decided_at }) =>
     decided_at === null ? [] : [{ heldAt: Number(created_at), tookMs: Number(decided_at) - Number(created_at) }],
   );
+  return { decided, isCut: rows.length === limit };
 }
 
 /** Forgets counts of a dimension before a moment. */

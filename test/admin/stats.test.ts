@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { countActivity, momentOf, outcomeOf } from '../../broker/admin/count-activity.ts';
 import { bucketsOf } from '../../broker/admin/time-buckets.ts';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
+import { decisionTimes } from '../../broker/store/activity-counts.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -113,6 +114,20 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
     expect(told.decisions.p50_seconds).toBeLessThan(120);
     expect(told.agents).toMatchObject([{ agent_id: agent.agentId, name: 'triage', ...EXPECTED }]);
     expect(told.platforms).toEqual([{ platform: 'demo', sent: 5, failed: 1 }]);
+  });
+
+  test('decisions are said to be of the newest held calls where there are more of these, though some wait', async () => {
+    const { db } = world.running.broker.store;
+    const span = { since: 0, until: world.running.broker.clock() + DAY_MS };
+    const of = async (limit: number) => {
+      const { decided, isCut } = await decisionTimes(db, organisation.id, span, limit);
+      return [decided.length, isCut];
+    };
+    // The newer one of the two waits.
+    expect([await of(1), await of(3)]).toEqual([
+      [0, true],
+      [1, false],
+    ]);
   });
 
   test.each(['day', 'week', 'month', 'year'])(
