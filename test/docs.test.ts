@@ -69,6 +69,20 @@ const variablesOf = (name: string): string =>
   /_VARIABLES = \{\n(.*?)^\};/ms.exec(read(`broker/environment/${name}.ts`))![1]!;
 
 describe('what the pages name', () => {
+  test('every change and event that is recorded', () => {
+    const sources = readdirSync(join(ROOT, 'broker'), { recursive: true })
+      .map((name) => `broker/${name}`)
+      .filter((name) => name.endsWith('.ts'));
+    const recorded = sources.flatMap((source) =>
+      [...read(source).matchAll(/record(?:Change|InTurn)\([^;]{0,300}?reason: '([a-z_]+)'/g)].map(
+        ([, reason]) => reason,
+      ),
+    );
+    expect(recorded.length).toBeGreaterThan(40);
+    const page = read('docs/owner-api.md');
+    expect(recorded.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([]);
+  });
+
   test('the settings of docs/operations.md are those of the code', () => {
     const own = /const Environment = z\.object\(\{\n(.*?)^\}\);/ms.exec(read('broker/environment/config.ts'))![1]!;
     const schema = own + variablesOf('database') + variablesOf('oidc');
