@@ -6,6 +6,7 @@ import { expireChild, freeChildPlace, freeChildPlaces, listLivingChildren } from
 import { endOneTimeTokens } from './governance.ts';
 import { endMcpAuthorisationsOf } from './mcp-authorisations.ts';
 import { destroyUncollectedKey } from './registrations.ts';
+import { endSecretAuthorizationsOf } from './secret-authorizations.ts';
 import { endStandingOfAgents } from './standing-approvals.ts';
 import { endStaticKeysOf } from './static-keys.ts';
 import type { Db } from './store.ts';
@@ -20,7 +21,7 @@ type Revocable = { organisation_id: string; id: string; parent_id: string | null
 
 /**
  * Revokes an agent in the transaction of `db`, with what belongs to it: its child slot, an unclaimed private key, its bootstrap
- * tokens, its static keys and standing approvals, its MCP clients' authorisations, and the held calls and access requests of it and its children. Returns the requests
+ * tokens, authorisations to send secrets for it, its static keys and standing approvals, its MCP clients' authorisations, and the held calls and access requests of it and its children. Returns the requests
  * that ended, to be announced; undefined: the agent is in none of the statuses of `ending`, and the transaction has to be
  * rolled back.
  *
@@ -83,6 +84,7 @@ async function endWhatTheyHave(db: Db, agents: AgentRef, now: number, at: number
   const { organisationId, id } = agents;
   await destroyUncollectedKey(db, agents);
   await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
+  await endSecretAuthorizationsOf(db, agents, now);
   await endMcpAuthorisationsOf(db, agents, now);
   await endStaticKeysOf(db, agents, now);
   await endStandingOfAgents(db, organisationId, [id].flat(), now);

@@ -1,5 +1,6 @@
 /** One-time authorisations to send a secret for one agent and one platform. */
 
+import type { AgentRef } from './agents.ts';
 import type { Db } from './store.ts';
 import type { SecretAuthorizationTable } from './tables/registrations.ts';
 
@@ -57,6 +58,18 @@ export async function removeSecretAuthorization(db: Db, organisationId: string, 
     .returning('id')
     .executeTakeFirst();
   return removed !== undefined;
+}
+
+/** Expires the unused authorisations for agents. */
+export async function endSecretAuthorizationsOf(db: Db, { organisationId, id }: AgentRef, now: number): Promise<void> {
+  await db
+    .updateTable('secret_authorizations')
+    .set({ expires_at: now })
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', 'in', [id].flat())
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', now)
+    .execute();
 }
 
 /** Deletes authorisations that expired before `before`. */

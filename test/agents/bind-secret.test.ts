@@ -336,6 +336,22 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expectEnvelope(again, 409, 'conflict');
   });
 
+  test('an authorisation ends with the agent that it is for, also where a governance file names that one again', async () => {
+    const of = await world.demoOrganisation();
+    const apply = async (agents: object) => {
+      const { status, text } = await of.ask('POST', '/owner/governance/apply', { text: JSON.stringify({ agents }) });
+      expect(status, text).toBe(200);
+    };
+    await apply({ filed: { grants: { demo: { scopes: ['demo:read'] } } } });
+    const [agent] = (await of.ask('GET', '/owner/agents')).body.agents;
+    const { authorization, id } = await authorize(agent.id, {}, of);
+    await apply({});
+    const [listed] = (await of.ask('GET', '/owner/secret-authorizations')).body.authorizations;
+    expect(listed).toMatchObject({ id, status: 'expired' });
+    await apply({ filed: { grants: { demo: { scopes: ['demo:read'] } } } });
+    expectRefused(await sendTo(agent.id, authorization));
+  });
+
   test('KEY-01 a key that was altered in the store opens nothing, and nothing is used up', async () => {
     const agent = await organisation.agent({ name: 'altered' });
     const { authorization } = await authorize(agent.agentId);
