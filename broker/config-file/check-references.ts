@@ -2,6 +2,7 @@
 
 import type { Manifest } from '../platforms/manifest.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
+import { matchesGlob } from '../policy/pattern.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
 import { didYouMean, nearNames } from '../runtime/did-you-mean.ts';
 import { atOnce } from '../runtime/pace.ts';
@@ -170,7 +171,7 @@ export function checkRuleNames(
   found: Checked,
 ): void {
   if (platforms === undefined) return;
-  const scopes = new Set([...platforms.values()].flatMap((manifest) => Object.keys(manifest.scopes)));
+  const scopes = [...platforms.values()].flatMap((manifest) => Object.keys(manifest.scopes));
   const anyTools = [...platforms.values()].some((manifest) => manifest.kind === 'mcp');
   const warn = (here: Path, what: string, name: string, names: Iterable<string>) =>
     found.warnings.push({
@@ -183,7 +184,10 @@ export function checkRuleNames(
         warn([...here, 'platforms', j], 'platform', name, platforms.keys());
     });
     names.scopes?.forEach((name, j) => {
-      if (!name.includes('*') && !scopes.has(name) && !anyTools) warn([...here, 'scopes', j], 'scope', name, scopes);
+      // The tools of MCP servers come and go. What begins with the id of another platform is a scope of none of them.
+      const platform = platforms.get(name.slice(0, name.indexOf(':')));
+      if (platform ? platform.kind === 'mcp' : anyTools || name.includes('*')) return;
+      if (!scopes.some((scope) => matchesGlob(name, scope))) warn([...here, 'scopes', j], 'scope', name, scopes);
     });
   };
   rules.forEach((rule, i) => {

@@ -397,6 +397,24 @@ describe('a governance file', () => {
     );
   });
 
+  it('warns of scopes that no platform has, beside an MCP server too, and of patterns that match none', () => {
+    const server =
+      '  t: { kind: mcp, base_url: "https://m.example/mcp", auth: { type: bearer }, scopes: { "t:a": ["tool a"] } }\n';
+    const warned = (scopes: string, more = '') =>
+      warningsOf(`${CRM}${more}guardrails: [{ name: g, effect: deny, scopes: [${scopes}] }]`).map((warning) =>
+        warning.replace(/^.*?: .*?: /, ''),
+      );
+    for (const more of ['', server]) {
+      expect(warned('"crm:contact.read", "crm:contatcs.*"', more)).toEqual([
+        'there is no scope "crm:contact.read", so this matches nothing. Did you mean "crm:contacts.read"?',
+        expect.stringContaining('there is no scope "crm:contatcs.*", so this matches nothing.'),
+      ]);
+      expect(warned('"crm:contacts.*", "*.wrote", "*"', more)).toEqual([]);
+    }
+    // What the tools of a server are called is not known.
+    expect(warned('"t:later", "t:later.*", "other:x"', server)).toEqual([]);
+  });
+
   it('warns of recipients that nobody checks, and of grants without a usable connection', () => {
     const text = `${CRM.replace(/ {4}recipients.*\n/, '')}connections: {}\nagents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: ["@a.example"] } } }`;
     expect(warningsOf(text)).toEqual([
