@@ -1,7 +1,7 @@
 /** An ask as rules look at it, and which calls a rule is about. */
 
 import { present } from '../runtime/present.ts';
-import type { CallAsk } from './call-ask.ts';
+import type { CallAsk, Method } from './call-ask.ts';
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { type ConditionAgent, conditionInput } from './condition.ts';
 import type { Ask, Facts, Instant, Rule } from './facts.ts';
@@ -15,6 +15,8 @@ export type Question = {
   platform: PlatformRules | undefined;
   spellings(): readonly Spelling[];
   input(): ConditionInput;
+  /** The same with the method that the call counts as, too. */
+  inputActing(method: Method): ConditionInput;
   /** Of a child: the same, asked by its parent. */
   byParent?: Question;
 };
@@ -33,11 +35,14 @@ function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): 
   const { call } = ask;
   let spellings: readonly Spelling[] | undefined;
   let input: ConditionInput | undefined;
+  let acting: ConditionInput | undefined;
+  const of = (made: CallAsk) => conditionInput(who, { ...ask, call: made }, now, facts.platform?.rules);
   return {
     ask,
     platform: facts.platform?.rules,
     spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
-    input: () => (input ??= conditionInput(who, { ...ask, call: present(call, 'call') }, now, facts.platform?.rules)),
+    input: () => (input ??= of(present(call, 'call'))),
+    inputActing: (method) => (acting ??= of({ ...present(call, 'call'), method })),
   };
 }
 
@@ -70,9 +75,19 @@ export function selects(rule: Rule, question: Question): Match {
   if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
   if (rule.when === undefined) return 'yes';
   if (isUntold(call, rule.when)) return 'depends';
-  const result = strictest(rule, rule.when.evaluate(question.input()));
-  return result.ok ? (result.value ? 'yes' : 'no') : { error: result.error };
+  const { when } = rule;
+  const matches = (input: ConditionInput): Match => {
+    const result = strictest(rule, when.evaluate(input));
+    return result.ok ? (result.value ? 'yes' : 'no') : { error: result.error };
+  };
+  const match = matches(question.input());
+  const { actsAs } = call;
+  const isAsked = match === 'no' && rule.effect !== 'allow' && actsAs !== undefined && READS_METHOD.test(when.source);
+  return isAsked ? matches(question.inputActing(actsAs)) : match;
 }
+
+/** Also in a text literal, which costs an evaluation that was not needed. */
+const READS_METHOD = /\bmethod\b/;
 
 /** Whether a condition reads what is not known of a call of the past. */
 function isUntold({ recorded }: CallAsk, { readsUnrecorded, readsFirstTimes }: Condition): boolean {

@@ -163,6 +163,21 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     });
   });
 
+  test('what destroys counts as a DELETE for the conditions of rules that hold, and never for those of rules that allow', async () => {
+    const guarded = await connected(world, mcp, {}, [
+      { effect: 'allow', when: 'request.method == "POST"' },
+      { effect: 'require_approval', when: 'request.method == "DELETE"' },
+      { effect: 'deny', when: 'request.method == "DELETE" && request.endpoint.endsWith("/drop_issues")' },
+    ]);
+    expect((await guarded.agent.act(callOf('write_issue', 'tools:write'))).status).toBe(200);
+    expect((await guarded.agent.act(callOf('do_whatever', 'tools:write'))).status).toBe(202);
+    expect((await guarded.agent.act(callOf('drop_issues', 'tools:drop'))).body.reason).toBe('denied_by_policy');
+    const { agent } = await connected(world, mcp, {}, [
+      { effect: 'allow', when: 'request.method in ["DELETE", "GET"]' },
+    ]);
+    expect((await agent.act(callOf('drop_issues', 'tools:drop'))).body.reason).toBe('denied_by_policy');
+  });
+
   test('a held call is replayed once it is approved', async () => {
     const { agent, organisation } = await connected(world, mcp, {}, [{ effect: 'require_approval' }]);
     const held = await agent.act(callOf('write_issue', 'tools:write', { title: 'Hé' }));
