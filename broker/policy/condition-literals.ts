@@ -35,27 +35,31 @@ function partsOf({ exprKind }: Expr): Expr[] | undefined {
   return exprKind.case === 'callExpr' && exprKind.value.function === '-_' ? exprKind.value.args : undefined;
 }
 
-/** Whether an expression is `agent.labels`. */
-export const isLabels = (expr: Expr | undefined, loops: readonly string[]): boolean =>
-  expr !== undefined && pathOf(expr, loops)?.join('.') === 'agent.labels';
+const FOLDED: ReadonlySet<string | undefined> = new Set(['agent.labels', 'request.headers']);
+const FOLDING = new Set(['_==_', '_!=_', '@in', 'startsWith', 'endsWith', 'contains']);
+
+/** Whether an expression is what is kept in lower case: labels of agents, and names of headers. */
+export const isFolded = (expr: Expr | undefined, loops: readonly string[]): boolean =>
+  expr !== undefined && FOLDED.has(pathOf(expr, loops)?.join('.'));
 
 /**
- * Whether a call of a function compares a label with its other arguments. A regular expression says itself which case it means.
+ * Folds what is compared with a label or the name of a header, as letter case counts for nothing in either (the tree is changed in place). A regular
+ * expression says itself which case it means.
  *
- * @param labels variables of loops over `agent.labels`
+ * @param names variables of loops over labels or headers
  */
-export const comparesLabel = (
-  call: Case<'callExpr'>['value'],
-  args: readonly Expr[],
-  loops: readonly string[],
-  labels: ReadonlySet<string>,
-): boolean =>
-  call.function !== 'matches' &&
-  (args.some(({ exprKind }) => exprKind.case === 'identExpr' && labels.has(exprKind.value.name)) ||
-    (call.function === '@in' && isLabels(call.args[1], loops)));
+export function foldCompared(expr: Expr, loops: readonly string[], names: ReadonlySet<string>): void {
+  const { exprKind } = expr;
+  if (exprKind.case === 'selectExpr' && pathOf(exprKind.value.operand as Expr, loops)?.join('.') === 'request.headers')
+    exprKind.value.field = foldLabel(exprKind.value.field);
+  if (exprKind.case !== 'callExpr' || !FOLDING.has(exprKind.value.function)) return;
+  const { function: name, target, args } = exprKind.value;
+  const all = target === undefined ? args : [target, ...args];
+  const isName = (arg: Expr) => arg.exprKind.case === 'identExpr' && names.has(arg.exprKind.value.name);
+  if (all.some(isName) || (name === '@in' && isFolded(args[1], loops))) foldTexts(all);
+}
 
-/** Folds the texts that are compared with labels, of which letter case counts for nothing (the tree is changed in place). */
-export function foldTexts(exprs: readonly Expr[]): void {
+function foldTexts(exprs: readonly Expr[]): void {
   for (const expr of exprs) {
     const literal = expr.exprKind.case === 'constExpr' ? expr.exprKind.value.constantKind : undefined;
     if (literal?.case === 'stringValue') literal.value = foldLabel(literal.value);

@@ -7,7 +7,7 @@ import { type CelFunc, CelScalar } from '@bufbuild/cel';
 import { present } from '../runtime/present.ts';
 import { IN_MEMBER, TYPED } from './condition-comparisons.ts';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
-import { comparesLabel, comparesTyped, foldTexts, isLabels } from './condition-literals.ts';
+import { comparesTyped, foldCompared, isFolded } from './condition-literals.ts';
 import {
   type Case,
   checkName,
@@ -37,8 +37,8 @@ type Walk = {
   read: Set<string>;
   /** `"member" in map`, by the path of the member. */
   sought: { call: Call; member: string }[];
-  /** Variables of loops over `agent.labels`. */
-  labels: Set<string>;
+  /** Variables of loops over labels, or names of headers. */
+  names: Set<string>;
 };
 
 /**
@@ -53,8 +53,8 @@ export function checkSyntax(
   literals: Literals,
   { mustBeBool = true }: { mustBeBool?: boolean } = {},
 ): string[] {
-  const [tested, read, labels] = [new Set<string>(), new Set<string>(), new Set<string>()];
-  const walk: Walk = { functions: [...functions], literals, nodes: 0, tested, read, sought: [], labels };
+  const [tested, read, names] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const walk: Walk = { functions: [...functions], literals, nodes: 0, tested, read, sought: [], names };
   visit(expr, walk, []);
   // Who reads the member as well means a map, where others may mean a list.
   for (const { call, member } of walk.sought) if (walk.read.has(member)) call.function = IN_MEMBER;
@@ -64,6 +64,7 @@ export function checkSyntax(
 
 function visit(expr: Expr, walk: Walk, loops: readonly string[]): void {
   if (++walk.nodes > MAX_NODES) throw new Error('the condition is too long');
+  foldCompared(expr, loops, walk.names);
   const path = pathOf(expr, loops);
   if (path !== undefined) notePath(path, walk, loops);
   const { exprKind } = expr;
@@ -114,7 +115,7 @@ function visitLoop(loop: Case<'comprehensionExpr'>['value'], walk: Walk, loops: 
     throw new Error(`loops (\`all\`, \`exists\`, \`map\` …) are nested at most ${MAX_LOOP_DEPTH} deep`);
   const range = present(loop.iterRange, 'range of a loop');
   visit(range, walk, loops);
-  if (isLabels(range, loops)) walk.labels.add(name);
+  if (isFolded(range, loops)) walk.names.add(name);
   const before = walk.nodes;
   for (const part of [loop.accuInit, loop.loopCondition, loop.loopStep, loop.result])
     visit(present(part, 'part of a loop'), walk, inner);
@@ -122,7 +123,7 @@ function visitLoop(loop: Case<'comprehensionExpr'>['value'], walk: Walk, loops: 
   const args = [range, constant];
   const metered = { $typeName: 'cel.expr.Expr.Call', function: RANGE, args } as Call;
   loop.iterRange = { ...range, exprKind: { case: 'callExpr', value: metered } };
-  walk.labels.delete(name);
+  walk.names.delete(name);
 }
 
 function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
@@ -137,7 +138,6 @@ function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
     const member = noteTest(present(call.args[1], 'argument'), literal, walk, loops);
     if (member !== undefined) walk.sought.push({ call, member });
   }
-  if (comparesLabel(call, args, loops, walk.labels)) foldTexts(args);
   for (const arg of args) visit(arg, walk, loops);
   if (['_&&_', '_||_', '!_'].includes(call.function))
     for (const arg of args) expectBool(arg, walk, `each side of ${call.function}`);

@@ -25,6 +25,14 @@ const compileError = (source: string) => {
   return compiled.ok ? 'compiled' : compiled.error;
 };
 
+test('letter case counts for nothing in names of headers, and nothing else that stands beside them is folded', () => {
+  const headers = { Accept: 'Yes' };
+  const holds = (source: string) => evaluate(source, { headers });
+  expect(holds('has(request.headers.Accept) && request.headers.Accept == "Yes"')).toEqual({ ok: true, value: true });
+  expect(holds('request.headers.exists(name, name + ": A" == "accept: A")')).toEqual({ ok: true, value: true });
+  expect(holds('request.headers.exists(name, name.matches("^A"))')).toEqual({ ok: true, value: false });
+});
+
 describe('conditions that hold', () => {
   test.each([
     'request.method == "POST" && request.endpoint == "/contacts"',
@@ -46,6 +54,8 @@ describe('conditions that hold', () => {
     'request.query.a == "1"',
     '"3" in request.query_all.b && request.query_all.a == ["1"]',
     'request.headers["x-trace"] == "z"',
+    '"X-Trace" in request.headers && request.headers["x-trace"] == "z"',
+    'request.headers.exists(name, name.startsWith("X-T") && request.headers[name] == "z")',
     'agent.name == "triage" && agent.agent_id.startsWith("agt_") && agent.parent_agent_id == null',
     'platform == "crm" && scope == "crm:x"',
     'now == timestamp("2026-01-15T12:00:00Z")',
