@@ -1,7 +1,7 @@
 /** Comma-separated values (RFC 4180) that a spreadsheet does not execute. */
 
-/** What spreadsheets take for the beginning of a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
+/** What spreadsheets take for the beginning of a formula (OWASP, CSV Injection); those for Japanese and Chinese take full-width characters, too. */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 const NEEDS_QUOTES = /[",\r\n]|^\s|\s$/;
 
 export type Cell = string | number | null | undefined;

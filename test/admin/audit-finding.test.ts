@@ -23,13 +23,23 @@ function readCsv(text: string): string[][] {
 }
 
 describe('a line of a table', () => {
-  test.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '=HYPERLINK("http://x","y")'])(
-    '%j is no formula',
-    (cell) => {
-      const [[read]] = readCsv(csvLine([cell])) as [[string]];
-      expect(read).toBe(`'${cell}`);
-    },
-  );
+  test.each([
+    '=1+1',
+    '+1',
+    '-1',
+    '@SUM(A1)',
+    '\t=1',
+    '\r=1',
+    '\n=1',
+    '＝1+1',
+    '＋1',
+    '－1',
+    '＠SUM(A1)',
+    '=HYPERLINK("http://x","y")',
+  ])('%j is no formula', (cell) => {
+    const [[read]] = readCsv(csvLine([cell])) as [[string]];
+    expect(read).toBe(`'${cell}`);
+  });
 
   test.each(['a,b', 'a"b', 'a\r\nb', ' a', 'ü "x", y\n', '', 'a=b'])('%j comes out as it went in', (cell) => {
     expect(readCsv(csvLine([cell, 'after']))).toEqual([[cell, 'after']]);
