@@ -6,7 +6,7 @@ import { readBuild } from '../build.ts';
 import type { Received } from '../egress/answer.ts';
 import { readBearerChallenge } from '../egress/bearer-challenge.ts';
 import { type McpClient, makeMcpClient } from '../egress/mcp-client.ts';
-import type { McpAnswer } from '../egress/mcp-protocol.ts';
+import { isOwnFailure, type McpAnswer } from '../egress/mcp-protocol.ts';
 import { unreachable } from '../egress/unreachable.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
@@ -48,7 +48,8 @@ export async function forwardMcp(
   const reader = readerOf(services.broker, call, request, call.mask);
   return await withMcpClient(services, call, request, tool, async (client, meta) => {
     const looked = await look(services, call, request, client);
-    if (!looked.ok) return await unlisted(looked.answer, reader);
+    if (!looked.ok)
+      return tool === undefined ? await shown(looked.answer, reader) : await unlisted(looked.answer, reader);
     // Definitions that were accepted.
     const listed = readerOf(services.broker, call, request);
     if (tool === undefined) return await listed(200, JSON.stringify(listing(looked.offered, call, platform)));
@@ -186,8 +187,12 @@ function wanting({ headers }: Received): { wantedScopes?: readonly string[] } {
   return error === 'insufficient_scope' && scopes.length > 0 ? { wantedScopes: scopes } : {};
 }
 
-/** The tools could not be read: whatever was sent, the tool was not called. */
+/**
+ * The tools could not be read: whatever was sent, the tool was not called. Another error would be on record as the answer of a call that was
+ * made; what a server says of the caller (401, 403, 429) is told as it is.
+ */
 async function unlisted(answer: McpAnswer, read: Reader): Promise<Forwarded> {
+  if (isOwnFailure(answer)) return unreachable('tools_unlisted', false);
   const forwarded = await shown(answer, read);
   return forwarded.kind === 'unreachable' ? { ...forwarded, sent: false } : forwarded;
 }

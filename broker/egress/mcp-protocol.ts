@@ -34,6 +34,13 @@ export function mayNeedOtherProtocol(answer: McpAnswer): boolean {
 export const isServerError = (answer: McpAnswer): boolean =>
   'kind' in answer && (answer.kind === 'http' || answer.kind === 'error') && answer.received.status >= 500;
 
+/** Whether a server answered with an error that says nothing of the caller, and leads nowhere else. */
+export function isOwnFailure(answer: McpAnswer): boolean {
+  if (!('kind' in answer) || (answer.kind !== 'http' && answer.kind !== 'error')) return false;
+  const { status } = answer.received;
+  return !NOT_ABOUT_PROTOCOL.has(status) && !(status >= 300 && status < 400);
+}
+
 /** Whether a call was left before its answer came: its time was over, or its agent lost its access. */
 export const isGivenUp = (answer: McpAnswer): boolean =>
   'kind' in answer &&

@@ -20,6 +20,7 @@ const TEXTS = {
   too_many_tools: 'The MCP server lists more tools than are allowed, or its pagination does not end.',
   credential_echoed:
     'The MCP server echoes the credential of the connection in its tool definitions. They were not stored, and no tool was called.',
+  tools_unlisted: 'The MCP server answered with an error when it was asked for its tools, so no tool was called.',
   tools_unknown: 'The tools of the MCP server could not be compared with the accepted ones, so no tool was called.',
   redirect_refused:
     'The platform redirected this read to an address that is not followed. Followed is https, on port 443 or 8443, at a public address, without a user name or the credential in it.',

@@ -75,7 +75,7 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that takes %s
     mcp.forget(500);
     mcp.seen = [];
     const failed = await agent.act(SEARCH);
-    expect([failed.body._meta.upstream_status, mcp.seen.map(({ rpc }) => rpc)]).toEqual([500, ['tools/list']]);
+    expect([failed.body.code, mcp.seen.map(({ rpc }) => rpc)]).toEqual(['tools_unlisted', ['tools/list']]);
     const next = await agent.act(SEARCH);
     expect(next.body._meta.upstream_status, next.text).toBe(200);
     expect(mcp.seen.filter(({ rpc }) => rpc === 'tools/call')).toHaveLength(1);

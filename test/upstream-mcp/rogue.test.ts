@@ -261,6 +261,31 @@ describe('a list of tools that is none', () => {
   });
 });
 
+describe('a server that answers with an error when it is asked for its tools', () => {
+  test.each<[string, object, number]>([
+    ['503', { error: 'INJECTED' }, 503],
+    ['404', { error: 'INJECTED' }, 404],
+    ['an error of JSON-RPC', { jsonrpc: '2.0', error: { code: -32603, message: 'INJECTED' } }, 500],
+    ['one with status 200', { jsonrpc: '2.0', error: { code: -32603, message: 'INJECTED' } }, 200],
+  ])('%s: 502 tools_unlisted, and no call that was made is on record', async (_what, says, status) => {
+    listed = ({ id }, response) => json(response, { id, ...says }, status);
+    const answer = await agent.act(CALL);
+    const { code, outcome, audit_id } = answer.body;
+    expect([answer.status, code, outcome], answer.text).toEqual([502, 'tools_unlisted', 'not_sent']);
+    expect([answer.text.includes('INJECTED'), calls()]).toEqual([false, 0]);
+    const { row } = await evidenceOf(world, agent, audit_id);
+    expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable', upstream_status: null });
+    listed = undefined;
+    expect((await agent.act(CALL)).status).toBe(200);
+  });
+
+  test.each([403, 429])('%i is told as it is: it is about the caller', async (status) => {
+    listed = (_rpc, response) => json(response, { error: 'no' }, status);
+    expect((await agent.act(CALL)).body._meta.upstream_status).toBe(status);
+    expect(calls()).toBe(0);
+  });
+});
+
 test('whoever never answers is given up', async () => {
   const outbound = makeOutbound({ allowPrivate: [world.upstream.address], idleTimeoutMs: 100, totalTimeoutMs: 300 });
   afterFile(() => outbound.close());
