@@ -67,7 +67,7 @@ test.each([
     /(?:npx agent-broker|^(?:\$ )?agent-broker) ([a-z-][^`'"\n]*)/gm,
     150,
   ],
-  ['guides, in a sentence', GUIDES, /`agent-broker ([a-z-][^`'"\n]*)/g, 100],
+  ['guides, in a sentence', GUIDES, /`agent-broker ([a-z-][^`'"\n]*)/g, 60],
 ])('of %s', (_what, files, pattern, atLeast) => {
   const commands = told(files, pattern);
   const wrong = commands.flatMap(({ file, line, words }) => {
