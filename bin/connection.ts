@@ -1,7 +1,9 @@
 /** Connects the command line to a running broker: by files in its data folder, or by options. */
+import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { localProof } from '../broker/auth/local-proof.ts';
 import { visible } from '../broker/console/static/visible.js';
 import { runFile } from '../broker/process/run-file.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from '../mcp/client/send.ts';
@@ -52,8 +54,8 @@ export type BrokerConnection = {
 
 /** An apply of a large governance file, or a purge, answers when it is done. */
 const TIMEOUT_MS = 300_000;
-/** To say that it is a broker. */
-const VERSION_TIMEOUT_MS = 15_000;
+/** To say who it is. */
+const ANSWERS_WITHIN_MS = 15_000;
 
 type Ask = BrokerConnection['ask'];
 
@@ -128,15 +130,29 @@ function refusalOf(status: number, answer: Record<string, unknown>): CommandFail
 }
 
 /** As the operator of this machine: with the local credential in the data folder. */
-export function connectLocally(options: ConnectionOptions): BrokerConnection {
-  const running = readRunFile(dataFolder(options));
+export async function connectLocally(options: ConnectionOptions): Promise<BrokerConnection> {
+  const running = await localBroker(options);
   return connection(running.url, running.local_token);
 }
 
 /** Without authentication: for requests with a token in the body. */
-export function connectAsNobody(options: ConnectionOptions): BrokerConnection {
-  const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
-  return connection(url, undefined);
+export async function connectAsNobody(options: ConnectionOptions): Promise<BrokerConnection> {
+  return connection(givenUrl(options) ?? (await localBroker(options)).url, undefined);
+}
+
+/**
+ * The broker that runs on the data folder. Throws CommandFailed where something else answers at its address: of a broker that was killed the file is still
+ * there, and another user of this machine may have taken its port since.
+ */
+async function localBroker(options: ConnectionOptions): Promise<RunFile> {
+  const folder = dataFolder(options);
+  const running = readRunFile(folder);
+  const challenge = randomBytes(24).toString('base64url');
+  const answer = await askBefore(running.url, { method: 'POST', path: '/owner/local-proof', body: { challenge } });
+  if (answer?.proof === localProof(running.local_token, challenge)) return running;
+  throw new CommandFailed(
+    `What answers at ${running.url} is not the broker that ${runFile(folder)} is of, or an earlier release of it. It was sent nothing. Start the broker again: ${PROGRAM} serve`,
+  );
 }
 
 /** The given URL, without a trailing slash; undefined when there is none. */
@@ -150,13 +166,13 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const url = givenUrl(options);
   if (given) {
     if (url !== undefined) await expectBroker(url);
-    return connection(url ?? readRunFile(dataFolder(options)).url, given);
+    return connection(url ?? (await localBroker(options)).url, given);
   }
   if (url !== undefined && !isLocal(url, options))
     throw new CommandFailed(
       `With ${options.url ? '--url' : 'AGENT_BROKER_URL'} an owner session is needed too: --owner-token, or AGENT_BROKER_OWNER_TOKEN.`,
     );
-  const local = connectLocally(options);
+  const local = await connectLocally(options);
   const session = await local.ask('POST', '/owner/token', { ...(options.email && { email: options.email }) });
   const token = String(session.token);
   return connection(local.url, token);
@@ -164,16 +180,19 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
 
 /** Throws CommandFailed where something else than a broker answers: a wrong address gets neither the owner's session nor a secret. */
 async function expectBroker(url: string): Promise<void> {
-  let text: string;
-  try {
-    ({ text } = await signedSend({ url, timeoutMs: VERSION_TIMEOUT_MS })({ method: 'GET', path: '/version' }));
-  } catch {
-    throw new CommandFailed(`The broker at ${url} does not answer. Is it running there?`);
-  }
-  if (readAnswer(text)?.service !== 'proxy')
+  if ((await askBefore(url, { method: 'GET', path: '/version' }))?.service !== 'proxy')
     throw new CommandFailed(
       `The server at ${url} is not a broker, by its /version. It was sent no session and no secret.`,
     );
+}
+
+/** The answer to a request without authentication, by which it is told who answers; undefined: no JSON object. Throws CommandFailed without one. */
+async function askBefore(url: string, request: BrokerRequest): Promise<Record<string, unknown> | undefined> {
+  try {
+    return readAnswer((await signedSend({ url, timeoutMs: ANSWERS_WITHIN_MS })(request)).text);
+  } catch {
+    throw new CommandFailed(`The broker at ${url} does not answer. Is it running there?`);
+  }
 }
 
 /** Whether the URL is the broker of the data folder. */

@@ -124,7 +124,7 @@ async function decide(
     await approve();
     return await settled(agent, approvalId);
   }
-  const { url: link } = await connectLocally({ data: folder }).ask('POST', '/owner/link', {});
+  const { url: link } = await (await connectLocally({ data: folder })).ask('POST', '/owner/link', {});
   tell(`   Open this link and press Approve or Deny:\n\n   ${link}\n`);
   const asking = new AbortController();
   askLine('   Or press Enter to approve it here.\n', asking.signal)

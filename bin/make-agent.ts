@@ -96,7 +96,7 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
     throw new WrongUsage(
       'What an invited agent may do was said with the invite: leave out --policy, --grant and its limits.',
     );
-  const broker = options.invite === undefined ? await connectAsOwner(options) : connectAsNobody(options);
+  const broker = options.invite === undefined ? await connectAsOwner(options) : await connectAsNobody(options);
   const grants = options.invite === undefined ? await lookUpTerms(broker, name, options) : [];
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const private_key = privateKey.export({ format: 'pem', type: 'pkcs8' });

@@ -24,14 +24,12 @@ export function addKeysCommand(program: Command): void {
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
     .action(async (use: string, options: { data?: string; json?: boolean }) => {
-      const answer = await connectLocally(options)
-        .ask('POST', '/owner/keys/rotate', { use })
-        .catch((error) => {
-          if (!(error instanceof OutcomeUnknown)) throw error;
-          throw new OutcomeUnknown(
-            `${error.message} The ${use} key may have been rotated all the same. To rotate it again does no harm.`,
-          );
-        });
+      const answer = await (await connectLocally(options)).ask('POST', '/owner/keys/rotate', { use }).catch((error) => {
+        if (!(error instanceof OutcomeUnknown)) throw error;
+        throw new OutcomeUnknown(
+          `${error.message} The ${use} key may have been rotated all the same. To rotate it again does no harm.`,
+        );
+      });
       print(options, answer, () =>
         use === 'master'
           ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were re-wrapped. Keep a copy of the key file apart from the store's backups.`

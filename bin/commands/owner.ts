@@ -18,7 +18,7 @@ export function addOwnerCommands(program: Command): void {
     .option('--qr', 'print it as a QR code too, for a phone')
     .action(async (options: Options & { qr?: boolean }) => {
       const { asQrCode, notForPhones } = await import('../link-for-phone.ts');
-      const answer = await connectLocally(options).ask('POST', '/owner/link', emailOf(options));
+      const answer = await (await connectLocally(options)).ask('POST', '/owner/link', emailOf(options));
       const link = String(answer.url);
       print(options, answer, () => (options.qr ? `${asQrCode(link)}\n${link}` : link));
       const problem = options.qr ? notForPhones(link) : undefined;
@@ -27,7 +27,7 @@ export function addOwnerCommands(program: Command): void {
 
   local(owner.command('token').description('print an owner session (JWT, 12 hours), for scripts')).action(
     async (options: Options) => {
-      const answer = await connectLocally(options).ask('POST', '/owner/token', emailOf(options));
+      const answer = await (await connectLocally(options)).ask('POST', '/owner/token', emailOf(options));
       print(options, answer, () => String(answer.token));
     },
   );
@@ -61,7 +61,7 @@ export function addOwnerCommands(program: Command): void {
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
     .action(async (email: string, options: Options & { role: string; forgetIdentity?: boolean }) => {
-      const connection = connectLocally(options);
+      const connection = await connectLocally(options);
       const answer = await connection.ask('POST', '/owner/owners', {
         email,
         role: options.role,

@@ -102,7 +102,7 @@ async function authorize(given: string, platform: string, options: AuthorizeOpti
 async function sendSecret(path: string, options: SendOptions): Promise<void> {
   const { url, agent_id, platform_id, authorization } = readAuthorization(path);
   const secret = await readSecret(options.from);
-  const broker = connectAsNobody({ url });
+  const broker = await connectAsNobody({ url });
   const { keys } = (await broker.ask('GET', '/.well-known/svc-secret-keys.json')) as {
     keys?: Record<string, string>[];
   };

@@ -38,6 +38,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       delete process.env.DATABASE_URL;
       delete process.env.DATABASE_READ_URL;
       delete process.env.RATE_LIMIT_URL;
+      delete process.env.OUTBOUND_PROXY;
       delete process.env.METRICS_TOKEN;
       delete process.env.OIDC_CLIENT_SECRET;
       delete process.env.OTEL_EXPORTER_OTLP_HEADERS;

@@ -33,7 +33,7 @@ import { ownerSignInOptions } from './routes/owner/me.ts';
 import { oidcCallback, oidcStart } from './routes/owner/oidc.ts';
 import { oidcLogout } from './routes/owner/oidc-logout.ts';
 import { ownerOpenApi } from './routes/owner/openapi.ts';
-import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
+import { ownerLink, ownerSignIn, ownerSignOut, ownerToken, proveLocal } from './routes/owner/sessions.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
 import { personConsentRoutes } from './routes/person-consent.ts';
 import { proxyRoutes } from './routes/proxy.ts';
@@ -99,6 +99,7 @@ export const ROUTES: readonly Route[] = [
   consentDecision,
   ...clickRoutes,
   labMcp,
+  proveLocal,
   ownerToken,
   ownerLink,
   ownerSignIn,

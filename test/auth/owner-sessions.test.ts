@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -50,6 +51,16 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
         expectEnvelope(await post(path, {}, { authorization: `Bearer ${token}` }), 401, 'invalid_token');
       expectEnvelope(await post(path, {}), 401, 'missing_token');
     }
+  });
+
+  test('the broker proves that it knows the credential, and tells nothing of it', async () => {
+    const challenge = 'c'.repeat(32);
+    const proof = async (of: string) => (await post('/owner/local-proof', { challenge: of })).body.proof;
+    const hmac = createHmac('sha256', localToken()).update(`agent-broker local proof\n${challenge}`);
+    expect(await proof(challenge)).toBe(hmac.digest('base64url'));
+    expect(await proof(`${challenge}d`)).not.toBe(await proof(challenge));
+    for (const wrong of ['', 'c'.repeat(21), 'c'.repeat(129), `${'c'.repeat(32)}\n`, 7])
+      expectEnvelope(await post('/owner/local-proof', { challenge: wrong }), 400, 'invalid_request');
   });
 
   test('a session for scripts', async () => {

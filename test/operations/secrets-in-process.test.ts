@@ -42,7 +42,7 @@ const secret = () => randomBytes(24).toString('hex');
 describe.runIf(STORES.includes('postgres'))(`secrets of a running broker${postgresNote}`, () => {
   test('KEY-05 the environment that crash reports and children get holds none of them', async () => {
     const reports = newFolder();
-    const [metrics, redis, oidc, otel] = [secret(), secret(), secret(), secret()];
+    const [metrics, redis, oidc, otel, proxy] = [secret(), secret(), secret(), secret(), secret()];
     const database = new URL(await newDatabase());
     database.searchParams.set('application_name', secret());
     const standby = new URL(database);
@@ -54,6 +54,7 @@ describe.runIf(STORES.includes('postgres'))(`secrets of a running broker${postgr
         DATABASE_URL: database.href,
         DATABASE_READ_URL: standby.href,
         RATE_LIMIT_URL: `redis://:${redis}@127.0.0.1:9`,
+        OUTBOUND_PROXY: `http://broker:${proxy}@127.0.0.1:9`,
         METRICS_TOKEN: metrics,
         OIDC_ISSUER: 'http://127.0.0.1:9',
         OIDC_CLIENT_ID: 'broker',
@@ -79,7 +80,7 @@ describe.runIf(STORES.includes('postgres'))(`secrets of a running broker${postgr
     const [inDatabase, inStandby] = [database, standby].map(
       ({ searchParams }) => searchParams.get('application_name')!,
     );
-    const secrets = { key, metrics, redis, oidc, otel, inDatabase: inDatabase!, inStandby: inStandby! };
+    const secrets = { key, metrics, redis, oidc, otel, proxy, inDatabase: inDatabase!, inStandby: inStandby! };
     expect(
       Object.entries(secrets)
         .filter(([, value]) => text.includes(value))

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { ownerNamed } from '../../../admin/owners.ts';
+import { CHALLENGE, localProof } from '../../../auth/local-proof.ts';
 import { mintOwnerSession, signOut } from '../../../auth/owner-session.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { findSignInLink, signInLink } from '../../../auth/sign-in-link.ts';
@@ -13,6 +14,25 @@ import { SignedInSession, signedIn } from '../../signed-in.ts';
 
 const WhichOwner = z.strictObject({
   email: z.email().max(254).optional().describe('whose session; the first admin when left out'),
+});
+
+/** POST /owner/local-proof: asked before the command line sends what is in the local file. */
+export const proveLocal = route({
+  method: 'POST',
+  path: '/owner/local-proof',
+  auth: 'none',
+  capability: 'owner.local_proof',
+  summary: 'Proves to the command line that this broker wrote the local credential of its data folder.',
+  body: z.strictObject({ challenge: z.string().regex(CHALLENGE).describe('random, 128 bits in base64url at least') }),
+  answers: {
+    200: {
+      description: 'The HMAC-SHA256 of the challenge under the credential.',
+      schema: z.object({ proof: z.string() }),
+    },
+  },
+  errors: ['invalid_request'],
+  handle: async ({ services: { local }, body }) =>
+    json(200, { proof: localProof(local.token.reveal(), body.challenge) }),
 });
 
 /** POST /owner/token: an owner session for the command line on this machine. */

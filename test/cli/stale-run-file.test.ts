@@ -1,0 +1,75 @@
+/** A broker that was killed leaves its address and credential in a file. What took its port since gets nothing. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { beforeAll, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { runCommand } from '../world/command.ts';
+import { newFolder } from '../world/stores.ts';
+
+const CANARY = 'CANARYstale0123456789abcdefghij';
+const folder = newFolder();
+const data = join(folder, 'data');
+const LOCAL_TOKEN = `local_${CANARY}`;
+const seen: { path: string; authorization: string | undefined; body: string }[] = [];
+/** What the stranger answers to everything. */
+let says: { status: number; body: string };
+
+beforeAll(async () => {
+  const stranger = createServer(async (request, response) => {
+    seen.push({ path: request.url!, authorization: request.headers.authorization, body: await text(request) });
+    response.writeHead(says.status, { 'content-type': 'application/json', 'x-correlation-id': 'x' }).end(says.body);
+  });
+  await new Promise<void>((listening) => stranger.listen(0, '127.0.0.1', listening));
+  afterFile(() => stranger.close());
+  mkdirSync(join(data, 'run'), { recursive: true });
+  const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+  writeFileSync(join(data, 'run', 'broker.json'), JSON.stringify({ url, pid: 1, local_token: LOCAL_TOKEN }));
+  writeFileSync(
+    join(folder, 'governance.yaml'),
+    'organisation: acme\nplatforms:\n  codehost: { use: github }\nconnections:\n  main: { platform: codehost, secret: { env: SECRET } }\n',
+  );
+});
+
+const ANSWERS = [
+  { status: 200, body: JSON.stringify({ service: 'proxy', token: 'a.b.c', proof: 'x'.repeat(43), changes: [] }) },
+  { status: 200, body: '<html></html>' },
+  { status: 404, body: JSON.stringify({ error: 'not_found', detail: 'No such route.' }) },
+];
+
+test.each([
+  ['apply', 'governance.yaml'],
+  ['plan', 'governance.yaml'],
+  ['owner', 'link'],
+  ['keys', 'rotate', 'evidence'],
+  ['agent', 'create', 'bot'],
+  ['agent', 'create', 'bot', '--invite', `inv_${CANARY}`],
+])('%s %s tells whoever took the port nothing', async (...words) => {
+  for (const answer of ANSWERS) {
+    says = answer;
+    seen.length = 0;
+    const env = { AGENT_BROKER_DATA: data, SECRET: CANARY, AGENT_BROKER_OWNER_TOKEN: '' };
+    const { code, stderr } = await runCommand(words, { cwd: folder, env });
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/is not the broker that .*broker\.json is of/)]);
+    expect(seen).toEqual([
+      {
+        path: '/owner/local-proof',
+        authorization: undefined,
+        body: expect.stringMatching(/^\{"challenge":"[\w-]{32}"\}$/),
+      },
+    ]);
+  }
+});
+
+test('a session that is given is not sent there either', async () => {
+  says = ANSWERS[0]!;
+  seen.length = 0;
+  const { code } = await runCommand(['inbox'], {
+    cwd: folder,
+    env: { AGENT_BROKER_DATA: data, AGENT_BROKER_OWNER_TOKEN: CANARY },
+  });
+  expect([code, seen.map(({ path }) => path)]).toEqual([1, ['/owner/local-proof']]);
+  expect(JSON.stringify(seen)).not.toContain(CANARY);
+});
