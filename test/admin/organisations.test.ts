@@ -19,6 +19,7 @@ import { type Organisation, startWorld, type World } from '../world/world.ts';
 const ROLES = ['viewer', 'approver', 'admin'] as const;
 /** Owner routes that need no session: how one gets one, and what says nothing of anybody. */
 const OPEN = [
+  '/owner/local-proof',
   '/owner/sign-in',
   '/owner/sign-in-options',
   '/owner/openapi.json',
