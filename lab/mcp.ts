@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
-import { nameBothTypes } from './mcp/any-type.ts';
+import { nameBothTypes } from './mcp/accept.ts';
 import { LAB_MAX_BODY_BYTES } from './mcp/bounds.ts';
 import { makeNotes, type Notes } from './mcp/notes.ts';
 import { addTools } from './mcp/tools.ts';

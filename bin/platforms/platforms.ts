@@ -23,7 +23,7 @@ export async function listPlatforms(options: Options): Promise<void> {
   const rows = platforms.map((one) => [
     styled('bold', one.platform_id),
     line`${one.name}`,
-    line`${one.suspended ? 'stopped' : one.update_available ? 'has an update' : 'up to date'}`,
+    line`${[...(one.suspended ? ['stopped'] : []), one.update_available ? 'has an update' : 'up to date'].join(', ')}`,
     line`${one.connections.map(({ label }) => label).join(', ') || 'none'}`,
   ]);
   printResult(options, platforms, () =>
@@ -57,17 +57,17 @@ export async function updatePlatforms(given: readonly string[], options: UpdateO
   const chosen = given.length === 0 ? platforms : given.map((name) => platformNamed(name, platforms));
   const results = [];
   const declined: string[] = [];
-  for (const { platform_id, name, update_available } of chosen) {
+  for (const { platform_id, name, version: seen, update_available } of chosen) {
     if (!update_available) {
       if (given.length > 0 && !json)
         printLines([line`${styled('bold', platform_id)} has nothing to update to in this release.`]);
       continue;
     }
-    const tried = await update(api, platform_id, undefined);
+    const tried = await update(api, platform_id, { version: seen, dry_run: true });
     if (!json) printLines(whatChanges(platform_id, name, tried));
     const goesOn = !dryRun && (yes || (await confirm(`Update ${platform_id}?`)));
     if (!goesOn && !dryRun) declined.push(platform_id);
-    const { version } = goesOn ? await update(api, platform_id, tried.version) : tried;
+    const { version } = goesOn ? await update(api, platform_id, { version: seen, dry_run: false }) : tried;
     const { changes, warnings } = tried;
     results.push({ platform_id, version, updated: goesOn, changes, warnings });
     if (goesOn && !json)
@@ -79,15 +79,8 @@ export async function updatePlatforms(given: readonly string[], options: UpdateO
   if (declined.length > 0) throw new CommandFailed(`Not updated: ${declined.join(', ')}.`);
 }
 
-/** `seen`: the version that was looked at; without it nothing is changed, and what would be is told. */
-async function update(api: OwnerApi, platformId: string, seen: number | undefined) {
-  const address = `/owner/platforms/${encodeURIComponent(platformId)}` as '/owner/platforms/{platform}';
-  const version = seen ?? (await api.ask('GET', address)).version;
-  return await api.ask('POST', `${address}/update` as '/owner/platforms/{platform}/update', {
-    version,
-    dry_run: seen === undefined,
-  });
-}
+const update = (api: OwnerApi, platformId: string, body: { version: number; dry_run: boolean }) =>
+  api.ask('POST', `/owner/platforms/${encodeURIComponent(platformId)}/update`, body);
 
 function whatChanges(
   id: string,

@@ -8,6 +8,7 @@ import { objectMembers } from '../../json/member-texts.ts';
 import { JsonTokens } from '../../json/tokens.ts';
 import { LONG_BODY } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
+import { essenceOf } from '../wire/media-type.ts';
 import type { Answer, Enough } from './buffered-exchange.ts';
 import { isHeaderValue } from './request-check.ts';
 import { type Unreachable, type UnreachableCode, unreachable } from './unreachable.ts';
@@ -196,6 +197,5 @@ function isNoticeText(text: string): boolean {
 
 function mediaType({ headers }: Pick<Received, 'headers'>): string {
   const header = headers['content-type'];
-  const [type = ''] = (Array.isArray(header) ? (header[0] ?? '') : (header ?? '')).split(';', 1);
-  return type.trim().toLowerCase();
+  return essenceOf(Array.isArray(header) ? header[0] : header);
 }

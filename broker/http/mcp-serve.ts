@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType, type Server } from '@modelcontextprotocol/server';
-import { nameBothTypes } from '../../lab/mcp/any-type.ts';
+import { nameBothTypes } from '../../lab/mcp/accept.ts';
 import { errorOf } from '../../mcp/client/broker-error.ts';
 import { bodyOf } from '../../mcp/client/reply-body.ts';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';

@@ -9,6 +9,7 @@ import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../
 import { askedPlatform } from '../policy/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
+import { essenceOf } from '../wire/media-type.ts';
 import { Refusal } from './errors.ts';
 import { OWNERS, type Route } from './route.ts';
 
@@ -65,8 +66,7 @@ const JSON_TYPE = 'application/json';
 
 const isUntyped = (headers: IncomingHttpHeaders): boolean => headers['content-type'] === undefined;
 
-const isJson = ({ 'content-type': type = '' }: IncomingHttpHeaders): boolean =>
-  /^[^;]*/.exec(type)?.[0].trim().toLowerCase() === JSON_TYPE;
+const isJson = ({ 'content-type': type }: IncomingHttpHeaders): boolean => essenceOf(type) === JSON_TYPE;
 
 /** As raw-body and zlib throw it. */
 type BodyError = Error & { type?: string; status?: number; code?: string };

@@ -23,7 +23,7 @@ export function conditionDoubts(source: string, then: string): string[] {
   });
   const fails = (expr: Expr): boolean => isCelError(plan(env, expr)({}));
   const doubts: string[] = [];
-  for (const expr of partsOf(parse(source).expr)) {
+  for (const expr of expressionsIn(parse(source).expr)) {
     if (expr.exprKind.case !== 'callExpr') continue;
     const call = expr.exprKind.value;
     const [instead, literal] = [CONVERSIONS[call.function], textOf(call.args[0])];
@@ -49,13 +49,13 @@ function methodsComparedIn({ function: name, args }: Case<'callExpr'>['value']):
 }
 
 /** An expression and all in it. */
-function* partsOf(expr: Expr | undefined): Generator<Expr, void> {
+function* expressionsIn(expr: Expr | undefined): Generator<Expr, void> {
   if (expr === undefined) return;
   yield expr;
-  for (const part of directPartsOf(expr)) yield* partsOf(part);
+  for (const part of directlyIn(expr)) yield* expressionsIn(part);
 }
 
-function directPartsOf({ exprKind }: Expr): readonly (Expr | undefined)[] {
+function directlyIn({ exprKind }: Expr): readonly (Expr | undefined)[] {
   switch (exprKind.case) {
     case 'selectExpr':
       return [exprKind.value.operand];
