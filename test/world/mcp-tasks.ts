@@ -1,4 +1,6 @@
 /** A client that takes tasks: the extension's own requester beside a client of the SDK, whose wire knows no tasks. */
+
+import { setTimeout } from 'node:timers/promises';
 import { type Client, type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import {
   createTaskSessionFromClient,
@@ -26,7 +28,7 @@ export async function taskSession(world: World, client: Client, memory: ClientMe
     const answered = Promise.withResolvers<JsonRpcResponse>();
     waiting.set(id, answered.resolve);
     const message = { jsonrpc: '2.0', id, ...(request as object) } as JSONRPCMessage;
-    await transport.send(message, { ...(signal && { requestSignal: signal }) });
+    await sendAgain(() => transport.send(message, { ...(signal && { requestSignal: signal }) }));
     return await answered.promise;
   };
   const session = createTaskSessionFromClient(client, {
@@ -43,6 +45,17 @@ export async function taskSession(world: World, client: Client, memory: ClientMe
     await transport.close();
   });
   return session;
+}
+
+/** Sends while there is no connection: the extension ends a task at the first request that fails, and a broker is killed while its client asks. */
+async function sendAgain(sending: () => Promise<void>): Promise<void> {
+  for (const end = Date.now() + 60_000; ; await setTimeout(250))
+    try {
+      return await sending();
+    } catch (error) {
+      // What fetch() throws without an answer: any other error is told.
+      if (!(error instanceof TypeError) || Date.now() > end) throw error;
+    }
 }
 
 const answerOf = (message: JSONRPCMessage): JsonRpcResponse =>
