@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { manifestDifference } from '../../broker/admin/manifest-difference.ts';
 import { hasNewerManifest, newestEntry } from '../../broker/admin/newest-manifest.ts';
+import { readManifest } from '../../broker/facts/stored-manifests.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { Manifest } from '../../broker/platforms/manifest.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
@@ -159,4 +160,19 @@ test('a stored manifest of before there were refused parameters is behind this r
   expect(manifestDifference(before as Manifest, { ...before, refused_parameters: inQuery } as Manifest)).toEqual([
     'refused_parameters: none → {"name":"client_id","in":"query"}, {"name":"callback","in":"query"}',
   ]);
+});
+
+test('whether there is a newer manifest is remembered of a manifest and its entry together', () => {
+  const text = JSON.stringify(parsePlatformEntry({ use: 'npm' }).data!);
+  const manifest = readManifest({ platform_id: 'one', manifest: text });
+  const stored = (entry: object) => ({ platform_id: 'one', manifest, entry: JSON.stringify(entry) });
+  for (const [entry, newer] of [
+    [{ use: 'npm' }, false],
+    [{ use: 'npm', name: 'Ours' }, true],
+    [{ use: 'npm' }, false],
+  ] as const)
+    expect(hasNewerManifest(stored(entry))).toBe(newer);
+  // Of another platform with the same text too, though its error names its own.
+  expect(readManifest({ platform_id: 'other', manifest: text })).toBe(manifest);
+  expect(() => readManifest({ platform_id: 'other', manifest: '{' })).toThrow('manifest of other');
 });
