@@ -8,6 +8,7 @@ import type { StreamedAnswer } from '../egress/streamed-exchange.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { present } from '../runtime/present.ts';
+import { essenceOf } from '../wire/media-type.ts';
 import type { Call } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { GONE } from './forward.ts';
@@ -90,6 +91,6 @@ function whyNotPassedOn({ answerType }: GitRequest, { status, headers }: Streame
   if (status === 401 || status === 403) return 'auth_refused';
   if (status === 404) return 'not_found';
   if (status >= 300 && status < 400) return 'redirected';
-  const [type] = String(headers['content-type'] ?? '').split(';', 1);
-  return status === 200 && type?.trim().toLowerCase() === answerType ? undefined : 'unexpected';
+  const type = essenceOf(String(headers['content-type'] ?? ''));
+  return status === 200 && type === answerType ? undefined : 'unexpected';
 }

@@ -7,6 +7,7 @@ import { sha256Hex } from '../crypto/canonical.ts';
 import type { Instant } from '../policy/facts.ts';
 import { endHeldJoin, type FoundJoin, findHeldJoins, tellHeldJoin } from '../store/held-joins.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
+import { essenceOf } from '../wire/media-type.ts';
 import { boundaryOf, MOST_PARTS } from './parse-multipart.ts';
 import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
@@ -41,13 +42,12 @@ export function joinOf(
   },
 ): HeldJoin | undefined {
   if (method === 'GET' || method === 'HEAD' || isLong(body)) return undefined;
-  const [type = ''] = (bodyHeaders['content-type'] ?? '').split(';', 1);
   const bytes = bytesOf(body) ?? Buffer.alloc(0);
   const parts = [
     connectionId,
     method,
     target,
-    type.trim().toLowerCase(),
+    essenceOf(bodyHeaders['content-type']),
     bodyHash(bodyHeaders, bytes),
     ...(range === undefined ? [] : [range]),
   ];

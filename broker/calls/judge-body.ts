@@ -6,6 +6,7 @@ import type { NameList } from '../policy/names.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
+import { isUtf8Name } from '../wire/media-type.ts';
 import { methodMember } from './method-json.ts';
 import { isTakenForForm, isTakenForJson, methodField, whyNotSent } from './method-search.ts';
 import { parseForm } from './parse-form.ts';
@@ -24,7 +25,7 @@ export function whyUnread({ 'content-type': type, 'content-encoding': coding }: 
   if (isCoded(coding)) return CODED;
   const { essence, charsets } = mediaType(type);
   if (essence === undefined) return new UnreadBody('a body without a plain Content-Type is not read');
-  if (charsets.length > 1 || !charsets.every((one) => UTF_8.test(one)))
+  if (charsets.length > 1 || !charsets.every(isUtf8Parameter))
     return new UnreadBody('a body that is not in UTF-8 is not read');
   return isJson(essence) || essence === FORM || essence === PARTS
     ? undefined
@@ -35,7 +36,10 @@ type BodyHeaders = Readonly<Record<string, string>>;
 const FORM = 'application/x-www-form-urlencoded';
 const PARTS = 'multipart/form-data';
 /** A parameter of a media type has no blanks around its `=` (RFC 9110 section 5.6.6), and some readers take it all the same. */
-const UTF_8 = /^charset=(?:"(?:utf-8|utf8|us-ascii)"|utf-8|utf8|us-ascii)$/i;
+function isUtf8Parameter(parameter: string): boolean {
+  const [, quoted, bare] = /^charset=(?:"([^"]*)"|([^"]*))$/i.exec(parameter) ?? [];
+  return isUtf8Name(quoted ?? bare ?? '');
+}
 /** Types that some server may read members of, whatever they are here. */
 const MAY_HAVE_MEMBERS = /json|form|multipart/;
 const isJson = (essence: string): boolean => essence === 'application/json' || essence.endsWith('+json');

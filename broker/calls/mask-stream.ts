@@ -5,6 +5,7 @@ import { maskedHeaders, maskingOf } from '../egress/mask-answer.ts';
 import { PieceMasker, piecesOf } from '../egress/mask-lines.ts';
 import { StreamBroken, type Transferred } from '../egress/streamed-body.ts';
 import type { Mask } from '../policy/mask.ts';
+import { charsetsOf, essenceOf, isUtf8Name } from '../wire/media-type.ts';
 
 /** An answer that is longer is withheld, unless it comes in events or lines. */
 const MOST_BYTES = 10 * 1024 * 1024;
@@ -34,10 +35,10 @@ export async function maskStream(
 ): Promise<MaskedStream | undefined> {
   const type = String(headers['content-type'] ?? '');
   const masking = maskingOf(mask);
-  const pieces = piecesOf(type.split(';', 1)[0]?.trim().toLowerCase());
+  const pieces = piecesOf(essenceOf(type));
   if (pieces !== undefined && status !== 206) {
     // Events and lines of JSON are UTF-8.
-    if (/charset\s*=\s*"?(?!utf-?8\b|us-ascii\b)/i.test(type)) return undefined;
+    if (!charsetsOf(type).every(isUtf8Name)) return undefined;
     const masker = new PieceMasker(pieces, masking);
     return taken(maskedHeaders(headers, masking, true), inPieces(body, masker), {
       masked: () => masker.count,

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isJsonWithin } from '../../json/member-texts.ts';
 import type { Mask } from '../policy/mask.ts';
+import { charsetsOf, essenceOf, isUtf8Name } from '../wire/media-type.ts';
 import { bytesOfHeader, readAnswerHeaders } from './answer-headers.ts';
 import type { CredentialPatterns } from './credential-patterns.ts';
 import { maskedHeaders, maskingOf, maskText } from './mask-answer.ts';
@@ -189,8 +190,7 @@ function first(header: string | string[] | undefined): string | undefined {
 
 /** RFC 9110 §8.3.1; undefined when the header is not a media type. */
 function essence(header: string): string | undefined {
-  const [written = ''] = header.split(';', 1);
-  const type = written.trim().toLowerCase();
+  const type = essenceOf(header);
   return /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/.test(type) ? type : undefined;
 }
 
@@ -210,8 +210,8 @@ function isTextual(type: string): boolean {
 
 /** Invalid bytes become U+FFFD. Undefined for UTF-8, and for an unknown charset, which is read as UTF-8. */
 function decoderOf(contentType: string): InstanceType<typeof TextDecoder> | undefined {
-  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8';
-  if (charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii') return undefined;
+  const [charset] = charsetsOf(contentType);
+  if (charset === undefined || isUtf8Name(charset)) return undefined;
   try {
     return new TextDecoder(charset);
   } catch {

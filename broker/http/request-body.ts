@@ -9,7 +9,7 @@ import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../
 import { askedPlatform } from '../policy/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
-import { essenceOf } from '../wire/media-type.ts';
+import { charsetsOf, essenceOf, isUtf8Name } from '../wire/media-type.ts';
 import { Refusal } from './errors.ts';
 import { OWNERS, type Route } from './route.ts';
 
@@ -127,16 +127,13 @@ export function platformOf(value: unknown, route: Route): string {
   return isObject ? askedPlatform(platformIn(value as JsonObject)) : '';
 }
 
-/** What clients call UTF-8, and US-ASCII, which is a part of it. */
-const UTF_8 = /^(?:utf-?8|us-ascii)$/i;
-
 /**
  * The text of a JSON body, byte for byte; undefined when it is not in UTF-8 (RFC 8259 section 8.1), or is said to be in
  * another character set: decoded with replacement characters it would be another body.
  */
 export function jsonText(body: Buffer, contentType = ''): string | undefined {
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1];
-  if ((charset !== undefined && !UTF_8.test(charset)) || !isUtf8(body)) return undefined;
+  const [charset] = charsetsOf(contentType);
+  if ((charset !== undefined && !isUtf8Name(charset)) || !isUtf8(body)) return undefined;
   return body.toString('utf8');
 }
 
