@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
-import { runCommand, type Served, startServe } from '../world/command.ts';
+import { commandHost, type Served, startServe } from '../world/command.ts';
 import { ownersBrowser, startConsenting } from '../world/consenting.ts';
 import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
 import { type SdkAuthServer, startSdkAuthServer } from '../world/sdk-auth-server.ts';
@@ -14,6 +14,7 @@ import { newFolder } from '../world/stores.ts';
 const TOKEN = 'CANARY-mcp-token-0123456789-abcdefghij';
 
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 let oauth: SdkAuthServer;
 let tools: TestMcp;
@@ -64,7 +65,7 @@ const pick = (headers: Record<string, string | string[] | undefined>): Record<st
   );
 
 const run = (words: readonly string[], env: Record<string, string> = {}) =>
-  runCommand(['add-mcp', ...words], { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
+  hosted(['add-mcp', ...words], { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
 
 test('by OAuth: prints where to consent, waits, and says what agents may be granted', async () => {
   const setting = { cwd: folder, env: { AGENT_BROKER_DATA: data } };
@@ -104,7 +105,7 @@ test('a server without OAuth is told how to add, and leaves nothing', async () =
     expect.stringContaining('A server that takes a token: --token-stdin'),
   ]);
   const env = { AGENT_BROKER_DATA: data };
-  const listed = await runCommand(['connection', 'list'], { cwd: folder, env });
+  const listed = await hosted(['connection', 'list'], { cwd: folder, env });
   expect(listed.stdout).not.toContain('gate ');
   expect(
     (await run([strict, '--id', 'gate', '--token-env', 'KEY', '--header', 'x-api-key'], { KEY: TOKEN })).code,

@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { placeOf } from '../../bin/add-entry.ts';
 import { afterFile } from '../world/after-file.ts';
-import { runCommand, startServe } from '../world/command.ts';
+import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';
 
 const TOKEN = 'CANARY-model-0123456789-abcdefghij';
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 let upstream: Upstream;
 
@@ -20,7 +21,7 @@ beforeAll(async () => {
 });
 
 const add = (...words: string[]) =>
-  runCommand(['add', ...words, '--token-stdin'], {
+  hosted(['add', ...words, '--token-stdin'], {
     cwd: folder,
     env: { AGENT_BROKER_DATA: data },
     input: `${TOKEN}\n`,
@@ -110,7 +111,7 @@ describe('agent-broker add', () => {
         upstream.seen.length = 0;
         upstream.answer = (_, response) =>
           response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-        return runCommand(['add', name, '--base-url', `${upstream.url}/${name}`, '--token-stdin'], {
+        return hosted(['add', name, '--base-url', `${upstream.url}/${name}`, '--token-stdin'], {
           cwd: folder,
           env: { AGENT_BROKER_DATA: data },
           input: `${secret}\n`,
@@ -135,7 +136,7 @@ describe('agent-broker add', () => {
     const key = JSON.stringify({ access_key_id: 'AKIACANARY0123456789', secret_access_key: TOKEN });
     upstream.seen.length = 0;
     const words = ['add', 's3', '--base-url', upstream.url, '--token-stdin'];
-    const added = await runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data }, input: `${key}\n` });
+    const added = await hosted(words, { cwd: folder, env: { AGENT_BROKER_DATA: data }, input: `${key}\n` });
     expect(added.code, added.stderr).toBe(0);
     expect(added.stdout + added.stderr).not.toContain(TOKEN);
     expect(upstream.seen[0]!.headers.authorization).toContain('/us-east-1/s3/aws4_request');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
-import { runCommand, startServe } from '../world/command.ts';
+import { commandHost, startServe } from '../world/command.ts';
 import { type GitHubServer, startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -13,6 +13,7 @@ const FINE = 'github_pat_CANARYfine0123456789abcdefghij';
 const BAD = 'ghp_CANARYbad00123456789abcdefghij123456';
 
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 let github: GitHubServer;
 let other: GitHubServer;
@@ -31,7 +32,7 @@ beforeAll(async () => {
 });
 
 const run = async (words: readonly string[], input = '', env: Record<string, string> = {}) => {
-  const ran = await runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, input });
+  const ran = await hosted(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, input });
   for (const token of [CLASSIC, FINE, BAD]) expect(leaksOf(token, ran.stdout + ran.stderr)).toEqual([]);
   return ran;
 };

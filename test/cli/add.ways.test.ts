@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
 import { leaksOf } from '../world/canary.ts';
-import { runCommand, type Served, startServe } from '../world/command.ts';
+import { commandHost, type Served, startServe } from '../world/command.ts';
 import { ownersBrowser, startConsenting } from '../world/consenting.ts';
 import { type GitHubServer, startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
@@ -14,6 +14,7 @@ const TOKEN = 'gho_CANARYoauth0123456789abcdefghij12345';
 const SECRET = 'CANARY-client-0123456789-abcdefghij-secret';
 
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 let github: GitHubServer;
 let apps: AppPlatform;
@@ -28,7 +29,7 @@ beforeAll(async () => {
 });
 
 const run = (words: readonly string[], env: Record<string, string> = {}) =>
-  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
+  hosted(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
 
 describe('agent-broker add github', () => {
   test('--oauth prints what to register and where to consent, waits, and tells whose account it is', async () => {

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { CLIENTS } from '../../bin/clients.ts';
 import { mcpSnippets } from '../../bin/mcp-snippets.ts';
 import { afterFile } from '../world/after-file.ts';
-import { runCommand, startServe } from '../world/command.ts';
+import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
@@ -15,8 +15,9 @@ const data = join(folder, 'data');
 /** The machine of an agent, which has no data folder of a broker. */
 const elsewhere = join(folder, 'elsewhere');
 
+const hosted = commandHost();
 const run = (words: readonly string[], env: Record<string, string> = {}, input?: string) =>
-  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, ...(input !== undefined && { input }) });
+  hosted(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, ...(input !== undefined && { input }) });
 
 let url = '';
 let greeting = '';

@@ -4,14 +4,15 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
-import { runCommand, startServe } from '../world/command.ts';
+import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 import { startUpstream } from '../world/upstream.ts';
 
 const folder = newFolder();
+const hosted = commandHost();
 const env = { AGENT_BROKER_DATA: folder };
 const run = (words: string[], more: Record<string, string> = {}) =>
-  runCommand(['audit-sink', ...words], { cwd: folder, env: { ...env, ...more } });
+  hosted(['audit-sink', ...words], { cwd: folder, env: { ...env, ...more } });
 
 let receiver: AuditReceiver;
 beforeAll(async () => {

@@ -2,13 +2,14 @@
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
-import { runCommand, startServe } from '../world/command.ts';
+import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
+const hosted = commandHost();
 const env = { AGENT_BROKER_DATA: folder };
 const run = (words: string[], input?: string) =>
-  runCommand(['channel', ...words], { cwd: folder, env, ...(input !== undefined && { input }) });
+  hosted(['channel', ...words], { cwd: folder, env, ...(input !== undefined && { input }) });
 
 let server: ChannelServer;
 beforeAll(async () => {
@@ -61,7 +62,7 @@ test('a channel is added with its rules, listed, tried and removed', async () =>
 
 test('a channel in Slack is added with its signing secret and people, and says where clicks are told', async () => {
   const slack = ['add', 'ops', 'slack', 'channel=C0123456789', 'people=U0123456789:ann@acme.example'];
-  const added = await runCommand(
+  const added = await hosted(
     ['channel', ...slack, `server=${server.url}`, '--secret-env', 'TOKEN', '--signing-secret-env', 'SIGNING'],
     { cwd: folder, env: { ...env, TOKEN: 'xoxb-1111111111', SIGNING: 'c'.repeat(32) } },
   );

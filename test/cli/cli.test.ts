@@ -4,14 +4,22 @@ import jsqr from 'jsqr';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { notForPhones } from '../../bin/link-for-phone.ts';
 import { makeKeyPair } from '../world/agent.ts';
-import { runCommand, type Served, startServe } from '../world/command.ts';
+import { commandHost, runCommand, type Served, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 
-const run = (words: readonly string[], { env, input = '' }: { env?: Record<string, string>; input?: string } = {}) =>
-  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, input });
+type More = { env?: Record<string, string>; input?: string };
+/** A receipt is read from the standard input of a process, by its number. */
+const run = (words: readonly string[], { env, input }: More = {}) =>
+  input === undefined
+    ? hosted(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } })
+    : runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, input });
+/** As a process of its own, whose exit code the shell sees. */
+const runApart = (words: readonly string[], env: Record<string, string> = {}) =>
+  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
 
 let served: Served;
 let greeting = '';
@@ -84,7 +92,7 @@ test('an empty variable counts as not set for the command line, as for the serve
 describe('exit codes', () => {
   test('0 for help, which every command has', async () => {
     for (const words of [['--help'], ['plan', '--help'], ['owner', 'add', '--help'], ['verify', 'receipt', '--help']]) {
-      const { code, stdout } = await run(words);
+      const { code, stdout } = await runApart(words);
       expect({ code, usage: stdout.startsWith('Usage: agent-broker') }).toEqual({ code: 0, usage: true });
     }
   });
@@ -97,19 +105,19 @@ describe('exit codes', () => {
     ['a lifetime that is too long', ['token', '--ttl', '301']],
     ['a missing option', ['owner', 'add', 'a@b.example']],
   ])('2 for %s, with a hint', async (_what, words) => {
-    const { code, stdout, stderr } = await run(words);
+    const { code, stdout, stderr } = await runApart(words);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('--help');
   });
 
   test('1 when no broker runs on the data folder, and it says what to do', async () => {
-    const { code, stderr } = await run(['owner', 'link', '--data', join(folder, 'elsewhere')]);
+    const { code, stderr } = await runApart(['owner', 'link', '--data', join(folder, 'elsewhere')]);
     expect(code).toBe(1);
     expect(stderr).toContain('agent-broker serve');
   });
 
   test('1 for settings that are none, all of them named', async () => {
-    const { code, stderr } = await run(['serve'], { env: { AGENT_BROKER_COLOUR: 'red', PORT: 'many' } });
+    const { code, stderr } = await runApart(['serve'], { AGENT_BROKER_COLOUR: 'red', PORT: 'many' });
     expect(code).toBe(1);
     expect(stderr).toContain('AGENT_BROKER_COLOUR');
     expect(stderr).toContain('PORT: must be a port number from 0 to 65535');
@@ -396,7 +404,7 @@ agents:
 
 describe('a second server on one data folder', () => {
   test('is refused in words, with exit code 1', async () => {
-    const { code, stderr } = await run(['serve', '--no-sandbox'], { env: { PORT: '0' } });
+    const { code, stderr } = await runApart(['serve', '--no-sandbox'], { PORT: '0' });
     expect(code).toBe(1);
     expect(stderr).toContain('Another broker is running on');
   });

@@ -13,11 +13,12 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { parse } from 'jsonc-parser';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { runCommand, startServe } from '../world/command.ts';
+import { commandHost, startServe } from '../world/command.ts';
 import { BARE } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 const home = join(folder, 'home');
 const project = join(folder, 'shop');
@@ -27,7 +28,7 @@ beforeAll(async () => {
   await startServe([], { cwd: folder, env: { ...BARE, AGENT_BROKER_DATA: data } });
 });
 
-const run = (...words: string[]) => runCommand(words, { cwd: project, env: { HOME: home, AGENT_BROKER_DATA: data } });
+const run = (...words: string[]) => hosted(words, { cwd: project, env: { HOME: home, AGENT_BROKER_DATA: data } });
 
 const READS = ['--policy', 'sandbox', '--grant', 'sandbox=sandbox:issues.read'];
 const agents = async () =>

@@ -13,13 +13,14 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { startBearerProxy } from '../world/bearer-proxy.ts';
-import { runCommand, type Served, startServe } from '../world/command.ts';
+import { commandHost, type Served, startServe } from '../world/command.ts';
 import { type GitHubServer, startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 
 const TOKEN = 'ghp_0123456789abcdefghij0123456789abcdef';
 
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 let github: GitHubServer;
 let served: Served;
@@ -35,7 +36,7 @@ beforeAll(async () => {
 });
 
 const run = (words: readonly string[], input = '') =>
-  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, HOME: folder }, input });
+  hosted(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, HOME: folder }, input });
 const cursor = join(folder, '.cursor', 'mcp.json');
 const names = async () =>
   (await ask('GET', '/owner/agents', owner)).body.agents.map((one: { name: string }) => one.name);
@@ -207,7 +208,7 @@ describe('connect', () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     for (const home of [file, ...(process.platform === 'linux' ? ['/proc'] : [])]) {
-      const refused = await runCommand(['connect', 'codex', '--name', 'nowhere', '--grant', 'codehost=issues'], {
+      const refused = await hosted(['connect', 'codex', '--name', 'nowhere', '--grant', 'codehost=issues'], {
         cwd: folder,
         env: { AGENT_BROKER_DATA: data, HOME: folder, CODEX_HOME: join(home, 'codex') },
       });
@@ -246,7 +247,7 @@ describe('connect', () => {
   });
 
   test('--dry-run asks the broker: one that does not run is told', async () => {
-    const away = await runCommand(['connect', 'opencode', '--dry-run', '--grant', 'codehost=issues'], {
+    const away = await hosted(['connect', 'opencode', '--dry-run', '--grant', 'codehost=issues'], {
       cwd: folder,
       env: { AGENT_BROKER_DATA: join(folder, 'none'), HOME: folder },
     });

@@ -93,7 +93,8 @@ describe('approve', () => {
   test('of two people at once one decides, and the other is told who it was', async () => {
     const id = await daily.hold('clerk');
     const before = written();
-    const [one, two] = await Promise.all([daily.run('approve', id, '--yes'), daily.run('approve', id, '--yes')]);
+    const approve = () => daily.runApart('approve', id, '--yes');
+    const [one, two] = await Promise.all([approve(), approve()]);
     expect([one.code, two.code].toSorted()).toEqual([0, 1]);
     const late = one.code === 0 ? two : one;
     expect(late.stdout + late.stderr).toMatch(/approved already by \S+@|Nothing that waits/);

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { recognise } from '../../bin/exposure/key-forms.ts';
 import { afterFile } from '../world/after-file.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 /** Stands in every made-up credential, and nowhere in an answer. */
@@ -15,6 +15,7 @@ const MARK = 'S3CRETmark';
 
 let home: string;
 let cwd: string;
+const hosted = commandHost();
 beforeEach(() => {
   home = newFolder();
   cwd = join(home, 'work/app');
@@ -29,7 +30,7 @@ const put = (path: string, text: string): string => {
 };
 const look = async (env: Record<string, string> = {}, ...words: string[]) => {
   const clean = { HOME: home, GIT_CONFIG_NOSYSTEM: '1', PATH: process.env.PATH ?? '', ...env };
-  const { code, stdout, stderr } = await runCommand(['doctor', '--exposure', ...words], { cwd, env: clean });
+  const { code, stdout, stderr } = await hosted(['doctor', '--exposure', ...words], { cwd, env: clean });
   expect(`${stdout}${stderr}`).not.toContain(MARK);
   return { code, stdout, stderr };
 };
@@ -291,6 +292,6 @@ test('helpers of git, an SSH agent, and an address of metadata that answers', as
 });
 
 test('a command without --exposure is wrong usage', async () => {
-  const { code, stderr } = await runCommand(['doctor', '--', 'ls'], { cwd, env: { HOME: home } });
+  const { code, stderr } = await hosted(['doctor', '--', 'ls'], { cwd, env: { HOME: home } });
   expect([code, stderr]).toEqual([2, expect.stringContaining('--exposure')]);
 });

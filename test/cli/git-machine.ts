@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeKeyPair } from '../world/agent.ts';
-import { type Ran, runCommand } from '../world/command.ts';
+import type { commandHost, Ran } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const OWNER = '0b0f5a0e-0000-4000-8000-000000000001';
@@ -26,8 +26,8 @@ export type GitMachine = {
   rewritten(url: string): string;
 };
 
-/** `url`: of the broker. The agent is `agt_1`. */
-export function newGitMachine(url: string): GitMachine {
+/** `url`: of the broker. `hosted`: runs our commands. The agent is `agt_1`. */
+export function newGitMachine(url: string, hosted: ReturnType<typeof commandHost>): GitMachine {
   const home = newFolder();
   const file = join(home, '.gitconfig');
   const profileOf = (agentId: string, at = url) => {
@@ -44,7 +44,7 @@ export function newGitMachine(url: string): GitMachine {
     home,
     profile,
     env,
-    setup: (...words) => runCommand(['git-setup', ...words], { cwd: home, env }),
+    setup: (...words) => hosted(['git-setup', ...words], { cwd: home, env }),
     config: () => (existsSync(file) ? readFileSync(file, 'utf8') : ''),
     configure: (text) => writeFileSync(file, text),
     profileOf,

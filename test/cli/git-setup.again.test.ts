@@ -6,15 +6,17 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { commandHost } from '../world/command.ts';
 import { type GitMachine, newGitMachine } from './git-machine.ts';
 
 const BROKER = 'https://broker.acme.example/base';
 const APP = `${BROKER}/git/acme/app`;
 const LIB = `${BROKER}/git/other/lib`;
 
+const hosted = commandHost();
 let machine: GitMachine;
 beforeEach(() => {
-  machine = newGitMachine(BROKER);
+  machine = newGitMachine(BROKER, hosted);
 });
 const setup = (...words: string[]) => machine.setup(...words);
 /** Whose token git would send there, and for which connection: asked for once, because each time starts four processes. */
@@ -116,7 +118,7 @@ describe('--undo', () => {
     const broker = createServer((_, response) => response.end(JSON.stringify({ ...base, base_url: url })));
     await new Promise<void>((ready) => broker.listen(0, '127.0.0.1', ready));
     const url = `http://127.0.0.1:${(broker.address() as AddressInfo).port}`;
-    machine = newGitMachine(url);
+    machine = newGitMachine(url, hosted);
     await setup();
     expect(machine.rewritten('https://github.com/acme/app')).toBe('http://raw.localhost:1/git/acme/app');
     base.proxy_base_url = 'http://moved.localhost:1';

@@ -7,16 +7,17 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { answerGit } from '../../bin/git-credential.ts';
 import { PolicyRules } from '../../broker/config-file/schema.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost, runCommand } from '../world/command.ts';
 import { type GitMachine, newGitMachine } from './git-machine.ts';
 
 const BROKER = 'https://broker.acme.example/base';
 
+const hosted = commandHost();
 let home: string;
 let env: Record<string, string>;
 let machine: GitMachine;
 beforeEach(() => {
-  machine = newGitMachine(BROKER);
+  machine = newGitMachine(BROKER, hosted);
   ({ home, env } = machine);
 });
 
@@ -155,13 +156,13 @@ describe('git-setup', () => {
   test('--local is for one clone', async () => {
     const clone = join(home, 'clone');
     mkdirSync(clone);
-    const outside = await runCommand(['git-setup', '--local'], {
+    const outside = await hosted(['git-setup', '--local'], {
       cwd: clone,
       env: { ...env, GIT_CEILING_DIRECTORIES: home },
     });
     expect([outside.code, outside.stderr]).toEqual([1, expect.stringContaining('is no clone')]);
     execFileSync('git', ['init', '-q', clone]);
-    expect((await runCommand(['git-setup', '--local'], { cwd: clone, env })).code).toBe(0);
+    expect((await hosted(['git-setup', '--local'], { cwd: clone, env })).code).toBe(0);
     expect(readFileSync(join(clone, '.git/config'), 'utf8')).toContain('insteadOf');
     expect(config()).toBe('');
   });

@@ -12,7 +12,7 @@ import { inWords } from '../../bin/github-app-result.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';
 import { afterFile } from '../world/after-file.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -228,7 +228,8 @@ describe('making an App in a browser', () => {
 });
 
 describe('an App that is there', () => {
-  const run = (...words: string[]) => runCommand(['github-app', '--host', site.url, ...words], { cwd: folder });
+  const hosted = commandHost();
+  const run = (...words: string[]) => hosted(['github-app', '--host', site.url, ...words], { cwd: folder });
 
   test('is shown with its installations, each of which is a connection', async () => {
     writeFileSync(join(folder, 'app.pem'), PEM, { mode: 0o600 });

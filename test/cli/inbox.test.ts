@@ -4,14 +4,15 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { LEAST, shortIds } from '../../bin/short-id.ts';
 import { cut, line, styled, widthOf } from '../../bin/terminal/line.ts';
-import { runCommand, startServe } from '../world/command.ts';
+import { commandHost, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 const env = { AGENT_BROKER_DATA: data };
-const run = (...words: string[]) => runCommand(words, { cwd: folder, env });
+const run = (...words: string[]) => hosted(words, { cwd: folder, env });
 
 /** Escape, an OSC 8 link, a bell, C1's CSI, right-to-left override, zero width, a line separator, and Cyrillic "а". */
 const HOSTILE = 'p\u0430ypal \u001b[2J\u001b]8;;http://evil.example\u0007\u009b31m\u202elive\u200b\u2028\u{e0041}';

@@ -6,11 +6,12 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { runCommand } from '../world/command.ts';
+import { commandHost } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const CANARY = 'CANARYstale0123456789abcdefghij';
 const folder = newFolder();
+const hosted = commandHost();
 const data = join(folder, 'data');
 const LOCAL_TOKEN = `local_${CANARY}`;
 const seen: { path: string; authorization: string | undefined; body: string }[] = [];
@@ -51,7 +52,7 @@ test.each([
     says = answer;
     seen.length = 0;
     const env = { AGENT_BROKER_DATA: data, SECRET: CANARY, AGENT_BROKER_OWNER_TOKEN: '' };
-    const { code, stderr } = await runCommand(words, { cwd: folder, env });
+    const { code, stderr } = await hosted(words, { cwd: folder, env });
     expect([code, stderr]).toEqual([1, expect.stringMatching(/is not the broker that .*broker\.json is of/)]);
     expect(seen).toEqual([
       {
@@ -66,7 +67,7 @@ test.each([
 test('a session that is given is not sent there either', async () => {
   says = ANSWERS[0]!;
   seen.length = 0;
-  const { code } = await runCommand(['inbox'], {
+  const { code } = await hosted(['inbox'], {
     cwd: folder,
     env: { AGENT_BROKER_DATA: data, AGENT_BROKER_OWNER_TOKEN: CANARY },
   });

@@ -1,7 +1,9 @@
 /** The command line as a person has it: real processes, ended with the test file. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { afterFile } from './after-file.ts';
-import { BIN, COMPILE_CACHE } from './checkout.ts';
+import { BIN, COMPILE_CACHE, PROGRAMS, ROOT } from './checkout.ts';
+import type { HostedCommand, HostedOutcome } from './commands-program.ts';
 
 export type Ran = { code: number | null; stdout: string; stderr: string };
 type Setting = { cwd: string; env?: Record<string, string>; input?: string };
@@ -27,6 +29,43 @@ export function runCommand(words: readonly string[], setting: Setting): Promise<
   child.stdin!.on('error', () => {});
   child.stdin!.end(setting.input ?? '');
   return new Promise((done) => child.on('close', (code) => done({ code, stdout, stderr })));
+}
+
+/**
+ * Runs commands as `runCommand` does, but one after the other in one process, which loads the command line once and ends with the test file: for tests of what a
+ * command does, prints and exits with. What is about a process is for `runCommand`: signals,
+ * terminals, memory, two commands at the same time, and reading from the standard input by its number, as `git-credential` and `verify receipt` do. To be called
+ * once for a file.
+ */
+export function commandHost(): (words: readonly string[], setting: Setting) => Promise<Ran> {
+  let host: ChildProcess | undefined;
+  const waiting: { done(outcome: HostedOutcome): void; failed(error: Error): void }[] = [];
+  const started = () => {
+    const child = fork(join(ROOT, 'test/world/commands-program.ts'), [join(PROGRAMS, 'dist/cli.js')], {
+      env: { PATH: process.env.PATH!, NODE_COMPILE_CACHE: COMPILE_CACHE },
+      execArgv: [],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    child.on('message', (outcome: HostedOutcome) => waiting.shift()!.done(outcome));
+    const ended = new Promise<void>((done) =>
+      child.on('exit', (code) => {
+        host = undefined;
+        for (const { failed } of waiting.splice(0)) failed(new Error(`the process of commands ended with ${code}`));
+        done();
+      }),
+    );
+    afterFile(() => {
+      if (child.connected) child.disconnect();
+      return ended;
+    });
+    return child;
+  };
+  return (words, { cwd, env, input = '' }) => {
+    host ??= started();
+    const command: HostedCommand = { words, cwd, env: { PATH: process.env.PATH!, ...env }, input };
+    host.send(command);
+    return new Promise((done, failed) => waiting.push({ done, failed }));
+  };
 }
 
 export type Served = {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { afterFile } from './after-file.ts';
 import { signToken } from './agent.ts';
-import { type Ran, runCommand, type Served, startServe } from './command.ts';
+import { commandHost, type Ran, runCommand, type Served, startServe } from './command.ts';
 import { newFolder } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
@@ -17,6 +17,8 @@ export type Daily = {
   upstream: Upstream;
   url(): string;
   run(...words: string[]): Promise<Ran>;
+  /** The same in a process of its own: for what happens at the same time as another command. */
+  runApart(...words: string[]): Promise<Ran>;
   /** Runs a command that has to end well; answers its JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: whatever the command prints.
   json(...words: string[]): Promise<any>;
@@ -53,8 +55,9 @@ export async function startDaily(): Promise<Daily> {
   const upstream = await startUpstream();
   afterFile(() => upstream.close());
   const env = { AGENT_BROKER_DATA: join(folder, 'data') };
-  const run = (...words: string[]) =>
-    runCommand(words, { cwd: folder, env: { ...env, CODEHOST_TOKEN: 'codehost-token-0123456789' } });
+  const setting = { cwd: folder, env: { ...env, CODEHOST_TOKEN: 'codehost-token-0123456789' } };
+  const hosted = commandHost();
+  const run = (...words: string[]) => hosted(words, setting);
   let served: Served;
   const start = async (more: Record<string, string>) => {
     const own = { ...env, AGENT_BROKER_ALLOW_PRIVATE: upstream.address, ...more };
@@ -79,6 +82,7 @@ export async function startDaily(): Promise<Daily> {
     upstream,
     url: () => served.url,
     run,
+    runApart: (...words) => runCommand(words, setting),
     json: async (...words) => {
       const { code, stdout, stderr } = await run(...words, '--json');
       expect(code, stderr).toBe(0);
