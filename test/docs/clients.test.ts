@@ -1,6 +1,10 @@
 /**
  * The pages of docs/clients, line by line as they stand, on a newcomer's machine: from `git clone` to a call on GitHub that was
  * approved on a phone. GitHub is a small server; the phone is Chromium with touch and an authenticator made of software.
+ *
+ * All of that by the two pages that have other commands than the rest: the front page, which connects Cursor, and that of clients that are not known. The others
+ * differ in the name of the client alone. Their `connect` is performed without a terminal and npx, and of the server that the client then starts a call is
+ * refused: what is held and approved goes the same way whoever started it.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,16 +17,26 @@ import { parse as parseYaml } from 'yaml';
 import { CLIENTS } from '../../bin/clients.ts';
 import { ROOT } from '../world/checkout.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { commandHost } from '../world/command.ts';
 import { shared } from '../world/given.ts';
 import { fencesOf } from '../world/markdown.ts';
 import { newcomer, withoutNewcomer } from '../world/newcomer.ts';
+import { thorough } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
 
 const ADDRESS = 'https://github.com/agent-broker/agent-broker.git';
 const CLONE = `git clone ${ADDRESS} && cd agent-broker`;
+const START = 'npm ci && npm start';
+/**
+ * What is typed for it. `npm ci` takes 40 s of a processor and 660 MB. `.ci/run` has just done it, by the same lockfile, when it comes here: an ordinary run links
+ * what it made, and a thorough one types the line as it stands.
+ */
+const STARTED = thorough ? [START] : [`ln -s '${join(ROOT, 'node_modules')}' node_modules`, 'npm start'];
 const TOKEN = 'github_pat_of_a_newcomer';
 /** The front page, and every client; the first one clones, and the others go on with what it left. */
 const PAGES = ['README.md', ...[...CLIENTS, 'others'].map((client) => `docs/clients/${client}.md`)];
+/** Whose lines are all typed. */
+const TYPED = ['README.md', 'docs/clients/others.md'];
 const PHONE = { width: 360, height: 740 };
 const skipped = withoutNewcomer ?? withoutChromium;
 
@@ -91,6 +105,8 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
     return page;
   });
 
+  const hosted = commandHost();
+
   /** What typing a line led to: a broker that runs and a platform that is there serve every page. */
   const typed = new Map<string, Entry | undefined>();
 
@@ -106,10 +122,10 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
         startedAt = performance.now();
       };
       const [clone, start, ...more] = linesOf(page);
-      expect([clone, start]).toEqual([CLONE, 'npm ci && npm start']);
+      expect([clone, start]).toEqual([CLONE, START]);
       if (!typed.has(CLONE)) {
-        await machine.start([CLONE, start!], /running at http:\S+[\s\S]*Console/);
-        lap('clone, install and start');
+        await machine.start([CLONE, ...STARTED], /running at http:\S+[\s\S]*Console/);
+        lap('clone and start');
       }
       typed.set(CLONE, undefined);
       // A second terminal is opened in the home folder, and stays in the folder that its first line goes to.
@@ -118,13 +134,16 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
       for (const [at, line] of more.entries()) {
         const command = at === 0 ? line.replace('cd agent-broker && ', '') : line;
         if (!typed.has(command)) {
-          typed.set(command, await perform(line, at === 0 ? '.' : 'agent-broker'));
+          typed.set(
+            command,
+            TYPED.includes(page) ? await perform(line, at === 0 ? '.' : 'agent-broker') : await connectClient(command),
+          );
           lap(/agent-broker (\w+)/.exec(command)![1]!);
         }
         entry ??= typed.get(command);
       }
-      await approvedCall(entry!);
-      lap('refused call and approved call');
+      await callsOf(entry!, TYPED.includes(page));
+      lap('calls');
       // Told, and not asserted: a machine that is shared takes several times as long. Above the limit of the test it fails.
       console.log(`${page}: ${took.join(', ')}; in all ${seconds(beganAt)}`);
     },
@@ -132,7 +151,7 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
   );
 
   test('curl.md begins as the others do', () => {
-    expect(linesOf('docs/clients/curl.md')).toEqual([CLONE, 'npm ci && npm start']);
+    expect(linesOf('docs/clients/curl.md')).toEqual([CLONE, START]);
   });
 
   test('the address of a phone, as each page gives it, is where the code leads', async () => {
@@ -169,6 +188,18 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
     return undefined;
   }
 
+  /** `npx agent-broker connect CLIENT …`, in the folder of the checkout. */
+  async function connectClient(command: string): Promise<Entry> {
+    const [npx, program, ...words] = command.match(/'[^']*'|\S+/g)!.map((word) => word.replaceAll(`'`, ''));
+    expect([npx, program, words[0]]).toEqual(['npx', 'agent-broker', 'connect']);
+    const { code, stdout, stderr } = await hosted(words, {
+      cwd: join(machine.home, 'agent-broker'),
+      env: { HOME: machine.home },
+    });
+    expect(code, stderr).toBe(0);
+    return entryIn(stdout);
+  }
+
   async function enrol(page: Page, signIn: string): Promise<void> {
     await page.open(signIn);
     await page.until(`location.pathname === '/console'`);
@@ -183,8 +214,8 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
     await page.until(`location.href === 'about:blank'`);
   }
 
-  /** As the client starts the server: asks for an issue in a repository that is allowed and one that is not. */
-  async function approvedCall(entry: Entry): Promise<void> {
+  /** As the client starts the server: asks for an issue in a repository that is not allowed, and, to be approved, in one that is. */
+  async function callsOf(entry: Entry, isApproved: boolean): Promise<void> {
     const client = new Client({ name: 'walk', version: '1' });
     const env = Object.fromEntries(
       Object.entries(entry.env).map(([name, value]) => [
@@ -209,6 +240,7 @@ describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}
     });
     const refused = await client.callTool(issue('evil/shop'));
     expect(JSON.stringify(refused)).toContain('repo_not_allowed');
+    if (!isApproved) return;
     let address: string | undefined;
     const made = client.callTool(issue('acme/shop'), {
       onprogress: ({ message }) => {
