@@ -8,7 +8,7 @@ import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
-import { givenWorld } from '../world/given.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { addressesOfPage, makeReader } from '../world/links.ts';
 
 const GUIDES = listGuides();
@@ -18,6 +18,9 @@ const world = givenWorld();
 const get = (path: string, headers: Record<string, string> = {}) => send(world.running.baseUrl + path, { headers });
 
 describe('the pages', () => {
+  /** One for all: every page links to every other one in its menu. */
+  const reader = shared(() => makeReader(world.running.baseUrl));
+
   test('are all guides of docs/, and each is linked from the first page', async () => {
     const files = readdirSync(join(ROOT, 'docs'), { recursive: true }).map(String);
     const pages = files.filter((name) => name.endsWith('.md') && !name.startsWith(DECISIONS));
@@ -55,7 +58,6 @@ describe('the pages', () => {
   });
 
   test.each(PAGES)('every link of %s leads somewhere, and to an anchor that is there', async (path) => {
-    const reader = makeReader(world.running.baseUrl);
     const addresses = addressesOfPage((await get(path)).text);
     expect(addresses.length).toBeGreaterThan(10);
     for (const address of new Set(addresses)) await reader.resolves(address, path);
@@ -63,7 +65,6 @@ describe('the pages', () => {
 
   test('a search leads to the parts that have all of the words, and shows them as text', async () => {
     const search = async (query: string) => (await get(`/docs/search?q=${encodeURIComponent(query)}`)).text;
-    const reader = makeReader(world.running.baseUrl);
     const found = async (query: string) => {
       const text = await search(query);
       const hits = [...text.matchAll(/<a class="guide" href="([^"]+)"><strong>(.*?)<\/strong>(.*?)<\/a>/g)];
