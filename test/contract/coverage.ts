@@ -27,14 +27,14 @@ function files(): string[] {
   );
 }
 
-/** The tests of the repository that are named by a route and a status, by that name, as Vitest lists them. */
-export function shownStatuses(): Map<string, Shown[]> {
+/** The tests of the repository that are named by a route and a status, by that name, as Vitest lists them. `programs`: those that a run of the tests has built already. */
+export function shownStatuses(programs?: string): Map<string, Shown[]> {
   const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-test-'));
   const to = join(folder, 'names.json');
   try {
     // Not the whole environment: this may run in a test, whose names are not for the one that is started here.
-    const env = { PATH: process.env.PATH };
+    const env = { PATH: process.env.PATH, ...(programs && { AGENT_BROKER_TEST_PROGRAMS: programs }) };
     // One worker: each imports the broker by itself, which takes longer than to read all these files.
     const words = ['list', ...files(), '--no-static-parse', '--maxWorkers=1', `--json=${to}`];
     execFileSync(process.execPath, [vitest, ...words], { cwd: ROOT, env, stdio: 'pipe' });

@@ -16,6 +16,12 @@ declare module 'vitest' {
 }
 
 export async function setup(project: TestProject): Promise<() => void> {
+  // Of the run that started this one, which lists tests and starts nothing.
+  const { AGENT_BROKER_TEST_PROGRAMS: given } = process.env;
+  if (given) {
+    project.provide('programs', given);
+    return () => {};
+  }
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-programs-'));
   await writePackage(folder, { 'child-broker': 'test/world/child-broker.ts' });
   project.provide('programs', folder);
