@@ -297,7 +297,8 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     await nothingIsLeft();
   });
 
-  const LARGE = sized(32, 100);
+  // As a whole it is four times what the windows of both connections and git's own pieces hold.
+  const LARGE = sized(16, 100);
   test(`${LARGE} MiB are pushed whole, in chunks and in one piece, and nothing is kept`, {
     timeout: 360_000,
   }, async () => {
