@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { BIN, ROOT } from '../world/checkout.ts';
+import { BIN, COMPILE_CACHE, ROOT } from '../world/checkout.ts';
 import { fencesOf } from '../world/markdown.ts';
 import {
   missingTools,
@@ -33,7 +33,7 @@ function output(script: string, environment: Record<string, string>): Promise<st
   const quiet = { PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'debug', AGENT_BROKER_DATA: join(newFolder(), 'data') };
   const npx = `npx() { shift; exec "${process.execPath}" "${BIN}" "$@"; }`;
   const child: ChildProcess = spawn('bash', ['-c', `${npx}\n${script}`], {
-    env: { PATH: process.env.PATH, ...quiet, ...environment },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...quiet, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = new Promise<void>((done) => child.once('close', () => done()));

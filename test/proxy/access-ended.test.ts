@@ -62,7 +62,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
       if (!path.startsWith('/items/stream')) return answer(request, response);
       answering.set(path, (answering.get(path) ?? 0) + 1);
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      const more = setInterval(() => response.write('data: more\n\n'), 20);
+      const more = setInterval(() => response.write('data: more\n\n'), 100);
       response.on('close', () => {
         clearInterval(more);
         answering.set(path, (answering.get(path) ?? 0) - 1);

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { BIN } from '../world/checkout.ts';
+import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
@@ -28,11 +28,11 @@ export function profileOf(agent: TestAgent, url = agent.baseUrl): string {
   return file;
 }
 
-/** Starts `agent-broker run <words>`. `env`: all of its environment but PATH and HOME. */
+/** Starts `agent-broker run <words>`. `env`: all of its environment but PATH, HOME and the compile cache. */
 export function startRun(profile: string, words: readonly string[], env: Record<string, string> = {}): Started {
   const child = spawn(process.execPath, [BIN, 'run', '--profile', profile, ...words], {
     cwd: newFolder(),
-    env: { PATH: process.env.PATH ?? '', HOME: newFolder(), ...env },
+    env: { PATH: process.env.PATH ?? '', HOME: newFolder(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [stdout, stderr] = ['', ''];

@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterFile } from './after-file.ts';
-import { BIN } from './checkout.ts';
+import { BIN, COMPILE_CACHE } from './checkout.ts';
 
 const run = promisify(execFile);
 
@@ -44,6 +44,7 @@ const OUTPUT: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
 
 const serving = (data: string) => ({
   PATH: process.env.PATH,
+  NODE_COMPILE_CACHE: COMPILE_CACHE,
   PORT: '0',
   DRAIN_SECONDS: '0',
   LOG_LEVEL: 'silent',
@@ -88,7 +89,12 @@ export async function perform(block: string, at: ShellWorld): Promise<string> {
     here.replaceAll('/tmp/', `${at.folder}/`),
     `declare -px > "${at.state}"`,
   ].join('\n');
-  const env = { PATH: process.env.PATH, HOME: at.home ?? at.folder, AGENT_BROKER_DATA: at.data };
+  const env = {
+    PATH: process.env.PATH,
+    HOME: at.home ?? at.folder,
+    AGENT_BROKER_DATA: at.data,
+    NODE_COMPILE_CACHE: COMPILE_CACHE,
+  };
   const { stdout } = await run('bash', ['-c', script], { cwd: at.folder, env });
   return stdout.replaceAll(at.baseUrl, SHOWN_AT);
 }
