@@ -173,6 +173,11 @@ describe('owners and agents', () => {
 describe('verify receipt, offline', () => {
   let receipt = '';
   const keys = join(folder, 'keys.json');
+  const fileOf = (text: string) => {
+    const file = join(folder, 'some-receipt.jws');
+    writeFileSync(file, text);
+    return file;
+  };
   beforeAll(async () => {
     const { body } = await callSandbox({ endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' });
     const authorization = `Bearer ${(await run(['token'])).stdout.trim()}`;
@@ -197,7 +202,7 @@ describe('verify receipt, offline', () => {
     expect((await fetch(`${url}/owner/organisation`, { method: 'POST', headers, body })).status).toBe(200);
     const { rows } = (await (await fetch(`${url}/owner/audit`, { headers })).json()) as { rows: { id: string }[] };
     const input = await (await fetch(`${url}/v1/audit/${rows[0]!.id}/receipt`, { headers })).text();
-    const { stdout } = await run(['verify', 'receipt', '--keys', keys], { input });
+    const { stdout } = await run(['verify', 'receipt', fileOf(input), '--keys', keys]);
     expect(stdout).toMatch(/^ {2}organisation_changed: by owner [0-9a-f-]{36}$/m);
   });
 
@@ -215,7 +220,7 @@ describe('verify receipt, offline', () => {
     ['something else', () => 'not a receipt', 'three parts'],
     ['nothing', () => '', 'neither'],
   ])('%s is refused in words', async (_what, text, words) => {
-    const { code, stderr } = await run(['verify', 'receipt', '--keys', keys], { input: text() });
+    const { code, stderr } = await run(['verify', 'receipt', fileOf(text()), '--keys', keys]);
     expect(code).toBe(1);
     expect(stderr).toContain(words);
   });
@@ -225,7 +230,7 @@ describe('verify receipt, offline', () => {
     set.keys[0].kid = 'somebody-else';
     const swapped = join(folder, 'swapped.json');
     writeFileSync(swapped, JSON.stringify(set));
-    const { code, stderr } = await run(['verify', 'receipt', '--keys', swapped], { input: receipt });
+    const { code, stderr } = await run(['verify', 'receipt', fileOf(receipt), '--keys', swapped]);
     expect(code).toBe(1);
     expect(stderr).toContain('thumbprint');
   });

@@ -1,7 +1,7 @@
 /** Programs at a real terminal of Linux, by `script` of util-linux, and what of a text could act on one. */
 import { execFileSync, spawn } from 'node:child_process';
 import { afterFile } from './after-file.ts';
-import { BIN } from './checkout.ts';
+import { BIN, COMPILE_CACHE } from './checkout.ts';
 import type { Ran } from './command.ts';
 
 /** Skipped where there is no `script` with these options, and says so; in CI there has to be one. */
@@ -26,11 +26,11 @@ export type AtTerminal = {
 
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** Starts a command of ours at a terminal. `env`: all of its environment but PATH and TERM. */
+/** Starts a command of ours at a terminal. `env`: all of its environment but PATH, TERM and the compile cache. */
 export const atTerminal = (words: readonly string[], { env, ...setting }: Setting): AtTerminal =>
   shellAtTerminal(`exec ${[process.execPath, BIN, ...words].map(quoted).join(' ')}`, {
     ...setting,
-    env: { PATH: process.env.PATH!, TERM: 'xterm-256color', ...env },
+    env: { PATH: process.env.PATH!, TERM: 'xterm-256color', NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
   });
 
 /** Starts a line of the shell at a terminal of so many columns. `env`: all of its environment. It ends with the test file. */
