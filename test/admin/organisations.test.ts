@@ -13,7 +13,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { furnish, organisationTables, type StoredRow, storedRows } from '../world/furnished.ts';
 import { sampleBodies } from '../world/sample.ts';
-import { thorough } from '../world/thorough.ts';
+import { sized, thorough } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
@@ -58,6 +58,8 @@ type Told = { status: number; text: string; sent: string };
 
 /** Enough for the one of each kind that an owner may reach, in whatever order the database answers. */
 const MOST_OF_A_COLUMN = 5;
+/** Ids of other tables than the one that a path names: a route looks into its own table, so that it finds none of them. Some from all over the tables show it. */
+const MOST_OF_OTHER_TABLES = sized(12, Number.POSITIVE_INFINITY);
 
 /** The texts that stand in columns of this name, some of each table. */
 function inColumns(rows: readonly StoredRow[], wanted: (column: string, table: string) => boolean): string[] {
@@ -107,10 +109,16 @@ function fillings(rows: readonly StoredRow[], path: string, name: string): Filli
   const before = new RegExp(`([\\w-]+)/\\{${name}\\}`).exec(path)?.[1]?.replaceAll('-', '_');
   const inTable = (table: string) => table === before || table.endsWith(`_${before}`);
   const idsOf = ({ row }: StoredRow) => [row.id, row.token, row.agent_id];
-  const fitting = new Set<unknown>(rows.filter(({ table }) => inTable(table)).flatMap(idsOf));
-  const marked = values.map((value) => ({ value, fits: fitting.has(value) }));
-  if (!marked.some(({ fits }) => fits)) return values.map((value) => ({ value, fits: true }));
-  return marked.toSorted((a, b) => Number(b.fits) - Number(a.fits));
+  const ofTable = new Set<unknown>(rows.filter(({ table }) => inTable(table)).flatMap(idsOf));
+  const fitting = values.filter((value) => ofTable.has(value));
+  if (fitting.length === 0 && !UNNAMED.test(`{${name}}`)) return values.map((value) => ({ value, fits: true }));
+  const others = values.filter((value) => !ofTable.has(value));
+  const step = Math.max(1, Math.floor(others.length / MOST_OF_OTHER_TABLES));
+  const some = others.filter((_, at) => at % step === 0);
+  return [
+    ...fitting.map((value) => ({ value, fits: true })),
+    ...some.map((value) => ({ value, fits: fitting.length === 0 })),
+  ];
 }
 
 /** Every way to fill in a path from these values. */
@@ -241,7 +249,7 @@ describe('two organisations', () => {
     const before = await storedRows(db);
     const telling: string[] = [];
     for (const route of OWNED.filter(({ method }) => method === 'GET'))
-      for (const { path, body } of requests(route, alpha.rows))
+      for (const { path, body } of fittingRequests(route, alpha.rows))
         if (leaks(await ask(route, path, alpha.organisation.owner, body)).length > 0) telling.push(named(route));
     expect(await storedRows(db)).toEqual(before);
     const silent = OWNED.filter(
@@ -256,17 +264,19 @@ describe('two organisations', () => {
   /** Holds alpha's rows to what they were when this was last asked. What the broker itself writes late, on a busy machine, so costs one test and not all. */
   const expectUnchanged = async () => {
     const texts = (rows: readonly StoredRow[]) => rows.map((row) => JSON.stringify(row));
-    const before = texts(asItWas ?? alpha.rows);
+    const before = new Set(texts(asItWas ?? alpha.rows));
     asItWas = await storedRows(db, alpha.organisation.id);
-    const now = texts(asItWas);
+    const now = new Set(texts(asItWas));
     expect({
-      gone: before.filter((row) => !now.includes(row)),
-      new: now.filter((row) => !before.includes(row)),
+      gone: [...before].filter((row) => !now.has(row)),
+      new: [...now].filter((row) => !before.has(row)),
     }).toEqual({ gone: [], new: [] });
   };
 
   // What is read comes first, while nothing that beta sent itself can be in the answers.
   const readFirst = OWNED.toSorted((a, b) => Number(a.method !== 'GET') - Number(b.method !== 'GET'));
+  /** All rows are compared after each route that writes, and once after those that read. */
+  const lastThatReads = readFirst.findLast(({ method }) => method === 'GET');
   test.each(readFirst.map((route) => [named(route), route] as const))(
     '%s: an admin of another organisation is told nothing of alpha, and changes nothing there',
     async (_name, route) => {
@@ -287,7 +297,7 @@ describe('two organisations', () => {
         expect(leaks(told), `${told.sent} → ${told.status} ${told.text}`).toEqual([]);
         if (route.method !== 'GET') known += told.sent;
       }
-      await expectUnchanged();
+      if (thorough || route.method !== 'GET' || route === lastThatReads) await expectUnchanged();
     },
     60_000,
   );
@@ -333,10 +343,11 @@ describe('two organisations', () => {
     // What takes things away comes last, so that there is something left to look at before.
     const order = { GET: 0, PUT: 1, POST: 2, PATCH: 2, DELETE: 3 };
     const turn = ({ method, path }: Route) => (path.endsWith('/delete') ? 4 : order[method]);
+    let { rows } = await look(alpha.organisation);
     for (const route of OWNED.toSorted((a, b) => turn(a) - turn(b))) {
       const statuses = new Set<number>();
       let made = 0;
-      for (const { path, body } of requests(route, (await look(alpha.organisation)).rows)) {
+      for (const { path, body } of fittingRequests(route, rows)) {
         // Ten that are no refusal for the role say as much as a hundred, once one of them was carried out or at least found what it is about.
         if (++made > 10 && [...statuses].some((status) => status < 300 || (!thorough && status === 409))) break;
         const told = await ask(route, path, owners.get(route.role!)!, body);
@@ -344,6 +355,7 @@ describe('two organisations', () => {
         expect(told.status, `${told.sent} → ${told.text}`).toBeLessThan(500);
         statuses.add(told.status);
       }
+      if (route.method !== 'GET') rows = (await look(alpha.organisation)).rows;
       const isElsewhere = [UNNAMED, OF_THE_BROKER, OF_ONE_OWNER].some((one) => one.test(route.path));
       if (statuses.size === 1 && statuses.has(404) && !isElsewhere) missed.push(named(route));
     }
