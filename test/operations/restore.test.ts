@@ -3,9 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { postgresPrograms } from '../../bin/postgres-programs.ts';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { readConfig } from '../../broker/environment/config.ts';
+import { makeLog } from '../../broker/log/log.ts';
 import { type Running, type ServeOptions, serve } from '../../broker/process/main.ts';
+import { restoreBackup, restoreInPlace } from '../../broker/process/restore.ts';
+import { startFault } from '../../broker/process/start-fault.ts';
 import { decideHeldCall } from '../../broker/store/approvals.ts';
 import { markRestore } from '../../broker/store/generation.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
@@ -54,6 +59,41 @@ async function refused(environment: Environment, ...words: string[]): Promise<st
   const { code, stderr } = await runCommand(words, { cwd: environment.AGENT_BROKER_DATA!, env: environment });
   expect(code, stderr).toBe(1);
   return stderr;
+}
+
+type RestoreOptions = { replace?: boolean; nothingSince?: boolean };
+
+/** What the command does, in this process: as a command it is run where what it prints, and with which options, is looked at. */
+async function restore(environment: Environment, file: string, options: RestoreOptions = {}): Promise<void> {
+  const config = readConfig(environment);
+  const { replace = false, nothingSince = false } = options;
+  await restoreBackup(file, { config, log: makeLog('silent'), programs: postgresPrograms, replace, nothingSince });
+}
+
+async function treatAsRestored(environment: Environment): Promise<void> {
+  await restoreInPlace({ config: readConfig(environment), log: makeLog('silent'), nothingSince: false });
+}
+
+/** What a restore that is refused says. */
+async function notRestored(environment: Environment, file: string, options: RestoreOptions = {}): Promise<string> {
+  const error: unknown = await restore(environment, file, options).catch((thrown: unknown) => thrown);
+  const fault = startFault(error, readConfig(environment));
+  expect(fault).toBeInstanceOf(Error);
+  return (fault as Error).message;
+}
+
+/** Ends the review of a restored store. */
+async function endReview(running: Running, { id, owner }: Organisation): Promise<void> {
+  const { token } = mintOwnerSession(running.broker, owner);
+  const ask = (method: string, path: string, body?: object) =>
+    send(running.baseUrl + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...JSON_TYPE },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  const { restored } = (await ask('GET', '/owner/restored')).body;
+  const ended = await ask('POST', '/owner/restored/end', { restored_at: restored.at });
+  expect(ended.status, `${id}: ${ended.text}`).toBe(200);
 }
 
 /** Starts a broker, in this process: a start costs a tenth of what it does in a process of its own. */
@@ -108,7 +148,6 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
       headers: JSON_TYPE,
       body: JSON.stringify({ token: new URL(link).hash.replace(/^#(?:token=)?/, '') }),
     });
-  const owner = (environment: Environment) => run(environment, 'owner', 'token', '--email', organisation.owner.email);
 
   beforeAll(async () => {
     world = await startWorld(store);
@@ -121,7 +160,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     const tokens = await client.tokens(browserOf(world, organisation.owner), {}, { name: 'remote', grants });
     then = {
       held: (await agent.act(HELD)).body.approval_id,
-      session: (await owner(environment)).trim(),
+      session: mintOwnerSession(world.running.broker, organisation.owner).token,
       link: (await run(environment, 'owner', 'link', '--email', organisation.owner.email)).match(/https?:\/\/\S+/)![0],
       refresh: tokens.refresh_token,
       bearer: tokens.access_token,
@@ -159,7 +198,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     process.stdout.write(`restored in ${Math.round(restoreMs)} ms (${store})\n`);
     const broker = await serve(readConfig(restored), { choresMs: 100 });
     expect(broker.baseUrl).toBe(agent.baseUrl);
-    token = (await owner(restored)).trim();
+    token = mintOwnerSession(broker.broker, organisation.owner).token;
     return () => broker.stop();
   });
 
@@ -312,14 +351,14 @@ describe.each(STORES)(`a restore beside the store that was backed up, on %s${pos
       store === 'postgres'
         ? { ...environment, DATABASE_URL: await newDatabase() }
         : { ...environment, AGENT_BROKER_DATA: newFolder(), AGENT_BROKER_KEY_FILE: keyFile };
-    const why = await refused(drill, 'restore', file);
+    const why = await notRestored(drill, file);
     expect(why).toContain('that store does not start any more');
     expect(why).toContain('add --replace');
-    await run(await emptyMachine(world, store), 'restore', file);
+    await restore(await emptyMachine(world, store), file);
     expect(remembered()).toBe(before);
     await world.running.stop();
     await (await started(environment)).stop();
-    await run(drill, 'restore', file, '--replace');
+    await restore(drill, file, { replace: true });
     expect(await notStarted(environment)).toContain('This store is older than it was');
   });
 });
@@ -346,7 +385,7 @@ describe.each(STORES)(
       expect(await decideHeldCall(stored.db, row, claim)).toBeDefined();
       await stored.close();
       world.upstream.seen.length = 0;
-      await run(environment, 'restore', '--in-place');
+      await treatAsRestored(environment);
       await started(environment);
       const state = `select exec_state, execution_error from approvals where id = '${id}'`;
       await expect
@@ -379,8 +418,8 @@ describe.each(ONE_STORE)(`messages in chats that tell of what the restore ends, 
       .values({ ...sent, id: randomUUID(), notice_id: randomUUID(), state: 'due', due_at: 0 })
       .execute();
     await stored.close();
-    await run(environment, 'restore', '--in-place');
-    await started(environment, { choresMs: 100 });
+    await treatAsRestored(environment);
+    const restarted = await started(environment, { choresMs: 100 });
     expect((await agent.act(READ)).body.error).toBe('store_restored');
     // What happens meanwhile is told once the store is known to be the one that goes on.
     const wanted = JSON.stringify({ platform: 'demo', scope: 'demo:delete' });
@@ -388,7 +427,7 @@ describe.each(ONE_STORE)(`messages in chats that tell of what the restore ends, 
     expect(asked.status, asked.text).toBeLessThan(300);
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     expect(chat.calls.length).toBe(1);
-    await run(environment, 'restored', '--end', '--email', organisation.owner.email);
+    await endReview(restarted, organisation);
     await expect.poll(() => chat.of('chat.postMessage').length, { timeout: 10_000 }).toBe(2);
     await agent.act(HELD);
     await expect.poll(() => chat.of('chat.postMessage').length, { timeout: 10_000 }).toBe(3);
@@ -412,7 +451,7 @@ describe('agent-broker restore', () => {
     const place = await empty();
     const copy = join(newFolder(), 'backup');
     copyFileSync(file, copy);
-    expect(await refused(place, 'restore', copy)).toContain('The manifest');
+    expect(await notRestored(place, copy)).toContain('The manifest');
     copyFileSync(`${file}.manifest.json`, `${copy}.manifest.json`);
     const bytes = readFileSync(copy);
     bytes[bytes.length - 1]! ^= 1;
@@ -420,16 +459,16 @@ describe('agent-broker restore', () => {
     expect(await refused(place, 'restore', copy)).toContain('is damaged');
     const other = await startWorld('sqlite');
     const key = { ...place, AGENT_BROKER_KEY_FILE: other.running.broker.config.keyFile };
-    expect(await refused(key, 'restore', file)).toContain('This is not the master key');
+    expect(await notRestored(key, file)).toContain('This is not the master key');
     rmSync(join(place.AGENT_BROKER_DATA!, 'keys', 'master.key'));
-    expect(await refused(place, 'restore', file)).toMatch(/master key/);
+    expect(await notRestored(place, file)).toMatch(/master key/);
     isEmpty(place);
   });
 
   test('replaces no store unless it is told to, and keeps what it replaces', async () => {
     const place = await empty();
-    await run(place, 'restore', file);
-    expect(await refused(place, 'restore', file)).toContain('add --replace');
+    await restore(place, file);
+    expect(await notRestored(place, file)).toContain('add --replace');
     const keysOf = () => query(place, `select value from meta where name = 'keys_restored_at'`);
     expect(await keysOf()).toHaveLength(1);
     await run(place, 'restore', file, '--replace', '--nothing-since');
@@ -441,7 +480,7 @@ describe('agent-broker restore', () => {
       expect.stringMatching(/^store\.replaced-\d+$/),
     ]);
     await started(place);
-    expect(await refused(place, 'restore', file, '--replace')).toContain('Another broker is running');
+    expect(await notRestored(place, file, { replace: true })).toContain('Another broker is running');
   });
 
   test('rules that look back apply for what may have been done after the backup, unless nothing was', async () => {
@@ -453,19 +492,19 @@ describe('agent-broker restore', () => {
     const backup = join(newFolder(), 'backup.db');
     await run(own.environment, 'backup', backup);
     expect((await agent.act({ ...CHANGE, data: {} })).status).toBe(200);
-    const restoredWith = async (...options: string[]) => {
+    const restoredWith = async (options: RestoreOptions = {}) => {
       const place = await emptyMachine(own, 'sqlite');
-      await run(place, 'restore', backup, ...options);
-      const { baseUrl } = await started(place);
-      await run(place, 'restored', '--end');
-      const answer = await new TestAgent({ ...agent, baseUrl }).act({ ...CHANGE, data: {} });
+      await restore(place, backup, options);
+      const running = await started(place);
+      await endReview(running, organisation);
+      const answer = await new TestAgent({ ...agent, baseUrl: running.baseUrl }).act({ ...CHANGE, data: {} });
       return { answer, shown: await run(place, 'agent', 'show', agent.agentId) };
     };
     const { answer, shown } = await restoredWith();
     expect([answer.status, answer.body.reason]).toEqual([403, 'denied_by_guardrail']);
     expect(answer.body.detail).toMatch(/the store was restored at 20.* and what the agent did after the backup is not/);
     expect(shown).toMatch(/leaves \(guardrail\) until .*, because the store was restored/);
-    const sure = await restoredWith('--nothing-since');
+    const sure = await restoredWith({ nothingSince: true });
     expect(sure.answer.status, sure.answer.text).toBe(200);
     expect(sure.shown).not.toContain('store was restored');
   });
@@ -477,12 +516,11 @@ describe('agent-broker restore', () => {
     await run(own.environment, 'backup', backup);
     const { AGENT_BROKER_DATA: data = '' } = own.environment;
     const before = readFileSync(join(data, 'generation.json'), 'utf8');
-    expect(await refused(own.environment, 'restore', backup)).toContain('add --replace');
-    expect(await refused(own.environment, 'restore', backup, '--replace')).toContain('Another broker is running');
-    expect(await refused(own.environment, 'restore', '--in-place')).toMatch(/running/);
+    expect(await notRestored(own.environment, backup)).toContain('add --replace');
+    expect(await notRestored(own.environment, backup, { replace: true })).toContain('Another broker is running');
     expect(readFileSync(join(data, 'generation.json'), 'utf8')).toBe(before);
     await own.running.stop();
-    expect(await refused(own.environment, 'restore', backup)).toContain('add --replace');
+    expect(await notRestored(own.environment, backup)).toContain('add --replace');
     await started(own.environment);
   });
 
@@ -504,7 +542,7 @@ describe('agent-broker restore', () => {
     expect(why).toContain('A restore was cut off before its store was in place');
     expect(why).toContain('agent-broker restore FILE');
     expect(readdirSync(data)).not.toContain('store');
-    await run(place, 'restore', file);
+    await restore(place, file);
     await started(place);
     expect(readdirSync(data)).not.toContain('store.restoring');
   });
@@ -521,7 +559,7 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cu
     const target = { ...world.environment, DATABASE_URL: await newDatabase() };
     // No table, so that the database counts as empty, and in the way of one.
     await query(target, 'create view meta as select 1 as one');
-    expect(await refused(target, 'restore', file, '--replace')).toContain('already exists');
+    expect(await notRestored(target, file, { replace: true })).toContain('already exists');
     expect(readFileSync(remembered, 'utf8')).toBe(before);
     expect(await notStarted(target)).toContain('A restore into this database was cut off');
     await world.running.stop();
@@ -542,7 +580,7 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cu
     };
     await mark(place.DATABASE_URL!);
     expect(await notStarted(place)).toContain('A restore into this database was cut off');
-    await run(place, 'restore', file);
+    await restore(place, file);
     expect(await query(place, `select to_regclass('restore_under_way') as mark`)).toEqual([{ mark: null }]);
 
     // As one is that was killed between the commit of the dump and the end of what waited in it.
@@ -550,15 +588,15 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cu
     loaded.DATABASE_URL = await newDatabase({ template: place.DATABASE_URL! });
     await mark(loaded.DATABASE_URL);
     expect(await notStarted(loaded)).toContain('A restore into this database was cut off');
-    expect(await refused(loaded, 'restore', file)).toContain('The database is not empty');
+    expect(await notRestored(loaded, file)).toContain('The database is not empty');
     // What is refused is not remembered as done.
     expect(readdirSync(loaded.AGENT_BROKER_DATA!)).not.toContain('generation.json');
     // Nothing of the mark is in a backup.
     const again = join(newFolder(), 'backup');
     await run(loaded, 'backup', again);
     const last = await emptyMachine(world, 'postgres');
-    await run(last, 'restore', again);
-    await run(loaded, 'restore', '--in-place');
+    await restore(last, again);
+    await treatAsRestored(loaded);
     await world.running.stop();
     const port = { PORT: new URL(agent.baseUrl).port };
     for (const restored of [last, loaded]) {
