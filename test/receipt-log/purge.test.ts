@@ -125,7 +125,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     // Whatever else is taken out, or altered, is named as before.
     const random = makeRandom(SEED);
     const present = rowsIn(lines);
-    for (let round = 0; round < sized(8, 20); round++) {
+    for (let round = 0; round < sized(4, 20); round++) {
       const gone = present[Math.floor(random() * present.length)]!;
       const isRemoved = random() < 0.5;
       const forged = lines.flatMap((line) => {

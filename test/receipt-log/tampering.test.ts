@@ -17,7 +17,7 @@ import { givenWorld, shared } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
-import { sized } from '../world/thorough.ts';
+import { sized, thorough } from '../world/thorough.ts';
 import {
   copyOf,
   type Export,
@@ -38,7 +38,8 @@ import { type Bench, CHECKS } from './verifier-checks.ts';
 import { startVerifier } from './verifier-process.ts';
 
 const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
-const TAMPERINGS = sized(90, 500);
+/** Each of nine kinds, and each way to tamper with lines, several times. */
+const TAMPERINGS = sized(45, 500);
 const ROWS = 280;
 
 const digest = (bytes: Uint8Array) => hash('sha256', bytes, 'buffer');
@@ -268,7 +269,8 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
 
   test('KEY-08 the command, with an export, checkpoints and the key alone, names one of each kind', async () => {
     const random = makeRandom(SEED);
-    for (const kind of KINDS) {
+    // The verifier names each kind below. What the command adds is what it reads: rows, the checkpoints and the end of the export.
+    for (const kind of thorough ? KINDS : (['moved', 'forked', 'truncated'] as const)) {
       const tampered = tamper(whole, kind, random, signer);
       const cwd = newFolder();
       writeFileSync(join(cwd, 'export'), linesOf(tampered.some, tampered.by).join('\n'));
