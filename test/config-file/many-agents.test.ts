@@ -74,14 +74,17 @@ describe.each(WHERE)(
       });
     const plan = (text: string, of = world) =>
       reading(text, (governance) => planGovernance(broker, of.id, governance, of.values, of.now));
-    const apply = (text: string, of: Governed) =>
-      reading(text, (governance) => applyGovernance(broker, of.id, governance, of.values, of.now));
+    const apply = (governance: Governance, of: Governed) =>
+      applyGovernance(broker, of.id, governance, of.values, of.now);
 
     /**
      * Milliseconds of this thread's processor time from the first statement of the transaction to its commit: for so long others
      * who write wait on SQLite; and how many statements it made. Undefined: there was none.
      */
-    async function transactionOf(of: Governed, text: string): Promise<{ ms: number; statements: number } | undefined> {
+    async function transactionOf(
+      of: Governed,
+      governance: Governance,
+    ): Promise<{ ms: number; statements: number } | undefined> {
       let statements = 0;
       const counting: KyselyPlugin = {
         transformQuery: ({ node }) => {
@@ -93,16 +96,14 @@ describe.each(WHERE)(
       let before: NodeJS.CpuUsage | undefined;
       const { store, vault } = broker;
       const { id: organisationId, values: resolved, now } = of;
-      await reading(text, async (governance) => {
-        const applying = { store, vault, organisationId, governance, resolved, clock: () => now };
-        const result = await applyFile(applying, (make) =>
-          store.db.transaction().execute(async (db) => {
-            before = process.threadCpuUsage();
-            return await make(db.withPlugin(counting));
-          }),
-        );
-        expect(result.ok).toBe(true);
-      });
+      const applying = { store, vault, organisationId, governance, resolved, clock: () => now };
+      const result = await applyFile(applying, (make) =>
+        store.db.transaction().execute(async (db) => {
+          before = process.threadCpuUsage();
+          return await make(db.withPlugin(counting));
+        }),
+      );
+      expect(result.ok).toBe(true);
       if (!before) return undefined;
       const { user, system } = process.threadCpuUsage(before);
       return { ms: (user + system) / 1000, statements };
@@ -115,16 +116,18 @@ describe.each(WHERE)(
 
     test('keeps the store’s writer for no longer than its rows take, and is planned before that', async () => {
       const other = (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-0123456789');
-      isShort(await transactionOf(other, file));
-      expect(await transactionOf(other, file)).toBeUndefined();
+      await reading(file, async (governance) => {
+        isShort(await transactionOf(other, governance));
+        expect(await transactionOf(other, governance)).toBeUndefined();
+      });
       // All of them get another policy and other terms, and then go.
       const changed = file.replaceAll(/policy: p\d+,/g, 'policy: p0,').replaceAll('"], expires: 30d', '"]');
-      isShort(await transactionOf(other, changed));
+      await reading(changed, async (governance) => isShort(await transactionOf(other, governance)));
       const { agents, grants } = await other.present();
       expect(new Set(agents.map((agent) => agent.policy_id)).size).toBe(1);
       expect([...grants.values()].flat().every((grant) => grant.expires_at === null)).toBe(true);
       const gone = `${file.slice(0, file.indexOf('agents:'))}agents: {}\n`;
-      isShort(await transactionOf(other, gone));
+      await reading(gone, async (governance) => isShort(await transactionOf(other, governance)));
       const left = await other.present();
       expect(left.grants.size).toBe(0);
       expect(left.agents.every(({ status }) => status === 'revoked')).toBe(true);
@@ -132,23 +135,22 @@ describe.each(WHERE)(
 
     /** @returns the longest turn of all, in milliseconds, of an organisation that has nothing yet. */
     async function planApplyAndExport(of: Governed): Promise<number> {
-      let changes = 0;
-      const planned = await longestTurn(async () => {
-        const result = await plan(file, of);
-        changes = result.ok ? result.plan.changes.length : -1;
-      });
-      expect(changes).toBe(1 + 1 + POLICIES + 2 * AGENTS);
-      const applied = await longestTurn(async () => expect(await apply(file, of)).toMatchObject({ ok: true }));
-      expect((await of.present()).agents).toHaveLength(AGENTS);
-      const again = await longestTurn(async () =>
-        expect(await apply(file, of)).toMatchObject({ plan: { changes: [] } }),
+      // It is read once for all three: the thread that reads it takes longer to start than most of the rest.
+      const planned = await longestTurn(() =>
+        reading(file, async (governance) => {
+          const result = await planGovernance(broker, of.id, governance, of.values, of.now);
+          expect(result.ok ? result.plan.changes.length : -1).toBe(1 + 1 + POLICIES + 2 * AGENTS);
+          expect(await apply(governance, of)).toMatchObject({ ok: true });
+          expect(await apply(governance, of)).toMatchObject({ plan: { changes: [] } });
+        }),
       );
+      expect((await of.present()).agents).toHaveLength(AGENTS);
       let text = '';
       const exported = await longestTurn(async () => {
         text = await exportGovernance(broker, of.id, of.now);
       });
       expect(await plan(text, of)).toMatchObject({ ok: true, plan: { changes: [] } });
-      return Math.max(planned, applied, again, exported);
+      return Math.max(planned, exported);
     }
 
     test('is planned, applied, applied again and exported in turns that keep nobody waiting, and its export says the same', async () => {
