@@ -36,7 +36,7 @@ const WRITE = { ...READ, method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
 const HELD = { ...READ, endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
 
 /** How often a rotation of the master key is cut off. */
-const KILLS = sized(4, 8);
+const KILLS = sized(3, 8);
 
 const newKey = () => randomBytes(32).toString('base64');
 const keyFileOf = (environment: Record<string, string>) => join(environment.AGENT_BROKER_DATA!, 'keys', 'master.key');
@@ -421,7 +421,7 @@ describe('rotating the master key of a key file', () => {
     const oldId = vault.masterKeys().current.id;
     let over = false;
     const answers: Answer[] = [];
-    const callers = Array.from({ length: 10 }, async (_, caller) => {
+    const callers = Array.from({ length: sized(4, 10) }, async (_, caller) => {
       for (let call = 0; !over; call++) {
         answers.push(await agent.act(READ));
         answers.push(await agent.act(WRITE, { 'idempotency-key': `${caller}-${call}` }));

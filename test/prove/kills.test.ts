@@ -46,7 +46,7 @@ const OTHERS: Record<string, (scene: Scene, invariants: Invariants, cuts: number
   replicas: cutReplicas,
   exchanges: cutExchanges,
 };
-const CUTS = Number(process.env.PROVE_CUTS ?? sized(2, 4));
+const CUTS = Number(process.env.PROVE_CUTS ?? sized(1, 4));
 const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const CHOSEN = process.env.PROVE_PART?.split(',') ?? ['calls', 'approvals'];
 
