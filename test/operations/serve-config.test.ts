@@ -1,10 +1,11 @@
 /** `serve --config`, as an operator runs it: real processes, one after the other on a data folder. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { afterEach, describe, expect, test } from 'vitest';
+import { runFile } from '../../broker/process/run-file.ts';
 import { type Answer, type KeyPair, makeKeyPair, send, signToken } from '../world/agent.ts';
 import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
@@ -112,8 +113,12 @@ async function serve(folder: string, words: readonly string[]): Promise<Served> 
   });
   const url = await Promise.race([ready, started.ended]);
   if (typeof url !== 'string') throw new Error(`serve ended with ${url.code}: ${url.stderr}`);
-  const { stdout } = await start(folder, ['owner', 'token']).ended;
-  return new Served(started, url, stdout.trim());
+  // As `agent-broker owner token` does, which is a process more.
+  const { local_token } = JSON.parse(readFileSync(runFile(join(folder, 'data')), 'utf8'));
+  const headers = { authorization: `Bearer ${local_token}`, 'content-type': 'application/json' };
+  const { status, text, body } = await send(`${url}/owner/token`, { method: 'POST', headers, body: '{}' });
+  expect(status, text).toBe(200);
+  return new Served(started, url, body.token);
 }
 
 const PLATFORM = `platforms:
