@@ -105,7 +105,8 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
       const row = await rowOf(running, item);
       if (row.state === 'final') return row;
       expect(performance.now(), `waited in vain for the row of ${item}`).toBeLessThan(end);
-      await pause(20);
+      // Far below a beat.
+      await pause(BEAT_MS / 6);
     }
   }
 

@@ -150,6 +150,7 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
   test('bring an empty store up to date, once', async () => {
     const store = (await emptyStore(kind))();
     expect(await migrate(store)).toEqual(MIGRATIONS);
+    expect(await findReadableBy(store.db)).toBe('0.1.0');
     const shape = await shapeOf(store);
     expect(shape.map(([name]) => name)).toEqual(expect.arrayContaining(['agents', 'audit_rows', 'meta']));
     expect(await migrate(store)).toEqual([]);
@@ -185,12 +186,10 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
   });
 
   test('each migration from 0042 on says which release may run on the store then, and none that does not exist', async () => {
-    const store = (await emptyStore(kind))();
+    const store = (await migratedStore(kind))();
     for (const [name, readableBy] of Object.entries(readableByMigration(store)))
       if (name >= '0042')
         expect(compareReleases(readableBy ?? '999', readBuild().version), name).toBeLessThanOrEqual(0);
-    await migrate(store);
-    expect(await findReadableBy(store.db)).toBe('0.1.0');
   });
 
   test('a migration that fails leaves nothing behind', async () => {
