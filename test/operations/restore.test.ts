@@ -518,6 +518,7 @@ describe('agent-broker restore', () => {
     const before = readFileSync(join(data, 'generation.json'), 'utf8');
     expect(await notRestored(own.environment, backup)).toContain('add --replace');
     expect(await notRestored(own.environment, backup, { replace: true })).toContain('Another broker is running');
+    await expect(treatAsRestored(own.environment)).rejects.toThrow(/running/);
     expect(readFileSync(join(data, 'generation.json'), 'utf8')).toBe(before);
     await own.running.stop();
     expect(await notRestored(own.environment, backup)).toContain('add --replace');
