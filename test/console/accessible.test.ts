@@ -5,7 +5,7 @@ import { readPages } from '../../broker/console/pages.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, PHONE } from '../world/console.ts';
+import { goTo, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { picture } from '../world/pictures.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -30,8 +30,7 @@ describe.skipIf(withoutChromium)(
     const page = shared(() => openConsole(world, browser, organisation.owner, PHONE));
 
     const go = async (path: string, ready: string) => {
-      await page.open(world.running.baseUrl + path);
-      await isLive(page);
+      await goTo(page, world.running.baseUrl + path);
       await page.until(ready);
     };
     /** The same without loading the console again, as its links go: axe is slow in each document that it is new to. */

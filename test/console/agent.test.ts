@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, says } from '../world/console.ts';
+import { goTo, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { mouse } from '../world/hands.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -16,8 +16,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const page = shared(() => openConsole(world, browser, organisation.owner));
     const go = async (path: string) => {
-      await page.open(world.running.baseUrl + path);
-      await isLive(page);
+      await goTo(page, world.running.baseUrl + path);
     };
     const has = (selector: string, words: string) =>
       page.until(

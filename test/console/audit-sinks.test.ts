@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, says } from '../world/console.ts';
+import { goTo, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -35,8 +35,7 @@ describe.skipIf(withoutChromium)(
       const until = Date.now() + 15_000;
       while (!(await page.value(condition).catch(() => false))) {
         if (Date.now() > until) throw new Error(`never came true: ${condition}`);
-        await page.open(`${world.running.baseUrl}/console/audit-sinks`);
-        await isLive(page);
+        await goTo(page, `${world.running.baseUrl}/console/audit-sinks`);
         await page.until(`document.querySelector('[data-sink="siem"]') !== null`);
       }
     };
@@ -139,8 +138,7 @@ describe.skipIf(withoutChromium)(
 
     test('who is no admin reads why they see none; a broker without a folder offers no files', async () => {
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
-      await viewer.open(`${world.running.baseUrl}/console/audit-sinks`);
-      await isLive(viewer);
+      await goTo(viewer, `${world.running.baseUrl}/console/audit-sinks`);
       await viewer.until(`document.querySelector('#not-admin')?.innerText.includes('viewer')`);
       expect(
         (await organisation.ask('GET', '/owner/audit-sink-kinds')).body.kinds.map(({ kind }: { kind: string }) => kind),

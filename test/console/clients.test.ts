@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { expireUnusableAuthorisations } from '../../broker/store/mcp-authorisations.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
@@ -21,8 +21,7 @@ describe.skipIf(withoutChromium)(
     const page = shared(() => openConsole(world, browser, organisation.owner));
 
     const go = async (path: string, on = page) => {
-      await on.open(world.running.baseUrl + path);
-      await isLive(on);
+      await goTo(on, world.running.baseUrl + path);
     };
     const works = async (token: string) => (await callMcp(world.running.baseUrl, token)).status;
     /** A client that was authorised: its tokens, and the selector of its row. */

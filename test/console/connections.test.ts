@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/authorization-server.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
@@ -65,8 +65,7 @@ describe.skipIf(withoutChromium)(
     }
 
     test('Connect leads to the server and back, though its site is another one; the agent calls', async () => {
-      await page.open(at());
-      await isLive(page);
+      await goTo(page, at());
       await shows('Not connected');
       await page.click(`${row()} .connect`);
       // Which site it is stands there before anything is opened.
@@ -91,8 +90,7 @@ describe.skipIf(withoutChromium)(
     });
 
     test('a link of an agent leads to the connection, and its button has the focus', async () => {
-      await page.open(at(`?connect=${connection}`));
-      await isLive(page);
+      await goTo(page, at(`?connect=${connection}`));
       await page.until(`document.activeElement?.matches('${row()} .connect')`);
     });
 
@@ -111,8 +109,7 @@ describe.skipIf(withoutChromium)(
     });
 
     test('a person who declines is told so, and comes back', async () => {
-      await page.open(at());
-      await isLive(page);
+      await goTo(page, at());
       await page.click(`${row()} .connect`);
       await page.until(`document.querySelector('#leave') !== null`);
       await page.press('Escape');
@@ -149,8 +146,7 @@ describe.skipIf(withoutChromium)(
       const theirs = await browser.page(PHONE);
       await theirs.open((await signInLink(world.running.broker, viewer)).url);
       await isLive(theirs);
-      await theirs.open(at());
-      await isLive(theirs);
+      await goTo(theirs, at());
       await theirs.until(`document.querySelector('${row()}') !== null`);
       expect(await theirs.value(`document.querySelectorAll('#connections button').length`)).toBe(0);
       expect(await theirs.value('document.documentElement.scrollWidth')).toBeLessThanOrEqual(PHONE.width);

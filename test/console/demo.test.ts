@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
+import { DESKTOP, goTo, isLive, openConsole, says } from '../world/console.ts';
 import { shared } from '../world/given.ts';
 import { keyboard, mouse } from '../world/hands.ts';
 import { picture } from '../world/pictures.ts';
@@ -47,8 +47,7 @@ describe.skipIf(withoutChromium)(
         const page = await openConsole(world, browser, organisation.owner);
         const { path, live } = PAGES[name]!;
         const { agent_id } = (await organisation.ask('GET', '/owner/demo')).body;
-        await page.open(`${world.running.baseUrl}/console${path}${name === 'agent' ? agent_id : ''}`);
-        await isLive(page);
+        await goTo(page, `${world.running.baseUrl}/console${path}${name === 'agent' ? agent_id : ''}`);
         await page.until(`document.querySelector('#show-demo') !== null`);
         await expectAccessible(page, `${name}, empty`);
         await page.resize(DESKTOP);
@@ -78,7 +77,7 @@ describe.skipIf(withoutChromium)(
       test('ends with the refund that was approved, its receipt, and the next one under a standing approval', async () => {
         const page = await openConsole(world, browser, organisation.owner);
         const { use, fill } = HANDS[by](page);
-        const goTo = async (selector: string, path: string) => {
+        const follow = async (selector: string, path: string) => {
           await use(selector);
           await page.until(`location.pathname === '/console${path}'`);
           await isLive(page);
@@ -96,18 +95,18 @@ describe.skipIf(withoutChromium)(
         await says(page, 'and made');
         expect((await refunds()).length).toBe(before.length + 1);
         expect((await refunds())[0]).toMatchObject({ payment: 'pay_1001', amount: 100 });
-        await goTo('nav a[href="/console/activity"]', '/activity');
+        await follow('nav a[href="/console/activity"]', '/activity');
         await there(page, '#activity', 'made: status 201');
         await use('#activity li:has([data-kind]) summary');
         await use('#activity .facts dd > a[href^="/console/receipt"]');
         await page.until(`document.querySelector('#verdict')?.dataset.valid === 'true'`);
         await there(page, '#says', 'sandbox-agent');
         if (by === 'mouse') await picture(page, 'demo-receipt');
-        await goTo('nav a[href="/console"]', '');
+        await follow('nav a[href="/console"]', '');
         await use('#show-demo');
         await says(page, 'A refund of 1 EUR: allowed.');
         expect((await refunds()).length).toBe(before.length + 2);
-        await goTo('a[href="/console/standing-approvals"]', '/standing-approvals');
+        await follow('a[href="/console/standing-approvals"]', '/standing-approvals');
         await there(page, '[data-standing]', '2 of 3 left');
         expect(page.complaints).toEqual([]);
         await page.close();

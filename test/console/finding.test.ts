@@ -1,7 +1,7 @@
 /** Finding one of many agents, and some of what is on record. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole } from '../world/console.ts';
+import { goTo, openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { DAY_MS } from '../world/times.ts';
@@ -15,8 +15,7 @@ describe.skipIf(withoutChromium)(
     const page = shared(() => openConsole(world, browser, organisation.owner));
     const triage = shared(() => organisation.agent({ name: 'triage' }));
     const go = async (path: string) => {
-      await page.open(world.running.baseUrl + path);
-      await isLive(page);
+      await goTo(page, world.running.baseUrl + path);
     };
     const names = () =>
       page.value<string[]>(`[...document.querySelectorAll('#agents .name strong')].map((one) => one.innerText)`);

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole } from '../world/console.ts';
+import { goTo, openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const HTML = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
@@ -59,8 +59,7 @@ describe.skipIf(withoutChromium)(`around the pages${withoutChromium ? ` (skipped
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
   const go = async (path: string, on: Page = page) => {
-    await on.open(world.running.baseUrl + path);
-    await isLive(on);
+    await goTo(on, world.running.baseUrl + path);
   };
   beforeAll(() => organisation.agent({ name: 'triage' }));
 

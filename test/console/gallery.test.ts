@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const TOKEN = 'CANARY-pasted-0123456789-abcdef';
@@ -78,10 +78,10 @@ describe.skipIf(withoutChromium)(
       await page.click('dialog [data-preset="read"]');
       await page.click('#save-grant');
       await page.until(`document.querySelector('[data-grant="npm"]') !== null`);
-      await page.open(`${world.running.baseUrl}/console/connections/new`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new`);
       await has(page, '[data-builtin="npm"] .badge', '1 connection · Worked');
       await organisation.connection('npm');
-      await page.open(`${world.running.baseUrl}/console/connections/new`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new`);
       await has(page, '[data-builtin="npm"] .badge', '2 connections · 1 not tried yet');
       // The state takes no room from the name.
       expect(
@@ -94,7 +94,7 @@ describe.skipIf(withoutChromium)(
     test('by keyboard alone: parts of a secret, a newer secret that must work first, settings, and removing', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);
-      await page.open(`${world.running.baseUrl}/console/connections`);
+      await goTo(page, `${world.running.baseUrl}/console/connections`);
       await page.until(`document.querySelector('#first-connection') !== null`);
       await tabTo(page, '#first-connection');
       await page.press('Enter');
@@ -168,10 +168,10 @@ describe.skipIf(withoutChromium)(
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);
       // What is made by a command is said with the guide.
-      await page.open(`${world.running.baseUrl}/console/connections/new?platform=kubernetes`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new?platform=kubernetes`);
       await page.until(`document.querySelector('main a[href="/docs/platforms#kubernetes"]') !== null`);
       await has(page, 'main', 'Make a token of a service account with kubectl create token NAME (how), with no more');
-      await page.open(`${world.running.baseUrl}/console/connections/new?platform=github`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new?platform=github`);
       await page.click('input[value="oauth"]');
       await has(page, '#connect-form', `${world.running.baseUrl}/console/connected/${organisation.id}`);
       await write(page, '[data-part="client_id"]', 'Iv1.abc');
@@ -195,7 +195,7 @@ describe.skipIf(withoutChromium)(
     test('an App is made at GitHub by a form that is filled in; an API of its own by its OpenAPI document, and removed', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);
-      await page.open(`${world.running.baseUrl}/console/connections/new?platform=github`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new?platform=github`);
       await page.click('input[value="app"]');
       await write(page, '[data-part="org"]', 'acme');
       const form = new URL(await page.value(`document.querySelector('#make-app').href`));
@@ -211,7 +211,7 @@ describe.skipIf(withoutChromium)(
       await write(page, '[data-part="address"]', 'https://github.acme.example/api/v3');
       expect(await page.value(`document.querySelector('#make-app').href`)).toContain('https://github.acme.example/org');
 
-      await page.open(`${world.running.baseUrl}/console/connections/new?own=rest`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new?own=rest`);
       await page.until(`document.querySelector('[data-field="openapi"]') !== null`);
       const document = {
         openapi: '3.0.3',
@@ -245,7 +245,7 @@ describe.skipIf(withoutChromium)(
         { scope: 'pets:pets.delete', rules: ['DELETE /pets/*'] },
       ]);
       await expectNothingOf(page, TOKEN);
-      await page.open(`${world.running.baseUrl}/console/connections/new`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new`);
       await page.click('[data-own="pets"]');
       await page.click('#remove-platform');
       await page.click('#do-it');
@@ -263,7 +263,7 @@ describe.skipIf(withoutChromium)(
       await page.click('.remove');
       await page.click('#remove');
       await says(page, 'is removed');
-      await page.open(`${world.running.baseUrl}/console/connections/new?to=pets`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new?to=pets`);
       await page.click('#remove-platform');
       await page.click('#do-it');
       await page.until(`document.querySelector('#gallery') !== null && document.querySelector('#own') === null`);
@@ -275,13 +275,11 @@ describe.skipIf(withoutChromium)(
       const organisation = await world.organisation();
       await organisation.platform({ id: 'demo', manifest: { name: HOSTILE } });
       const page = await openConsole(world, browser, await organisation.addOwner('approver'));
-      await page.open(`${world.running.baseUrl}/console/connections/new?platform=stripe`);
-      await isLive(page);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new?platform=stripe`);
       await has(page, 'main', 'Your role is approver: an admin connects platforms.');
       await has(page, '.grantable', 'refunds');
       expect(await page.value(`document.querySelector('#connect-form')`)).toBeNull();
-      await page.open(`${world.running.baseUrl}/console/connections`);
-      await isLive(page);
+      await goTo(page, `${world.running.baseUrl}/console/connections`);
       expect(await page.value(`document.querySelector('main img, #to-gallery')`)).toBeNull();
       expect(page.complaints).toEqual([]);
     });

@@ -5,7 +5,7 @@ import { referencesIn } from '../../broker/console/static/governance/references.
 import { expectAccessible } from '../world/accessible.ts';
 import { leaksOf } from '../world/canary.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, openConsole, PHONE, says } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { mouse } from '../world/hands.ts';
 import { everythingStored } from '../world/stored.ts';
@@ -38,7 +38,7 @@ describe.skipIf(withoutChromium)(
       );
     const open = async (by = organisation.owner) => {
       const page = await openConsole(world, browser, by);
-      await page.open(`${world.running.baseUrl}/console/governance`);
+      await goTo(page, `${world.running.baseUrl}/console/governance`);
       await page.until(`document.querySelector('#governance-text') !== null`);
       return page;
     };

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, openConsole, says } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { mouse } from '../world/hands.ts';
 import { READ } from '../world/requests.ts';
@@ -25,7 +25,7 @@ describe.skipIf(withoutChromium)(
       page.until(`document.querySelector('#manifest-wrong')?.innerText.includes(${JSON.stringify(words)})`);
     const open = async (organisation: Awaited<ReturnType<typeof world.demoOrganisation>>, platform = 'demo') => {
       const page = await openConsole(world, browser, organisation.owner);
-      await page.open(`${world.running.baseUrl}/console/connections/new?to=${platform}`);
+      await goTo(page, `${world.running.baseUrl}/console/connections/new?to=${platform}`);
       await page.click('#change-manifest');
       await page.until(`document.querySelector('${TEXT}')?.value.length > 0`);
       return page;
@@ -161,7 +161,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('dialog').innerText.includes('says the same')`);
       expect(await page.value(`document.querySelector('#save-manifest')`)).toBe(null);
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
-      await viewer.open(`${world.running.baseUrl}/console/connections/new?to=demo`);
+      await goTo(viewer, `${world.running.baseUrl}/console/connections/new?to=demo`);
       await viewer.until(`document.body.innerText.includes('an admin connects platforms')`);
       expect(await viewer.value(`document.querySelector('#change-manifest')`)).toBe(null);
     });

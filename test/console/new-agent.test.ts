@@ -5,7 +5,7 @@ import { CLIENTS } from '../../broker/console/static/new-agent/lines.js';
 import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { openConsole } from '../world/console.ts';
+import { goTo, openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { newRsaPair } from '../world/rsa.ts';
 
@@ -77,7 +77,7 @@ describe.skipIf(withoutChromium)(
       const organisation = await world.organisation();
       await organisation.agent({ name: 'triage' });
       const page = await openConsole(world, browser, organisation.owner);
-      await page.open(`${world.running.baseUrl}/console/agents/new`);
+      await goTo(page, `${world.running.baseUrl}/console/agents/new`);
       await page.click('#agent-name');
       await page.type('triage');
       await page.click('#invite');
@@ -92,7 +92,7 @@ describe.skipIf(withoutChromium)(
     test('who is no admin reads why not', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, await organisation.addOwner('viewer'));
-      await page.open(`${world.running.baseUrl}/console/agents/new`);
+      await goTo(page, `${world.running.baseUrl}/console/agents/new`);
       await has(page, 'main', 'an admin can invite agents');
       expect(await page.value(`document.querySelector('#invite')`)).toBeNull();
     });

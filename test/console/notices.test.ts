@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startChannelServer } from '../world/channel-server.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const PICTURES = process.env.PICTURES !== undefined;
@@ -18,8 +18,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const page = shared(() => openConsole(world, browser, organisation.owner));
     const go = async (path: string, on = page) => {
-      await on.open(world.running.baseUrl + path);
-      await isLive(on);
+      await goTo(on, world.running.baseUrl + path);
     };
     const write = async (selector: string, text: string) => {
       await page.click(selector);

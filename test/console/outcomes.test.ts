@@ -1,7 +1,7 @@
 /** Whether a connection works is what somebody found out: a stored secret alone is "Not tried yet". */
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, says } from '../world/console.ts';
+import { goTo, openConsole, says } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -88,8 +88,7 @@ describe.skipIf(withoutChromium)(
       );
 
     test('is green only when it worked; Test tries it', async () => {
-      await page.open(`${world.running.baseUrl}/console/connections`);
-      await isLive(page);
+      await goTo(page, `${world.running.baseUrl}/console/connections`);
       await badge('Not tried yet', '');
       world.upstream.answer = (_request, response) => response.writeHead(401).end('{}');
       await page.click('#connections .test');

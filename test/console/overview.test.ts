@@ -5,7 +5,7 @@ import { uuidv7 } from '../../broker/crypto/ids.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
+import { DESKTOP, goTo, isLive, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { WRITE } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
@@ -21,8 +21,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const page = shared(() => openConsole(world, browser, organisation.owner));
     const go = async (path: string) => {
-      await page.open(world.running.baseUrl + path);
-      await isLive(page);
+      await goTo(page, world.running.baseUrl + path);
     };
     const textOf = (selector: string) =>
       page.value<string>(`document.querySelector('${selector}').innerText.replace(/\\s+/g, ' ')`);

@@ -1,7 +1,7 @@
 /** People in a real browser: owners, who see numbers and never who; and two people who consent, each seeing only their own. */
 import { describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { shared } from '../world/given.ts';
 import { agentOfPeople, consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -26,8 +26,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const open = async (path: string, page?: Page) => {
       const on = page ?? (await openConsole(world, browser, organisation.owner));
-      await on.open(world.running.baseUrl + path);
-      await isLive(on);
+      await goTo(on, world.running.baseUrl + path);
       return on;
     };
     const textOf = (page: Page, selector = 'main') =>

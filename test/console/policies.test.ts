@@ -1,7 +1,7 @@
 /** Policies and guardrails in the console: made, changed, saved, by mouse and by keyboard, while another owner does the same. */
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, says } from '../world/console.ts';
+import { goTo, isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
@@ -18,8 +18,7 @@ describe.skipIf(withoutChromium)(
     const page = shared(() => openConsole(world, browser, organisation.owner));
 
     const go = async (path: string, on = page) => {
-      await on.open(world.running.baseUrl + path);
-      await isLive(on);
+      await goTo(on, world.running.baseUrl + path);
     };
     const has = (words: string, on = page) =>
       on.until(`document.querySelector('main').innerText.includes(${JSON.stringify(words)})`);
@@ -140,7 +139,9 @@ describe.skipIf(withoutChromium)(
 
     test('by keyboard alone: a rule is changed, tried on the record and on one call, and saved with what the try said', async () => {
       for (const call of [READ, READ, WRITE]) await agent.act(call);
-      await go('/console/policies/read-only?edit');
+      // Loaded, so that the focus begins before everything.
+      await page.open(`${world.running.baseUrl}/console/policies/read-only?edit`);
+      await isLive(page);
       const focus = async (selector: string, most = 120) => {
         for (let i = 0; i < most; i++) {
           if (await page.value(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;

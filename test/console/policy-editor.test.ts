@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { mouse } from '../world/hands.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -25,8 +25,7 @@ describe.skipIf(withoutChromium)(
     const page = shared(() => openConsole(world, browser, organisation.owner));
 
     const go = async (path: string, on = page) => {
-      await on.open(world.running.baseUrl + path);
-      await isLive(on);
+      await goTo(on, world.running.baseUrl + path);
     };
     const there = (selector: string, on = page) =>
       on.until(`document.querySelector(${JSON.stringify(selector)}) !== null`);

@@ -6,7 +6,7 @@ import { verifyReceipt as verifyOffline } from '../../broker/audit/verify-receip
 import { canVerify, receiptIn, verifyReceipt } from '../../broker/console/static/receipt/verify.js';
 import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, PHONE } from '../world/console.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -79,8 +79,7 @@ describe.skipIf(withoutChromium)(
     const browser = shared(() => startBrowser());
     const page = shared(() => openConsole(world, browser, organisation.owner));
     const go = async (path: string) => {
-      await page.open(world.running.baseUrl + path);
-      await isLive(page);
+      await goTo(page, world.running.baseUrl + path);
     };
     const verdict = (valid: boolean) => page.until(`document.querySelector('#verdict')?.dataset.valid === '${valid}'`);
     const textOf = (selector: string) => page.value<string>(`document.querySelector('${selector}').innerText`);

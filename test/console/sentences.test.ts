@@ -1,7 +1,7 @@
 /** Sentences where people see them, in a real browser: on cards, on the approval page, in activity. */
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { card, openConsole, PHONE } from '../world/console.ts';
+import { card, goTo, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const SENTENCES = { 'POST /items': 'create an item in **{/place}**: *{/title}*' };
@@ -58,7 +58,7 @@ describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${wit
   });
 
   test('activity tells calls in sentences', async () => {
-    await page.open(`${world.running.baseUrl}/console/activity`);
+    await goTo(page, `${world.running.baseUrl}/console/activity`);
     // Names of agents come a moment after the rows.
     await page.until(
       `document.querySelector('.entry .line')?.innerText.startsWith('triage asked to create an item in acme/shop: “Broken login” on Shop⟦U+202E⟧ & Co')`,

@@ -4,7 +4,7 @@ import { putMeta } from '../../broker/store/meta.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { keyboard } from '../world/hands.ts';
 import { HOUR_MS } from '../world/times.ts';
@@ -23,8 +23,7 @@ describe.skipIf(withoutChromium)(
     const page = shared(() => openConsole(world, browser, organisation.owner));
 
     const go = async (path: string, on = page) => {
-      await on.open(world.running.baseUrl + path);
-      await isLive(on);
+      await goTo(on, world.running.baseUrl + path);
     };
     const has = (words: string, on = page) =>
       on.until(`document.querySelector('main').innerText.includes(${JSON.stringify(words)})`);

@@ -4,7 +4,7 @@ import { callOf, connected, SEARCH } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import type { Organisation } from '../world/world.ts';
@@ -23,8 +23,7 @@ describe.skipIf(withoutChromium)(`tools in a browser${withoutChromium ? ` (skipp
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner));
   const open = async (on = page) => {
-    await on.open(`${world.running.baseUrl}/console/connections`);
-    await isLive(on);
+    await goTo(on, `${world.running.baseUrl}/console/connections`);
   };
   const row = (tool: string) => `[data-tool="${tool}"]`;
   const stands = (tool: string, state: string, on = page) =>
