@@ -152,8 +152,7 @@ describe.each(ONE_STORE.flatMap((store) => HOLDERS.map((holder) => ({ ...holder,
         await give(made);
         await getOver(made);
         await world.running.stop();
-        const environment = { ...world.environment, PORT: '0' };
-        const doomed = spawnBroker(environment);
+        const doomed = spawnBroker({ ...world.environment, PORT: '0' });
         const first = new TestAgent({ ...agent, baseUrl: await started(doomed) });
         const arrived = new Promise<void>((resolve) => {
           server.answers.set('/token', () => {
@@ -172,21 +171,15 @@ describe.each(ONE_STORE.flatMap((store) => HOLDERS.map((holder) => ({ ...holder,
         expect(claim).toEqual({ refresh_claim: expect.any(String), status: 'active' });
 
         // It is known to be dead as soon as the next one starts in its place: nobody waits for the end of its claim.
-        const next = spawnBroker(environment);
-        try {
-          const again = new TestAgent({ ...agent, baseUrl: await started(next) });
-          const answers = await Promise.all(Array.from({ length: 5 }, () => again.act(call)));
-          expect(answers.map((answer) => answer.status)).toEqual(Array(5).fill(status));
-          if (status === 409) expect(answers[0]!.body.error).toBe('platform_reauth_needed');
-          expect(refreshes(server)).toHaveLength(2);
-          expect((await again.act(call)).status).toBe(status);
-          expect(refreshes(server)).toHaveLength(2);
-          const [after] = await query(world.environment, `select refresh_claim, status from ${table}`);
-          expect(after).toEqual({ refresh_claim: null, status: rotated ? 'reauth_needed' : 'active' });
-        } finally {
-          next.signal('SIGTERM');
-          await next.ended;
-        }
+        await world.restart();
+        const answers = await Promise.all(Array.from({ length: 5 }, () => agent.act(call)));
+        expect(answers.map((answer) => answer.status)).toEqual(Array(5).fill(status));
+        if (status === 409) expect(answers[0]!.body.error).toBe('platform_reauth_needed');
+        expect(refreshes(server)).toHaveLength(2);
+        expect((await agent.act(call)).status).toBe(status);
+        expect(refreshes(server)).toHaveLength(2);
+        const [after] = await query(world.environment, `select refresh_claim, status from ${table}`);
+        expect(after).toEqual({ refresh_claim: null, status: rotated ? 'reauth_needed' : 'active' });
       },
       40_000,
     );
