@@ -1,25 +1,32 @@
-/** How long it takes from the answer of a held call to its notice: two seconds at most, at the 99th percentile. */
+/**
+ * How long it takes from the answer of a held call to its notice: two seconds at most, at the 99th percentile. An agent calls again when its notice has come: a
+ * channel takes four messages at a time, and a slow machine with a busy database fewer in a second than agents make calls that do not wait. How long they queue
+ * then says nothing of the sender.
+ */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
 import { givenWorld } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 
+/** As many as a channel takes messages at a time, and one more. */
 const AGENTS = 5;
 /** Of each; more than 100 may not wait. */
 const CALLS = Number(process.env.NOTICE_CALLS ?? sized(20, 60));
 
-/** Of an agent between two calls. */
-const PAUSE_MS = Number(process.env.NOTICE_PAUSE_MS ?? 200);
-
 let server: ChannelServer;
 const cameAt = new Map<string, number>();
+/** Who waits for the notice of an approval. */
+const waiting = new Map<string, () => void>();
 beforeAll(async () => {
   server = await startChannelServer();
   server.answer = (_request, response, body) => {
-    cameAt.set(JSON.parse(body).data.id, performance.now());
+    const { id } = JSON.parse(body).data;
+    cameAt.set(id, performance.now());
+    waiting.get(id)?.();
     response.writeHead(204).end();
   };
   afterFile(() => server.close());
@@ -39,15 +46,18 @@ describe.each(STORES)(`latency on %s${postgresNote}`, (store) => {
         for (let i = 0; i < CALLS; i++) {
           const { body } = await agent.act({ ...WRITE, data: { i } });
           answered.set(body.approval_id, performance.now());
-          await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+          const told = new Promise<void>((resolve) => waiting.set(body.approval_id, resolve));
+          if (!cameAt.has(body.approval_id)) await told;
         }
       }),
     );
-    await expect.poll(() => [...answered.keys()].every((id) => cameAt.has(id)), { timeout: 20_000 }).toBe(true);
     const taken = [...answered].map(([id, at]) => cameAt.get(id)! - at).toSorted((a, b) => a - b);
     const at = (share: number) => taken[Math.ceil(share * taken.length) - 1]!;
-    const told = `held to notice on ${store}: p50 ${at(0.5).toFixed()} ms, p99 ${at(0.99).toFixed()} ms, of ${taken.length}`;
+    const told = `held to notice on ${store}: p25 ${at(0.25).toFixed()} ms, p75 ${at(0.75).toFixed()} ms, p99 ${at(0.99).toFixed()} ms, of ${taken.length}`;
     process.stdout.write(`${told}\n`);
-    expect(at(0.99), told).toBeLessThan(2_000);
+    expect(at(0.99), told).toBeLessThan(patience(2_000));
+    // However slow the machine is, most are told in time, and the quickest by what wakes the sender: it asks by itself once a second.
+    expect(at(0.75), told).toBeLessThan(2_000);
+    expect(at(0.25), told).toBeLessThan(600);
   }, 180_000);
 });
