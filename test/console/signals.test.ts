@@ -1,7 +1,7 @@
 /** What the console says of a call is what became of it: no success that was none, and who decided where somebody did. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { approve, card, goTo, look, openConsole, says } from '../world/console.ts';
+import { approve, card, isLive, look, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
@@ -25,7 +25,8 @@ describe.skipIf(withoutChromium)(
       return held.body.approval_id as string;
     };
     const go = async (path: string) => {
-      await goTo(page, world.running.baseUrl + path);
+      await page.open(world.running.baseUrl + path);
+      await isLive(page);
     };
     /** Badge and line of the newest rows. */
     const rows = () =>
@@ -186,8 +187,7 @@ describe.skipIf(withoutChromium)(
         // As high as the window when it is open.
         const data = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`member_${at}`, `value ${at}`]));
         for (let at = 0; at < 30; at++) ids.push(await hold({ data, reason: 'The parcel arrived broken.' }));
-        // Loaded, since an inbox that was open before shows what was decided in it meanwhile, too.
-        await page.open(`${world.running.baseUrl}/console`);
+        await go('/console');
         await page.until(`document.querySelector('.group-count')?.innerText === '30 calls'`);
         await page.press('j', 'Enter');
         await page.until(`document.querySelectorAll('.card').length === 30`);
