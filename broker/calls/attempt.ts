@@ -130,9 +130,11 @@ async function toolStep(
   const { who, action } = call;
   const organisationId = who.agent.organisation_id;
   const ask = await services.deeds.withFirstTimes(loaded.facts, askOf(action, call));
+  const toolless = { call, loaded, inferred, now, ask, onFile: undefined, isListed: false };
+  if (loaded.platform?.rules.kind !== 'mcp') return toolless;
   const onFile = await toolOnFile(services, organisationId, loaded.platform, ask);
-  const asIs = { call, loaded, inferred, now, ask: withEffect(ask, onFile), onFile, isListed: false };
-  if (!onFile) return asIs;
+  if (!onFile) return toolless;
+  const asIs = { ...toolless, ask: withEffect(ask, onFile), onFile };
   const preflight = await toolPreflight(services, call, { loaded, onFile, ask, now, replay });
   if (preflight.kind === 'facts_changed') return FACTS_CHANGED;
   if (preflight.kind === 'failed') return endWith(preflight.outcome, call);

@@ -8,7 +8,7 @@ import { ROOT } from '../world/root.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
 /** As many as it was when this was last changed: more of them want a reason. */
-const MOST_FILES = 120;
+const MOST_FILES = 119;
 
 /** In the broker: each SIGUSR2 prints the files of the product whose functions were called since the last one, in its own thread. */
 const COUNTER = `
