@@ -5,8 +5,9 @@ import { maskedHeaders, maskingOf } from '../egress/mask-answer.ts';
 import { PieceMasker, piecesOf } from '../egress/mask-lines.ts';
 import { StreamBroken, type Transferred } from '../egress/streamed-body.ts';
 import type { Mask } from '../policy/mask.ts';
-import { charsetsOf, essenceOf, isUtf8Name } from '../wire/media-type.ts';
+import { essenceOf, isUtf8Name } from '../wire/media-type.ts';
 
+const CHARSET = /charset\s*=\s*"?([^\s";]*)/gi;
 /** An answer that is longer is withheld, unless it comes in events or lines. */
 const MOST_BYTES = 10 * 1024 * 1024;
 
@@ -37,8 +38,8 @@ export async function maskStream(
   const masking = maskingOf(mask);
   const pieces = piecesOf(essenceOf(type));
   if (pieces !== undefined && status !== 206) {
-    // Events and lines of JSON are UTF-8.
-    if (!charsetsOf(type).every(isUtf8Name)) return undefined;
+    // Events and lines of JSON are UTF-8. Whatever names another charset counts, wherever it stands: some reader may take it for one.
+    if ([...type.matchAll(CHARSET)].some(([, charset = '']) => !isUtf8Name(charset))) return undefined;
     const masker = new PieceMasker(pieces, masking);
     return taken(maskedHeaders(headers, masking, true), inPieces(body, masker), {
       masked: () => masker.count,

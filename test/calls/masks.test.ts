@@ -153,6 +153,16 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     expect(flags).toMatchObject({ ended: 'complete', masked: 3 });
   });
 
+  test.each(['; charset=""utf-16', '; charset=', '; x=1 charset=utf-16', '; charset=utf-8; charset=utf-16'])(
+    '/proxy: events in what some reader may take for another charset than UTF-8 are withheld: "%s"',
+    async (parameters) => {
+      await organisation.guardrails([NO_MAIL]);
+      answering(`data: ${JSON.stringify(CONTACT)}\n\n`, { 'content-type': `text/event-stream${parameters}` });
+      const refused = await raw('GET', '/proxy/demo-main/items');
+      expect([refused.status, refused.body.error]).toEqual([502, 'upstream_response_blocked']);
+    },
+  );
+
   test.each([
     ['bytes', Buffer.from([0, 1, 255]), { 'content-type': 'image/png' }, 200],
     ['a text', 'email ann', { 'content-type': 'text/plain' }, 200],
