@@ -48,8 +48,10 @@ export function newcomer(address: string, env: Record<string, string>): Newcomer
       .trim();
   const bare = join(newFolder(), 'bare.git');
   execFileSync('git', ['clone', '-q', '--bare', ROOT, bare]);
-  // What is not committed yet is part of what is tested.
-  const stash = execFileSync('git', ['stash', 'create'], { cwd: ROOT }).toString().trim();
+  // What is not committed yet is part of what is tested. Where files are only newer than git's index says, as in a new clone, `stash create` ends with 1: it has
+  // nothing to keep. `status` corrects the index.
+  const changed = execFileSync('git', ['status', '--porcelain', '--untracked-files=no'], { cwd: ROOT });
+  const stash = changed.length > 0 ? execFileSync('git', ['stash', 'create'], { cwd: ROOT }).toString().trim() : '';
   execFileSync('git', ['push', '-q', bare, `${stash || 'HEAD'}:refs/heads/tested`], { cwd: ROOT });
   execFileSync('git', ['symbolic-ref', 'HEAD', 'refs/heads/tested'], { cwd: bare });
   writeFileSync(join(home, '.gitconfig'), `[url "file://${bare}"]\n  insteadOf = ${address}\n`);
