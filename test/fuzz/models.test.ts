@@ -1,8 +1,9 @@
 /** Random sequences of steps on a running broker and on a small model of it, written from the specification. */
 import { describe, test } from 'vitest';
+import { runsOn } from '../prove/drawn-store.ts';
 import { startGitWorld } from '../world/git-world.ts';
 import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { sized, thorough } from '../world/thorough.ts';
+import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { approvals } from './models/approvals.ts';
@@ -25,14 +26,11 @@ const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>
   'model-limits': async (store, count) => limits(await startWorld(store), count),
 };
 const SECONDS = secondsOr(sized(1, 4));
-/** Who names a model, or runs all thoroughly, gets it on each store; else each runs on one of them, the other one in another run. */
-const isOn = (store: StoreKind, at: number): boolean =>
-  thorough || process.env.PROVE_PART !== undefined || STORES[(SEED + at) % STORES.length] === store;
 
 // Not tried again: what is found once is a finding.
 
 describe.each(STORES)(`for ${SECONDS} s each on %s (PROVE_SEED=${SEED})${postgresNote}`, (store) => {
-  test.each(chosen(MODELS).filter((_, at) => isOn(store, at)))(
+  test.each(chosen(MODELS).filter((_, at) => runsOn(store, SEED, at)))(
     '%s',
     { timeout: 90_000 + SECONDS * 1000, retry: 0 },
     (part) =>

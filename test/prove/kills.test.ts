@@ -4,9 +4,10 @@
  */
 import { describe, expect, test } from 'vitest';
 import { makeRandom } from '../world/random.ts';
-import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { sized, thorough } from '../world/thorough.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { sized } from '../world/thorough.ts';
 import { cutWork } from './cut.ts';
+import { runsOn } from './drawn-store.ts';
 import { type Invariants, startInvariants } from './invariants.ts';
 import { Ledger } from './ledger.ts';
 import { type Scene, setScene, type Work } from './scene.ts';
@@ -49,14 +50,11 @@ const OTHERS: Record<string, (scene: Scene, invariants: Invariants, cuts: number
 const CUTS = Number(process.env.PROVE_CUTS ?? sized(2, 4));
 const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const CHOSEN = process.env.PROVE_PART?.split(',') ?? ['calls', 'approvals'];
-/** Who names parts, or runs all thoroughly, gets them on each store; else each runs on one of them, the other one in another run. */
-const isOn = (store: StoreKind, at: number): boolean =>
-  thorough || process.env.PROVE_PART !== undefined || STORES[(SEED + at) % STORES.length] === store;
 
 // Not tried again in CI: what fails rarely is what these are for.
 describe.each(STORES)(`kill -9 on %s (PROVE_SEED=${SEED})${postgresNote}`, { retry: 0 }, (store) => {
   const parts = CHOSEN.filter(
-    (part, at) => isOn(store, at) && (!['replicas', 'master-key'].includes(part) || store === 'postgres'),
+    (part, at) => runsOn(store, SEED, at) && (!['replicas', 'master-key'].includes(part) || store === 'postgres'),
   );
   test.each(parts)(
     `ST-03 I1 I2 I3 I4 I5 I7 in %s, ${CUTS} times`,
