@@ -5,14 +5,12 @@
 
 import { type ApprovalProvenance, howDecided, provenanceOf } from '../audit/approval-state.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
-import type { ApprovalChanges } from '../audit/changes.ts';
 import { eventRow } from '../audit/event-row.ts';
 import { executionError } from '../audit/execution-error.ts';
 import type { Outcome, OutcomeOf, ReplayFailure } from '../audit/outcome.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Companion, Recording } from '../audit/recorder.ts';
 import { rowOf } from '../audit/row.ts';
-import { ClosedElsewhere, Superseded } from '../audit/superseded.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker, Uses } from '../broker.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
@@ -73,7 +71,6 @@ export function makeReplays(services: ReplayServices & Uses<'vault'>, make: Make
       await replayOnce(services, make, claimed, recovered);
     } catch (error) {
       // Before its intent nothing was sent, and the next recovery sweep retries; after it there is no retry.
-      if (error instanceof AuditUnavailable && error.cause instanceof Superseded) return;
       broker.log.error({ err: error, approval: claimed.id }, 'replay of an approved call failed');
     } finally {
       changes.tell(claimed);
@@ -104,7 +101,7 @@ async function replayOnce(
   claimed: ApprovalTable,
   recovered: boolean,
 ): Promise<void> {
-  const { broker, recorder } = services;
+  const { broker } = services;
   const held = await findHeldCall(broker.store.db, claimed.organisation_id, claimed.id);
   // Another process took over the claim.
   if (held?.exec_state !== 'claimed' || held.fence !== claimed.fence) return;
@@ -117,7 +114,28 @@ async function replayOnce(
     with: held.decided_with,
     on: held.decided_on,
   });
-  const companion = companionOf(services, held);
+  const state = approvalState(services, held, { auditId: ids.auditId, provenance });
+  try {
+    await replayHeld(services, make, { held, recovered, ids, provenance, companion: state.companion });
+  } catch (error) {
+    if (!(error instanceof AuditUnavailable && state.isElsewhere())) throw error;
+  }
+}
+
+type Held = {
+  held: HeldCall;
+  recovered: boolean;
+  ids: { auditId: string; correlationId: string; now: number };
+  provenance: ApprovalProvenance;
+  companion: Companion;
+};
+
+async function replayHeld(
+  services: ReplayServices & Uses<'vault'>,
+  make: MakeReplay,
+  { held, recovered, ids, provenance, companion }: Held,
+): Promise<void> {
+  const { broker, recorder } = services;
   const refuse = async (reason: string, detail: string): Promise<void> => {
     const call = recordOfHeld(held, provenance, ids, broker);
     const outcome: OutcomeOf<'not_as_approved'> = { kind: 'not_as_approved', reason, detail, call };
@@ -130,7 +148,7 @@ async function replayOnce(
       'store_restored',
       'The store was restored from a backup, in which this call was approved and not made yet. It may have been made since, and was not repeated.',
     );
-  if (recovered && held.expires_at <= now)
+  if (recovered && held.expires_at <= ids.now)
     return await refuse(
       'approval_expired',
       'The approval expired before the call could be begun, so nothing was sent.',
@@ -148,13 +166,7 @@ async function replayOnce(
     caller: callerOf(request),
     companion,
   };
-  try {
-    await make(who, actionOf(request), { ...ids, replay, raw: rawOf(request) });
-  } catch (error) {
-    if (!(error instanceof AuditUnavailable && error.cause instanceof ClosedElsewhere)) throw error;
-    const outcome = error.cause.value as Outcome | undefined;
-    await recordLate(services, held, { auditId: ids.auditId, provenance, outcome });
-  }
+  await make(who, actionOf(request), { ...ids, replay, raw: rawOf(request) });
 }
 
 /** Another process considered this one dead and closed the row as unknown. The signed row stays; the outcome is recorded as an event. */
@@ -176,12 +188,15 @@ async function recordLate(
   await recorder.record({ row, value: undefined });
 }
 
-/** Updates the approval's state in the transaction of the replay's row. */
-function companionOf(
-  { broker, changes }: Uses<'clock' | 'log' | 'vault'> & { changes: ApprovalChanges },
+/** Updates the approval's state in the transaction of the replay's row. `isElsewhere`: another process has the replay, or has closed its row. */
+function approvalState(
+  services: ReplayServices & Uses<'vault'>,
   held: HeldCall,
-): Companion {
-  return async (tx, row, value) => {
+  call: { auditId: string; provenance: ApprovalProvenance },
+): { companion: Companion; isElsewhere(): boolean } {
+  const { broker, changes } = services;
+  let elsewhere = false;
+  const store: Companion['store'] = async (tx, row, value) => {
     // It was not sent, and its intent may or may not be stored: without one the claim stays, and is retried.
     if (row.state === 'final' && row.reason === 'audit_unavailable') {
       const step = {
@@ -190,14 +205,23 @@ function companionOf(
         execution_error: executionError(row, undefined).text,
       };
       await endIntendedReplay(tx, held, row.id, step);
-      return;
+      return undefined;
     }
     const step = stepOf(broker, held, row, value as OutcomeOf<'answered'> | ReplayFailure | undefined);
     const moved = await moveReplay(tx, held, row.id, step);
-    if (!moved) throw new Superseded(`another process has the replay of ${held.id}`);
+    if (!moved) {
+      elsewhere = true;
+      return 'taken_over';
+    }
     if (step.exec_state !== 'intent') await changes.announce(tx, held);
     broker.log.debug({ approval: held.id, state: step.exec_state }, 'replay state changed');
+    return undefined;
   };
+  const tooLate = async (outcome: unknown): Promise<void> => {
+    await recordLate(services, held, { ...call, outcome: outcome as Outcome | undefined });
+    elsewhere = true;
+  };
+  return { companion: { store, tooLate }, isElsewhere: () => elsewhere };
 }
 
 function stepOf(

@@ -44,7 +44,11 @@ export function makeLateRows<State extends { row: AuditRow }>(
       const auditId = kept.row.id;
       try {
         const stands = await store(kept);
-        if (!stands) log.warn({ auditId }, 'late outcome dropped: audit row already finalised');
+        if (!stands)
+          log.warn(
+            { auditId },
+            'late outcome dropped: another process has finalised the audit row, or taken over what it is about',
+          );
       } catch (error) {
         if (!isHopeless(error)) {
           late.unshift(kept);

@@ -8,7 +8,7 @@ import { pause, retryUntil } from '../runtime/waits.ts';
 import { type AuditRow, findAuditRow, makeStorable, putAuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
-import { inTransaction, RolledBack } from '../store/transaction.ts';
+import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import { addFlags } from './audit-flags.ts';
 import { AuditUnavailable, MaybeRecorded } from './audit-unavailable.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -28,12 +28,14 @@ import {
 import { closedRow } from './row.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { makeRowWriter } from './row-writer.ts';
-import { ClosedElsewhere, isHopeless } from './superseded.ts';
 
 /** Retry limit for storing an outcome: the call was made, so giving up early would lose a fact. */
 const OUTCOME_PATIENCE_MS = 5_000;
 /** Retry limit before anything was sent: short, to fail fast. */
 const DECISION_PATIENCE_MS = 250;
+
+/** Another process has what the row is about: nothing was stored. */
+const TAKEN_OVER = rollback('taken_over');
 
 /** One state of a row: its intent, or how it ended. */
 export type State = {
@@ -42,6 +44,8 @@ export type State = {
   companion: Companion | undefined;
   claim?: Claim<RolledBack<unknown>> | undefined;
 };
+
+const takenOver = () => new Error('another process has taken over what the row is about');
 
 export function makeRecorder(
   broker: Pick<Broker, 'config' | 'did' | 'instanceId' | 'clock' | 'log' | 'metrics' | 'store' | 'keys'>,
@@ -84,8 +88,7 @@ export function makeRecorder(
         addFlags(row, claimed.flags);
       }
       if (!(await putSigned(tx, row))) return false;
-      await companion?.(tx, row, value);
-      return true;
+      return (await companion?.store(tx, row, value)) === 'taken_over' ? TAKEN_OVER : true;
     });
   };
 
@@ -104,9 +107,9 @@ export function makeRecorder(
     async (state: State) => {
       const stored = await stands(state, false);
       reads.takeBack(state.row);
-      return stored !== false;
+      return stored === true;
     },
-    isHopeless,
+    isRowFault,
   );
 
   /** Connection lost at commit: the intent of a call that is not made may be stored, so its row is finalised. */
@@ -122,21 +125,22 @@ export function makeRecorder(
   const journal = async ({ row, companion, claim }: State): Promise<boolean> =>
     !companion && !claim && !late.isFailing() && (await reads.note(row));
 
-  /** What its claim asked to undo it for; undefined: it is stored. */
+  /** What its claim asked to undo it for; undefined: it is stored. Throws AuditUnavailable. */
   const storeIntent = async (intent: State): Promise<RolledBack<unknown> | undefined> => {
-    const { row } = intent;
+    let stored: Awaited<ReturnType<typeof stands>>;
     try {
       await late.refuseWhileFailing();
-      noted.add(row.id);
+      noted.add(intent.row.id);
       const put = (isFirst: boolean) => heartbeat.ensureRegistered().then(() => stands(intent, isFirst));
-      const stored = await retryUntil(put, DECISION_PATIENCE_MS, isHopeless);
+      stored = await retryUntil(put, DECISION_PATIENCE_MS, isRowFault);
       if (!stored) throw new Error('the row is final already');
       late.worked();
-      return stored instanceof RolledBack ? stored : undefined;
     } catch (error) {
-      if (!isHopeless(error)) closeUnsent(intent, error);
-      throw error;
+      if (!isRowFault(error)) closeUnsent(intent, error);
+      throw new AuditUnavailable(false, error);
     }
+    if (stored === TAKEN_OVER) throw new AuditUnavailable(false, takenOver());
+    return stored instanceof RolledBack ? stored : undefined;
   };
 
   const recordFinal = async <T>({ row, value, sent = false, companion, after }: Entry<T>): Promise<Recorded<T>> => {
@@ -146,17 +150,20 @@ export function makeRecorder(
       complete(row);
       const patience = sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS;
       const isNew = !noted.has(row.id);
-      stored = await retryUntil((isFirst) => stands(state, isNew && isFirst), patience, isHopeless);
+      stored = await retryUntil((isFirst) => stands(state, isNew && isFirst), patience, isRowFault);
     } catch (error) {
       // With a stored intent, or a call that may have been made, the row has to be finalised later.
-      if (!isHopeless(error)) late.failed(error);
-      if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isHopeless(error)) late.keep(state);
+      if (!isRowFault(error)) late.failed(error);
+      if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isRowFault(error)) late.keep(state);
       throw new AuditUnavailable(sent, error);
     }
     reads.takeBack(row);
     late.worked();
-    // What is signed stands.
-    if (!stored) throw new AuditUnavailable(sent, new ClosedElsewhere(value));
+    if (stored === TAKEN_OVER) throw new AuditUnavailable(sent, takenOver());
+    if (!stored) {
+      await companion?.tooLate?.(value);
+      throw new AuditUnavailable(sent, new Error('the row was closed by another process'));
+    }
     metrics.recorded(row);
     return new DurableValue(after === undefined ? value : await after(value));
   };
@@ -180,7 +187,7 @@ export function makeRecorder(
     } catch (error) {
       if (!written || isRowFault(error)) throw new AuditUnavailable(false, error);
       // The commit failed, or only its response was lost: then everything is stored.
-      const there = await retryUntil(() => isRecorded(broker.store.db, row), DECISION_PATIENCE_MS, isHopeless).catch(
+      const there = await retryUntil(() => isRecorded(broker.store.db, row), DECISION_PATIENCE_MS, isRowFault).catch(
         () => undefined,
       );
       if (there === undefined) throw new MaybeRecorded(error);
@@ -199,15 +206,11 @@ export function makeRecorder(
       try {
         makeStorable(row);
         let isDurable = isStreamed || !isRead || !(await journal(intent));
-        const store = () =>
-          storeIntent(intent).catch((error) => {
-            throw new AuditUnavailable(false, error);
-          });
-        const undone = isDurable ? await store() : undefined;
+        const undone = isDurable ? await storeIntent(intent) : undefined;
         // As its claim answered it, of whose type the answer is.
         if (undone) return undone as never;
         return await call(async () => {
-          if (!isDurable) await store();
+          if (!isDurable) await storeIntent(intent);
           isDurable = true;
         });
       } catch (error) {

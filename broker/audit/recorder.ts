@@ -27,8 +27,16 @@ export type Together<Reason = never> = (
   row: Readonly<AuditRow>,
 ) => Promise<RolledBack<Reason> | { flags: AuditFlags } | undefined>;
 
-/** `value`: of the outcome that is stored; undefined for an intent, and where a call broke off. */
-export type Companion = (tx: Db, row: Readonly<AuditRow>, value: unknown) => Promise<void>;
+/** What belongs to a row in each of its states. `value`: of the outcome that is stored; undefined for an intent, and where a call broke off. */
+export type Companion = {
+  /**
+   * Stores it in the transaction of the row, after it; may be repeated for the same state. `taken_over`: another process has taken over what the row is
+   * about; then nothing is stored, and AuditUnavailable is thrown.
+   */
+  store(tx: Db, row: Readonly<AuditRow>, value: unknown): Promise<'taken_over' | undefined>;
+  /** Called when the value came too late: another process considered this one dead and closed the row as unknown. Then AuditUnavailable is thrown. */
+  tooLate?(value: unknown): Promise<void>;
+};
 
 /**
  * Takes what a call uses up, in the transaction of its intent, before it. What it answers under `flags` goes into the row's;
@@ -45,7 +53,6 @@ export type Entry<T, Reason = never> = {
   sent?: boolean;
   /** Transforms the value once the row is stored. */
   after?: (value: T) => Promise<T>;
-  /** Runs in the transaction of every state of the row; may be repeated for the same state. */
   companion?: Companion | undefined;
   /** Runs once. */
   together?: Together<Reason>;

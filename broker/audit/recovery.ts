@@ -145,9 +145,12 @@ async function closeIntent(
   const { organisation_id, approval_id } = row;
   if (approval_id === null) return await closeUnknown(recorder, row, 'It was not repeated.');
   const ref = { organisation_id, id: approval_id };
-  const closed = await closeUnknown(recorder, row, 'It was not repeated.', async (tx) => {
-    const step = { exec_state: 'unknown' as const, execution_error: STOPPED_IN_FLIGHT };
-    if (await endIntendedReplay(tx, ref, row.id, step)) await changes.announce(tx, ref);
+  const closed = await closeUnknown(recorder, row, 'It was not repeated.', {
+    store: async (tx) => {
+      const step = { exec_state: 'unknown' as const, execution_error: STOPPED_IN_FLIGHT };
+      if (await endIntendedReplay(tx, ref, row.id, step)) await changes.announce(tx, ref);
+      return undefined;
+    },
   });
   if (closed) changes.tell(ref);
   return closed;

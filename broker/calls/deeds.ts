@@ -129,7 +129,12 @@ export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock'
         for (const deed of fresh) done.set(keyOf(agentId, deed), changed);
       };
       return {
-        companion: (tx) => putDeeds(tx, rows),
+        companion: {
+          store: async (tx) => {
+            await putDeeds(tx, rows);
+            return undefined;
+          },
+        },
         keep,
         writeSoon: () => {
           keep();

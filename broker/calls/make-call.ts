@@ -227,8 +227,11 @@ export const recordOutcome = (
 
 function both(one: Companion | undefined, other: Companion | undefined): Companion | undefined {
   if (one === undefined || other === undefined) return one ?? other;
-  return async (...state) => {
-    await one(...state);
-    await other(...state);
+  return {
+    store: async (...state) => (await one.store(...state)) ?? (await other.store(...state)),
+    tooLate: async (value) => {
+      await one.tooLate?.(value);
+      await other.tooLate?.(value);
+    },
   };
 }

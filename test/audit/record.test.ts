@@ -6,10 +6,10 @@ import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts'
 import { makeRecorder } from '../../broker/audit/record.ts';
 import type { Recorded, Recorder } from '../../broker/audit/recorder.ts';
 import { makeRowWriter, type RowWriter } from '../../broker/audit/row-writer.ts';
-import { isHopeless } from '../../broker/audit/superseded.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
+import { isRowFault } from '../../broker/store/row-fault.ts';
 import { rollback } from '../../broker/store/transaction.ts';
 import { givenWorld } from '../world/given.ts';
 import { auditRow } from '../world/rows.ts';
@@ -195,7 +195,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
         kept.push(row.id);
         return true;
       },
-      isHopeless,
+      isRowFault,
     );
     for (const row of [bad, good]) late.keep({ row });
     expect(await late.retry()).toBe(0);
@@ -208,9 +208,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   ])('what is stored with an outcome and cannot be, by %s, stops no other call', async (_, fault) => {
     const { recorder } = recorderWith();
     const row = ownRow();
-    const companion = async () => {
-      throw fault;
-    };
+    const companion = { store: () => Promise.reject(fault) };
     const ending = (entry: AuditRow) => ({ ...entry, result: 'allowed' as const });
     const error = await refused(recorder.record({ row: ending(row), value: 'a', sent: true, companion }));
     expect(error.sent).toBe(true);
@@ -268,18 +266,48 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     const { recorder } = recorderWith();
     const other = recorderWith().recorder;
     const row = ownRow();
+    const late: unknown[] = [];
+    const companion = { store: async () => undefined, tooLate: async (value: unknown) => void late.push(value) };
     const error = await refused(
       recorder.intend(row, async () => {
         const found = (await stored(row))!;
         found.result = 'errored';
         found.reason = 'outcome_unknown';
         await other.record({ row: found, value: undefined });
-        return await finish(recorder, row, true);
+        return await recorder.record({ row: { ...row, result: 'allowed' }, value: 'late', sent: true, companion });
       }),
     );
-    expect(error.sent).toBe(true);
+    expect([error.sent, late]).toEqual([true, ['late']]);
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
   });
+
+  test.each(['intent', 'final'])(
+    'nothing is stored, nor tried again, where another process has taken over what the row is about: %s',
+    async (state) => {
+      const { recorder } = recorderWith();
+      const row = ownRow();
+      const asked: string[] = [];
+      const companion = {
+        store: async (_: unknown, { state: of }: Readonly<AuditRow>) => {
+          asked.push(of);
+          return of === state ? ('taken_over' as const) : undefined;
+        },
+      };
+      let isMade = false;
+      const end = () => recorder.record({ row: { ...row, result: 'allowed' }, value: 'made', sent: true, companion });
+      const make = () => {
+        isMade = true;
+        return end();
+      };
+      const error = await refused(recorder.intend(row, make, { companion }));
+      const isIntent = state === 'intent';
+      expect([isMade, error.sent, asked]).toEqual(
+        isIntent ? [false, false, ['intent']] : [true, true, ['intent', 'final']],
+      );
+      expect((await stored(row))?.state).toBe(isIntent ? undefined : 'intent');
+      expect([recorder.isFailing(), recorder.backlog().late]).toEqual([false, 0]);
+    },
+  );
 
   test('an intent on a row that is final is no permission to call', async () => {
     const { recorder } = recorderWith();
