@@ -1,7 +1,9 @@
 /** Effective permissions: the same facts and the same `decide` as a call, for every scope that an agent holds. */
 
 import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
 import { sha256Base64url } from '../crypto/canonical.ts';
+import { isEntitled } from '../entitlement.ts';
 import { hasSign } from '../platforms/error-sign.ts';
 import { baseUrlsOf, type Manifest } from '../platforms/manifest.ts';
 import type { Facts, Instant } from '../policy/facts.ts';
@@ -9,14 +11,13 @@ import { effectivePermissions, nextChange, type PlatformPermissions } from '../p
 import { present } from '../runtime/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import { listUsableTools, type ToolPlace } from '../store/mcp-tools.ts';
-import type { Store } from '../store/store.ts';
 import type { FactsLoader } from './facts.ts';
 import { isSteady } from './facts.ts';
 
 export type Permissions = {
   platforms: readonly PlatformPermissions[];
-  /** Hosts that the agent's calls are sent to. */
-  hosts: readonly string[];
+  /** Hosts that the agent's calls are sent to; undefined where the organisation is not entitled to be told. */
+  hosts: readonly string[] | undefined;
   /** By platform id: where it is. */
   addresses: ReadonlyMap<string, PlatformAddress>;
   /** Hash of everything that the agent can act on. */
@@ -39,7 +40,7 @@ export type PermissionsReader = (who: AgentPrincipal) => Promise<Permissions>;
  * servers are in none of these rows: they are read each time, for agents that have such a server.
  */
 export function permissionsReader(
-  { clock, store }: { clock: () => Instant; store: Store },
+  { clock, store, config }: Pick<Broker, 'clock' | 'store' | 'config'>,
   loadFacts: FactsLoader,
 ): PermissionsReader {
   const kept = new WeakMap<readonly FactsRow[], { until: Instant | null; read: ReadPermissions }>();
@@ -52,7 +53,8 @@ export function permissionsReader(
     const now = clock();
     const found = kept.get(who.rows);
     if (found && (found.until === null || now < found.until)) return await withTools(found.read);
-    const read = await readPermissions(loadFacts, who, now);
+    const tellsHosts = isEntitled({ config }, who.agent.organisation_id, 'egress');
+    const read = await readPermissions(loadFacts, who, tellsHosts, now);
     if (isSteady(who.rows)) kept.set(who.rows, { until: nextChange(read.platforms), read });
     return await withTools(read);
   };
@@ -61,7 +63,12 @@ export function permissionsReader(
 /** `servers`: the MCP servers among the platforms, whose tools `version` does not have yet. */
 type ReadPermissions = Permissions & { servers: readonly ToolPlace[] };
 
-async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now: Instant): Promise<ReadPermissions> {
+async function readPermissions(
+  loadFacts: FactsLoader,
+  who: AgentPrincipal,
+  tellsHosts: boolean,
+  now: Instant,
+): Promise<ReadPermissions> {
   const byPlatform = Map.groupBy(who.rows, (row) => row.platform_id);
   byPlatform.delete(null);
   // The rows come in no order of their own, and what is hashed must not depend on it.
@@ -85,17 +92,18 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
     facts.push(loaded.facts);
   }
   const platforms = effectivePermissions(facts, now);
+  const told = tellsHosts ? [...hosts].sort() : undefined;
   const acted = {
     agent: [who.agent.agent_id, who.agent.name, who.agent.status],
     platforms,
-    hosts: [...hosts].sort(),
+    hosts: told,
     addresses: [...addresses],
     // What these say of a single call is more than what is answered here.
     rules: [facts[0]?.policy?.id, facts[0]?.policy?.version, facts[0]?.guardrails.version],
     manifests: ids.map((id) => byPlatform.get(id)?.[0]?.platform_version),
   };
   const version = sha256Base64url(JSON.stringify(acted));
-  return { platforms, hosts: [...hosts].sort(), addresses, servers, version };
+  return { platforms, hosts: told, addresses, servers, version };
 }
 
 const addressOf = ({ base_url: baseUrl, error_body: errorBody, failed_if }: Manifest): PlatformAddress => ({

@@ -141,4 +141,24 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     expect((await permissions(theirs)).egress).toEqual({ hosts: [world.upstream.address] });
     expect((await change(theirs, { repos: ['acme/app'] }, other)).status).toBe(200);
   });
+
+  test('egress: the permissions have another ETag when it is switched off, and on again', async () => {
+    const entitled = await world.organisation();
+    expect((await apply(file(), entitled)).status).toBe(200);
+    const reader = await agent({}, entitled);
+    const off = world.environment.AGENT_BROKER_ENTITLEMENTS_OFF!;
+    const read = async (etag = '') => await reader.get('/v1/agent/permissions', { 'if-none-match': etag });
+    const before = await read();
+    expect(before.body.data).toHaveProperty('egress');
+    try {
+      await switchOff(`egress@${entitled.id}`);
+      const without = await read(before.headers.get('etag')!);
+      expect(without.status).toBe(200);
+      expect(without.body.data).not.toHaveProperty('egress');
+      await switchOff(off);
+      expect((await read(without.headers.get('etag')!)).body.data).toEqual(before.body.data);
+    } finally {
+      await switchOff(off);
+    }
+  });
 });

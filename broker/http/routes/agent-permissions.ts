@@ -1,5 +1,4 @@
 import { refuseUnreviewed } from '../../calls/refuse-unreviewed.ts';
-import { isEntitled } from '../../entitlement.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { ALL_PLATFORMS } from '../../policy/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
@@ -50,7 +49,7 @@ export const agentPermissions = route({
         ...permissions.addresses.get(platform.platformId),
       })),
       version: permissions.version,
-      ...(isEntitled(services.broker, who.agent.organisation_id, 'egress') && { egress: { hosts: permissions.hosts } }),
+      ...(permissions.hosts && { egress: { hosts: permissions.hosts } }),
     };
     return {
       ...envelope(200, JSON.stringify(data), meta(services, who.agent.organisation_id, 'permissions.read')),
