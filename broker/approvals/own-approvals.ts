@@ -75,6 +75,9 @@ export async function listOwnApprovals(
   }));
   return {
     pending: found.filter(({ status }) => status === 'pending'),
-    completed: found.filter(({ status }) => status !== 'pending'),
+    // The store lists first what it has as pending, which may be past its time already.
+    completed: found
+      .filter(({ status }) => status !== 'pending')
+      .sort((one, other) => other.created_at - one.created_at),
   };
 }

@@ -397,6 +397,22 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await (await organisation.agent()).get('/v1/agents/me/pending-actions')).body.pending).toEqual([]);
   });
 
+  test('pending actions: newest first, also what expired a moment ago', async () => {
+    const asker = await organisation.agent();
+    const expired = await hold(asker);
+    world.clock.skewMs = DAY_MS - 60_000;
+    const denied = await hold(asker);
+    await deny(denied);
+    const waits = await hold(asker);
+    world.clock.skewMs = DAY_MS + 1_000;
+    const { pending, recently_completed } = (await asker.get('/v1/agents/me/pending-actions')).body;
+    expect(pending).toMatchObject([{ approval_id: waits }]);
+    expect(recently_completed).toMatchObject([
+      { approval_id: denied, status: 'denied' },
+      { approval_id: expired, status: 'expired' },
+    ]);
+  });
+
   test('pending actions tell what waits, however many were decided since', async () => {
     const asker = await organisation.agent();
     const waits = await hold(asker);
