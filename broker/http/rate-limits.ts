@@ -10,7 +10,13 @@ import type { WindowCounts } from '../runtime/window-counts.ts';
 export type Limit = { name: string; perMinute: number; per: 'agent' | 'family' | 'site' } | AddressLimit;
 export type AddressLimit = { name: string; perMinute: number; per: 'address'; counts?: 'failures' };
 
-export type LimitResult = { allowed: boolean; headers: Record<string, string>; retryAfterSeconds: number };
+/** `perMinute`: the limit that is in force, with the factor. */
+export type LimitResult = {
+  allowed: boolean;
+  headers: Record<string, string>;
+  retryAfterSeconds: number;
+  perMinute: number;
+};
 
 /** So many answers under way at once: to one client address, to all, of one token, where the path names one, to an agent. */
 export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
@@ -44,6 +50,7 @@ export function makeRateLimits(factor: number, counts: WindowCounts, { refused }
       return {
         allowed,
         retryAfterSeconds: seconds,
+        perMinute: limit,
         headers: {
           'RateLimit-Policy': `"${name}";q=${limit};w=60`,
           RateLimit: `"${name}";r=${allowed ? left : 0};t=${seconds}`,

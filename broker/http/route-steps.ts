@@ -35,8 +35,8 @@ export const agentKey = ({ per }: Limit, { id, parent_id }: { id: string; parent
 export async function takeLimit(limits: RateLimits, limit: Limit, key: string, count = 1): Promise<LimitResult> {
   const result = await limits.take(limit, key, count);
   if (!result.allowed) {
-    const what = 'counts' in limit ? 'failed requests' : 'requests';
-    throw new Refusal('rate_limited', `At most ${limit.perMinute} ${what} a minute here. Wait, then try again.`, {
+    const what = `${'counts' in limit ? 'failed ' : ''}request${result.perMinute === 1 ? '' : 's'}`;
+    throw new Refusal('rate_limited', `At most ${result.perMinute} ${what} a minute here. Wait, then try again.`, {
       headers: { ...result.headers, 'Retry-After': String(result.retryAfterSeconds) },
     });
   }

@@ -162,5 +162,5 @@ test('more than 600 requests a minute are refused in a line', async () => {
     last = `${answer.headers.get('retry-after')} ${answer.headers.get('ratelimit-policy')} ${await answer.text()}`;
   }
   expect(statuses).toEqual([200, 200, 200, 429]);
-  expect(last).toMatch(/^\d+ "git";q=3;w=60 agent-broker: rate_limited - At most 600 requests a minute here/);
+  expect(last).toMatch(/^\d+ "git";q=3;w=60 agent-broker: rate_limited - At most 3 requests a minute here/);
 });

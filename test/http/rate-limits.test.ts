@@ -25,6 +25,9 @@ describe('rate limits', () => {
     expect(seconds).toBeGreaterThan(0);
     expect(seconds).toBeLessThanOrEqual(60);
     expect(answer.headers.get('ratelimit')).toBe(`"${name}";r=0;t=${seconds}`);
+    // What is told is the limit that is in force.
+    const [, most] = /;q=(\d+);/.exec(answer.headers.get('ratelimit-policy')!)!;
+    expect(answer.body.detail).toMatch(new RegExp(`^At most ${most} (?:failed )?requests? a minute here\\.`));
   };
 
   test.each<[string, string, number, (by: TestAgent) => Promise<Answer>]>([
