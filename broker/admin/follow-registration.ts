@@ -1,6 +1,7 @@
 import { statusAt } from '../audit/approval-state.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Uses } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
 import { findRegistrationByToken } from '../store/registrations.ts';
 import type { RegistrationTable } from '../store/tables/registrations.ts';
 
@@ -8,8 +9,11 @@ import type { RegistrationTable } from '../store/tables/registrations.ts';
 const LOOK_MS = 15_000;
 
 type Followed = Pick<RegistrationTable, 'id' | 'token_hash'>;
-/** As it is at the moment of telling. */
-export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id' | 'expires_at'>;
+/**
+ * As it is at the moment of telling. `expires_at`: until when it can be decided; once it is approved, until when the key can be collected, null
+ * when none waits to be.
+ */
+export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id'> & { expires_at: Instant | null };
 
 /**
  * Tells what is and becomes of a registration, perhaps several times the same, until nothing more can become of it, or it is
@@ -28,7 +32,9 @@ export function followRegistration(
       if (!found || watch.over()) break;
       const now = broker.clock();
       const status = statusAt(found, now);
-      tell({ ...found, status });
+      const { agent_id, expires_at, private_key, claim_until } = found;
+      const keyUntil = private_key === null ? null : claim_until;
+      tell({ status, agent_id, expires_at: status === 'approved' ? keyUntil : expires_at });
       if (status !== 'pending') break;
       await watch.news(Math.min(LOOK_MS, Math.max(1, found.expires_at - now)));
     }

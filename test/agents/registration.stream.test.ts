@@ -152,6 +152,24 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     expect(stream.text).not.toMatch(/BEGIN|private|reg_/);
   });
 
+  test('approved: until when the key can be collected, as long as it waits to be', async () => {
+    const { token } = await register();
+    world.clock.skewMs = 3 * HOUR_MS;
+    const decided = world.running.broker.clock();
+    expect((await decide('approve', token)).status).toBe(200);
+    const told = async () => {
+      const stream = await listen(token);
+      await stream.until(({ ended }) => ended);
+      return JSON.parse(stream.events.at(-1)!.data);
+    };
+    const { status, expires_at } = await told();
+    expect(status).toBe('approved');
+    expect(Date.parse(expires_at) - decided - HOUR_MS).toBeGreaterThanOrEqual(0);
+    expect(Date.parse(expires_at) - decided - HOUR_MS).toBeLessThan(60_000);
+    expect((await send(`${world.running.baseUrl}/v1/register/claim-key/${token}`, {})).status).toBe(200);
+    expect(await told()).toEqual({ status: 'approved', agent_id: expect.any(String) });
+  });
+
   test('expired when its time is over, though nobody says so; for nobody’s registration just the same', async () => {
     const [mine, nobodys] = [await register(), await register(NOBODY)];
     // Both have to be listened to before it is over.

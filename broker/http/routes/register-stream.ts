@@ -20,7 +20,8 @@ export const registrationStream = route({
   params: { token: Token },
   answers: {
     200: {
-      description: 'Events `pending`, `approved`, `rejected`, `expired`; all but the first end the stream.',
+      description:
+        'Events `pending`, `approved`, `rejected`, `expired`; all but the first end the stream. `expires_at` of `pending` is until when an owner can decide, and of `approved` until when the key can be collected.',
       type: 'text/event-stream',
     },
     204: 'The last event was received already (Last-Event-ID): there is nothing more to come for.',
@@ -47,5 +48,5 @@ export const registrationStream = route({
 const shown = ({ status, agent_id, expires_at }: RegistrationNews) => ({
   status,
   ...(status === 'approved' && { agent_id }),
-  expires_at: new Date(expires_at).toISOString(),
+  ...(expires_at !== null && { expires_at: new Date(expires_at).toISOString() }),
 });
