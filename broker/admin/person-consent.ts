@@ -76,6 +76,8 @@ export async function showConsent(
   const { db } = broker.store;
   const { organisation_id: organisationId } = consent;
   const { manifest } = await loadForPeople(broker, consent);
+  const scopes = manifest.auth.type === 'oauth2' ? manifest.auth.scopes : undefined;
+  const more = await scopesWantedOf(broker, consent);
   const agent = await findAgent(db, organisationId, consent.agent_id);
   const organisation = await findOrganisation(db, organisationId);
   const obtained =
@@ -86,7 +88,7 @@ export async function showConsent(
     agent: agent?.name ?? 'an agent that is no longer there',
     organisation: organisation?.name ?? '',
     platform: manifest.name ?? consent.platform_id,
-    scopes: manifest.auth.type === 'oauth2' ? (manifest.auth.scopes ?? []) : [],
+    scopes: scopes ? [...new Set([...scopes, ...more])] : [],
     namedBy: consent.named_by,
     verified: consent.verified === 1,
     confirms: needsOwner(consent, manifest),
@@ -165,14 +167,25 @@ export async function toPlatform(
 ): Promise<string> {
   const { broker } = services;
   const { connection, manifest } = await loadForPeople(broker, consent);
-  const { organisation_id: organisationId, platform_id: platformId, person_id: personId } = consent;
-  const place = { organisationId, platformId, connectionId: connection.id, personId };
-  const given = await listPersonTokens(broker.store.db, place);
-  const begun = await services.oauth.authorize(connection, manifest, given.flatMap(scopesWanted));
+  const begun = await services.oauth.authorize(connection, manifest, await scopesWantedOf(broker, consent));
   if (isProblem(begun)) throw new ChangeRefused('upstream_unreachable', begun.detail);
   const { kept, stateHash } = begun;
   await putFlow(services, consent, { ...by, stateHash }, { kind: 'platform', kept });
   return begun.url;
+}
+
+/** What calls wanted beyond what the person gave before. */
+async function scopesWantedOf(
+  { store }: Consenting['broker'],
+  { organisation_id, platform_id, connection_id, person_id }: PersonConsentTable,
+): Promise<string[]> {
+  const place = {
+    organisationId: organisation_id,
+    platformId: platform_id,
+    connectionId: connection_id,
+    personId: person_id,
+  };
+  return (await listPersonTokens(store.db, place)).flatMap(scopesWanted);
 }
 
 export const flowPlace = ({ organisation_id: organisationId, id }: PersonConsentTable) =>

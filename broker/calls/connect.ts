@@ -5,6 +5,7 @@ import type { Broker, Uses } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts, Usability } from '../facts/connection-facts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
+import { keepNeededScope } from '../oauth-client/wanted-scopes.ts';
 import type { PerPerson } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Grant } from '../policy/facts.ts';
@@ -14,7 +15,7 @@ import { isExpired } from '../token-source/access-token.ts';
 import { tokenRequestAt } from '../token-source/token-request.ts';
 import { appLimits } from './app-limits.ts';
 import { type Call, withRecord } from './call.ts';
-import type { Credentials } from './credentials.ts';
+import { type Credentials, holderOf } from './credentials.ts';
 import type { CallCredential } from './token-renewal.ts';
 
 const TOO_LITTLE = 'The person has consented to less than this scope needs.';
@@ -72,11 +73,14 @@ export async function connect(
   // Nobody but a person can help, so nobody is asked.
   if (token && !token.refreshable && isExpired(token, now))
     return ended({ kind: 'reauth_needed', connectionId: connection.id, cause: 'expired', call: record });
-  if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
-    return connection.personTokens === undefined
-      ? ended({ kind: 'needs_consent', connectionId: connection.id, call: record })
-      : // No owner can help: the person has to consent to more.
-        ended({ kind: 'consent_required', reason: 'not_consented', detail: TOO_LITTLE, call: record });
+  if (connectionLack(manifest, connection, action.scope) === 'needs_consent') {
+    if (connection.personTokens === undefined)
+      return ended({ kind: 'needs_consent', connectionId: connection.id, call: record });
+    // No owner can help: the person has to consent to more, for which their next consent has to ask.
+    const needed = manifest.needs?.[action.scope] ?? [];
+    await keepNeededScope(services.broker.store.db, holderOf(organisationId, connection), needed);
+    return ended({ kind: 'consent_required', reason: 'not_consented', detail: TOO_LITTLE, call: record });
+  }
   return { ok: true, call, platform, connection, credential };
 }
 

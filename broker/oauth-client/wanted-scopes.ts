@@ -32,6 +32,18 @@ export async function keepWantedScopes(db: Db, place: TokenRowPlace, scopes: rea
   return true;
 }
 
+/**
+ * Keeps what a scope of the platform needs and the tokens were not granted: of its alternatives the first one, unless one of them was requested, or
+ * is wanted, already.
+ */
+export async function keepNeededScope(db: Db, place: TokenRowPlace, alternatives: readonly string[]): Promise<void> {
+  const facts = readFacts((await findTokens(db, place))?.oauth ?? null);
+  const known = [...(facts?.requested ?? []), ...(facts?.wanted ?? [])];
+  const [first] = alternatives;
+  if (first !== undefined && !alternatives.some((one) => known.includes(one)))
+    await keepWantedScopes(db, place, [first]);
+}
+
 /** Beside them what was granted before, which a new consent takes the place of (MCP, Step-Up Authorization Flow); nothing where none was wanted. */
 export function scopesWanted({
   id,
