@@ -49,6 +49,10 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
     case 'not_connected':
       return because('No connection of the platform can be used now, so nothing was sent');
     case 'consent_required':
+      if (outcome.awaits === 'owner')
+        return because(
+          'What the person for whom it was held gave last has to be confirmed by an owner, and what they gave before cannot be used any more',
+        );
       return outcome.refused
         ? because('The platform refused the call, because the person has consented to less than it needs')
         : because(`${NO_TOKEN[outcome.reason]}, so nothing was sent`);

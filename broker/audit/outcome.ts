@@ -114,8 +114,8 @@ export type ReauthCause = 'expired' | 'refresh_failed' | 'refused' | 'malformed'
  */
 export type NotPassedOn = 'auth_refused' | 'not_found' | 'redirected' | 'unexpected';
 
-/** The platform refused the call for want of a consent: it was sent. */
-type Refused = { readonly responsePii: readonly PiiKind[] | null };
+/** The platform refused the call for want of a consent: it was sent. `upstreamStatus`: 403 if not said. */
+type Refused = { readonly upstreamStatus?: number; readonly responsePii: readonly PiiKind[] | null };
 
 type End =
   /** `responsePii`: null if not scanned. */

@@ -13,6 +13,7 @@ import { isGraphql } from '../policy/operation.ts';
 import { setCredentialStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import type { Call } from './call.ts';
+import { orAwaited } from './connect.ts';
 import { holderOf } from './credentials.ts';
 import type { Concluded } from './forwarded.ts';
 import type { FreshRefusals } from './token-renewal.ts';
@@ -115,11 +116,17 @@ async function concludeRefused(
     await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
   }
   if (error === 'credential_malformed')
-    return { kind: 'reauth_needed', connectionId, cause: 'malformed', detail, call: record };
+    return orAwaited(connection, { kind: 'reauth_needed', connectionId, cause: 'malformed', detail, call: record });
   if (error === 'no_token' || error === 'no_token_for_call')
     return { kind: 'reauth_needed', connectionId, cause: 'no_token', detail, call: record };
   if (error === 'credential_over')
-    return { kind: 'reauth_needed', connectionId, cause: 'refresh_failed', detail, call: record };
+    return orAwaited(connection, {
+      kind: 'reauth_needed',
+      connectionId,
+      cause: 'refresh_failed',
+      detail,
+      call: record,
+    });
   const code = error === 'endpoint_refused' ? 'invalid_endpoint' : 'invalid_request';
   return { kind: 'invalid', code, detail, call: record };
 }
@@ -144,7 +151,13 @@ async function concludeAnswer(
   if (isUnauthorized && !(justIssued && !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock()))) {
     // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
     await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
-    return { kind: 'reauth_needed', connectionId: connection.id, cause: 'refused', responsePii, call: record };
+    return orAwaited(connection, {
+      kind: 'reauth_needed',
+      connectionId: connection.id,
+      cause: 'refused',
+      responsePii,
+      call: record,
+    });
   }
   if (isFailureOf(status)) await bestEffort(broker, () => countUpstreamFailure(services, who, action.platform, trials));
   else {
@@ -158,7 +171,13 @@ async function concludeAnswer(
     const refused = { responsePii };
     return connection.personTokens === undefined
       ? { kind: 'needs_consent', connectionId: connection.id, refused, call: record }
-      : { kind: 'consent_required', reason: 'not_consented', detail: TOO_LITTLE, refused, call: record };
+      : orAwaited(connection, {
+          kind: 'consent_required',
+          reason: 'not_consented',
+          detail: TOO_LITTLE,
+          refused,
+          call: record,
+        });
   }
   // Of git nothing but a 401 comes here.
   if (git) return { kind: 'not_passed_on', cause: 'auth_refused', upstreamStatus: status, call: record };

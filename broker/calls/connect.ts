@@ -72,14 +72,23 @@ export async function connect(
   const token = 'token' in credential ? credential.token : undefined;
   // Nobody but a person can help, so nobody is asked.
   if (token && !token.refreshable && isExpired(token, now))
-    return ended({ kind: 'reauth_needed', connectionId: connection.id, cause: 'expired', call: record });
+    return ended(
+      orAwaited(connection, { kind: 'reauth_needed', connectionId: connection.id, cause: 'expired', call: record }),
+    );
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent') {
     if (connection.personTokens === undefined)
       return ended({ kind: 'needs_consent', connectionId: connection.id, call: record });
     // No owner can help: the person has to consent to more, for which their next consent has to ask.
     const needed = manifest.needs?.[action.scope] ?? [];
     await keepNeededScope(services.broker.store.db, holderOf(organisationId, connection), needed);
-    return ended({ kind: 'consent_required', reason: 'not_consented', detail: TOO_LITTLE, call: record });
+    return ended(
+      orAwaited(connection, {
+        kind: 'consent_required',
+        reason: 'not_consented',
+        detail: TOO_LITTLE,
+        call: record,
+      }),
+    );
   }
   return { ok: true, call, platform, connection, credential };
 }
@@ -103,6 +112,22 @@ export function lacksConsent(
 ): boolean {
   const needed = needs?.[scope];
   return needed !== undefined && upstreamScopes != null && !needed.some((one) => upstreamScopes.includes(one));
+}
+
+/**
+ * What ends a call whose tokens cannot be used; where the person has given others already, that an owner has to confirm those: another consent
+ * would bring nothing nearer.
+ */
+export function orAwaited(
+  { awaitsOwner }: Pick<ConnectionFacts, 'awaitsOwner'>,
+  outcome: OutcomeOf<'reauth_needed' | 'consent_required'>,
+): OutcomeOf<'reauth_needed' | 'consent_required'> {
+  if (!awaitsOwner) return outcome;
+  const { kind, call } = outcome;
+  const isRefused = kind === 'reauth_needed' && outcome.cause === 'refused';
+  const refused = isRefused ? { upstreamStatus: 401, responsePii: outcome.responsePii ?? null } : undefined;
+  const sent = kind === 'consent_required' ? outcome.refused : refused;
+  return { kind: 'consent_required', reason: 'not_consented', awaits: 'owner', ...(sent && { refused: sent }), call };
 }
 
 /** Why a person's own tokens cannot be used. */
@@ -136,5 +161,7 @@ async function connectionOfPerson(
   if (kept.verified === 0 && !asserted.includes(kept.named_by)) return { reason: 'asserted_not_allowed' };
   const { id: personTokens, status, credential, upstream_scopes: scopes } = kept;
   const upstreamScopes = scopes === null ? null : readStored(Texts, scopes, `upstream scopes of ${personTokens}`);
-  return { connection: { ...shared, status, credential, upstreamScopes, personTokens } };
+  const isReplaced = given.some((one) => one.standing === 'unconfirmed' && one.created_at > kept.created_at);
+  const awaits = isReplaced && { awaitsOwner: true as const };
+  return { connection: { ...shared, status, credential, upstreamScopes, personTokens, ...awaits } };
 }

@@ -15,6 +15,8 @@ export type ConnectionFacts = {
   idleMs: number | null;
   /** With a person's tokens: the row that holds them, of which the credential, its status and scopes are then. */
   personTokens?: string;
+  /** The person gave other tokens since then, which an owner has to confirm before they take the place of these. */
+  awaitsOwner?: true;
 };
 
 /** As far as it shows what a connection can be used for, without opening its credential. */
