@@ -55,7 +55,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
         );
       return outcome.refused
         ? because('The platform refused the call, because the person has consented to less than it needs')
-        : because(`${NO_TOKEN[outcome.reason]}, so nothing was sent`);
+        : because(`${outcome.detail?.replace(/\.$/, '') ?? NO_TOKEN[outcome.reason]}, so nothing was sent`);
     case 'needs_consent':
       return outcome.refused
         ? because('The platform refused the call, because the connection was granted less than it needs')

@@ -1,12 +1,12 @@
 /** Which connection an allowed or held call uses, and its credential; or why it cannot go. */
 
 import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
-import type { Broker, Uses } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts, Usability } from '../facts/connection-facts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { keepNeededScope } from '../oauth-client/wanted-scopes.ts';
-import type { PerPerson } from '../people/people.ts';
+import type { People, PerPerson } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Grant } from '../policy/facts.ts';
 import { listPersonTokens } from '../store/people.ts';
@@ -19,6 +19,7 @@ import { type Credentials, holderOf } from './credentials.ts';
 import type { CallCredential } from './token-renewal.ts';
 
 const TOO_LITTLE = 'The person has consented to less than this scope needs.';
+const ISSUER_GONE = 'The organisation does not trust the issuer that said who the person is any more (caller_issuers).';
 
 /** `call`: with the connection on record. */
 export type Connected = { call: Call } & (
@@ -28,7 +29,7 @@ export type Connected = { call: Call } & (
 
 /** `grant`: the one that the decision used. */
 export async function connect(
-  services: Uses<'clock' | 'store'> & { credentials: Credentials },
+  services: Uses<'clock' | 'store'> & { credentials: Credentials; people: People },
   given: Call,
   loaded: LoadedFacts,
   grant: Grant | undefined,
@@ -46,7 +47,7 @@ export async function connect(
   const { organisation_id: organisationId } = who.agent;
   // One token per person: never fall back to the shared one.
   const used = manifest.per_person?.enabled
-    ? await connectionOfPerson(services.broker, manifest.per_person, call, shared)
+    ? await connectionOfPerson(services, manifest.per_person, call, shared)
     : { connection: shared };
   if ('reason' in used) return ended({ kind: 'consent_required', ...used, call: record });
   const { connection } = used;
@@ -138,7 +139,7 @@ type NoTokens = Pick<OutcomeOf<'consent_required'>, 'reason' | 'detail' | 'await
  * that people could give tokens for.
  */
 async function connectionOfPerson(
-  { store }: Pick<Broker, 'store'>,
+  { broker: { store }, people }: Uses<'store'> & { people: People },
   { asserted = [] }: PerPerson,
   { caller, action, who }: Call,
   shared: ConnectionFacts | undefined,
@@ -148,17 +149,16 @@ async function connectionOfPerson(
   if (shared === undefined) return { connection: undefined };
   const { personId } = caller;
   if (personId === undefined) return { reason: 'not_consented' };
-  const place = {
-    organisationId: who.agent.organisation_id,
-    platformId: action.platform,
-    connectionId: shared.id,
-    personId,
-  };
+  const { organisation_id: organisationId } = who.agent;
+  const place = { organisationId, platformId: action.platform, connectionId: shared.id, personId };
   const given = await listPersonTokens(store.db, place);
   const kept = given.find(({ standing }) => standing === 'kept');
   if (kept === undefined) return { reason: 'not_consented', ...(given.length > 0 && { awaits: 'owner' as const }) };
-  // Of a replay nobody knows any more which source said so when it was held.
+  // Of a replay nobody knows any more which source said so when it was held, and its assertion was verified then.
   if (kept.verified === 0 && !asserted.includes(kept.named_by)) return { reason: 'asserted_not_allowed' };
+  const isPast = kept.verified === 1 && caller.who === undefined;
+  if (isPast && !(await people.assertions.issuer(organisationId, kept.named_by)))
+    return { reason: 'no_caller', detail: ISSUER_GONE };
   const { id: personTokens, status, credential, upstream_scopes: scopes } = kept;
   const upstreamScopes = scopes === null ? null : readStored(Texts, scopes, `upstream scopes of ${personTokens}`);
   const isReplaced = given.some((one) => one.standing === 'unconfirmed' && one.created_at > kept.created_at);

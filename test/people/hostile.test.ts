@@ -379,6 +379,31 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     nothingSent();
   });
 
+  test('an issuer that is not trusted any more counts for nothing, nor for what was held before', async () => {
+    const caller = { assertion: await issuer.assertion('ann') };
+    const browser = new Browser();
+    const consent: string = (await act(caller)).body.consent_url;
+    const signedIn = await issuer.signIn(browser, 'ann', await start(browser, consent));
+    await authorise(server, browser, 'ann', onward(signedIn));
+    expect((await browser.post(`${consent}/keep`, {})).status).toBe(200);
+    const waits = await agentOfPeople(organisation, [{ effect: 'require_approval' }]);
+    const hold = async () => (await act(caller, { reason: 'as asked' }, waits)).body.approval_id as string;
+    const approve = async (id: string) => {
+      expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+      return (await waits.get(`/v1/approvals/${id}?wait=30`)).body;
+    };
+    const [before, after] = [await hold(), await hold()];
+    expect((await approve(before)).result).toMatchObject({ status: 200, data: { who: 'ann' } });
+    server.bearers.length = 0;
+    const removed = await organisation.ask('POST', '/owner/caller-issuers/remove', { issuer: issuer.issuer });
+    expect(removed.status, removed.text).toBe(200);
+    expect((await act(caller)).body.reason).toBe('no_caller');
+    expect((await approve(after)).execution_error).toBe(
+      'consent_required: The organisation does not trust the issuer that said who the person is any more (caller_issuers), so nothing was sent.',
+    );
+    nothingSent();
+  });
+
   test('an Idempotency-Key belongs to a person', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
