@@ -42,7 +42,8 @@ export function gitOutcomeReply(outcome: GitOutcome, repository: string, caller:
     case 'unreachable':
       return answer(502, 'upstream_unreachable', `${repository}: ${sentence(outcome.detail)}${mayBePushed(outcome)}`);
     case 'not_passed_on': {
-      const [status, code, what] = NOT_PASSED_ON[outcome.cause];
+      const [status, code, what] =
+        outcome.cause === 'auth_refused' && outcome.call.caller ? REFUSED_OF_PERSON : NOT_PASSED_ON[outcome.cause];
       return answer(
         status,
         code,
@@ -84,8 +85,10 @@ function denied(
   return answer(403, halt ? 'agent_halted' : reason, `${repository}: ${words}`, headers);
 }
 
-const whyNoCredential = ({ cause, detail }: OutcomeOf<'reauth_needed'>): string =>
-  cause === 'no_token' && detail !== undefined ? sentence(detail) : REFUSED;
+function whyNoCredential({ cause, detail, call }: OutcomeOf<'reauth_needed'>): string {
+  if (call.caller) return TOKEN_OVER;
+  return cause === 'no_token' && detail !== undefined ? sentence(detail) : REFUSED;
+}
 
 const CANNOT_HOLD =
   'this needs the approval of a person, and git cannot wait for one. Ask an owner for a policy that allows it, as for the refs of this agent alone.';
@@ -102,6 +105,8 @@ const NEEDS_CONSENT = 'the connection was granted less than this needs. An owner
 const REFUSED =
   'the code host refused the stored credential, or does not let it do this. An owner has to connect it again.';
 const UNREADABLE = 'the stored credential cannot be opened. An owner has to connect it again.';
+const TOKEN_OVER =
+  'the token that this person gave is over, or the code host refuses it. They have to consent again: begin that with POST /v1/consent/caller/start.';
 const TOO_MANY =
   'too many calls, or too many large requests, of this agent or of all are under way. Nothing was sent: try again.';
 const BROKE_OFF = 'the answer of the code host broke off.';
@@ -117,6 +122,12 @@ const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: st
   ],
   unexpected: [502, 'upstream_unreachable', ': the answer of the code host is not one of git.'],
 };
+
+const REFUSED_OF_PERSON: (typeof NOT_PASSED_ON)[NotPassedOn] = [
+  502,
+  'upstream_auth_failed',
+  ': the code host does not let this person do this, or refuses the token that they gave.',
+];
 
 const mayBePushed = (outcome: OutcomeOf<'unreachable' | 'streamed' | 'not_passed_on'>): string =>
   reachOf(outcome) === 'unknown' && (outcome.call.git?.refs ?? []).length > 0

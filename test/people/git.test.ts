@@ -82,6 +82,13 @@ describe.each(ONE_STORE)(`git for people on %s${postgresNote}`, (store) => {
     await outlivePerson(world, organisation, 'ann@docs.example');
     expect(await clone('U-ANN')).toMatchObject({ code: 0 });
     expect(await whose()).toEqual(['ann']);
+    // Ended at the code host: no owner can connect it again, only the person.
+    await outlivePerson(world, organisation, 'bob@docs.example');
+    server.instead = (path) => (path === '/token' ? { status: 400, body: '{"error":"invalid_grant"}' } : undefined);
+    const { stderr } = await clone('U-BOB');
+    server.instead = undefined;
+    expect(stderr).toContain('upstream_auth_failed');
+    expect(stderr).toContain('They have to consent again: begin that with POST /v1/consent/caller/start.');
     const ended = await organisation.ask('POST', '/owner/people/end', { caller: slack('U-ANN') });
     expect(ended.body.ended).toBe(1);
     host.seen.length = 0;
