@@ -16,7 +16,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { findAgent } from '../store/agents.ts';
 import { deleteObtainedTokens, findObtainedTokens } from '../store/obtained-tokens.ts';
 import { findOrganisation } from '../store/organisations.ts';
-import { listPersonTokens } from '../store/people.ts';
+import { listGivenTokens, listPersonTokens } from '../store/people.ts';
 import { findPersonConsent, putConsentFlow } from '../store/person-consents.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { PersonConsentTable } from '../store/tables/people.ts';
@@ -94,6 +94,15 @@ export async function showConsent(
     confirms: needsOwner(consent, manifest),
     obtained: obtained ? { account: readFacts(obtained.oauth)?.account ?? null } : undefined,
   };
+}
+
+/** Whether what was given in a consent waits for an owner who confirms it. */
+export async function awaitsOwner(
+  { store }: Consenting['broker'],
+  { organisation_id: organisationId, person_id: personId, id }: PersonConsentTable,
+): Promise<boolean> {
+  const waiting = await listGivenTokens(store.db, organisationId, { personId, standing: 'unconfirmed' });
+  return waiting.some(({ consent_id: consent }) => consent === id);
 }
 
 export const isBrowserOf = ({ browser_hash: hash }: PersonConsentTable, browserHash: string): boolean =>

@@ -102,6 +102,25 @@ export const donePage = (confirms: boolean, mine: string, cookies: Cookies): Rep
     cookies.length > 0 ? { 'Set-Cookie': [...cookies] } : {},
   );
 
+/** Of a link that was used already, for whoever opens it: the person once more, or somebody else. */
+export const usedPage = (awaitsOwner: boolean, mine: string): Reply =>
+  pageOf(
+    200,
+    {
+      title: 'Given already',
+      parts: [
+        paragraph('This consent was given, so nothing more comes of this link.'),
+        ...(awaitsOwner
+          ? [paragraph('An owner of the organisation has to confirm the account before agents use it.')]
+          : []),
+        paragraph('If you gave it, you can see it in the browser in which you did, and withdraw it.'),
+        paragraph('If it was meant for you and somebody else gave it, tell whoever sent you the link.'),
+        linkButton(mine, 'See what you gave'),
+      ],
+    },
+    {},
+  );
+
 export const discardedPage = (): Reply =>
   sheet(200, { title: 'Not connected', paragraphs: ['Nothing was kept. You can close this page.'] });
 

@@ -2,14 +2,14 @@
 import { z } from 'zod';
 import { discardByPerson, keep } from '../../admin/keep-consent.ts';
 import { authorised, consentOfCallback, signedIn } from '../../admin/person-callback.ts';
-import { goOn, showConsent } from '../../admin/person-consent.ts';
+import { awaitsOwner, goOn, showConsent } from '../../admin/person-consent.ts';
 import { type Consent, consentStatusAt, findConsent } from '../../people/consents.ts';
 import { OWN_SIGNED_IN_PATH, SIGNED_IN_PATH } from '../../people/sign-in.ts';
 import { Refusal } from '../errors.ts';
 import { minePathOf } from '../my-pages.ts';
 import { answeringPerson, PERSON_ROUTE, type PersonAsks, pageAnswer } from '../person-answer.ts';
 import { browserCookie, browserHashOf, checkOwnForm, newSessionCookie } from '../person-browser.ts';
-import { backTo, discardedPage, donePage, keepPage, leadPage, offerPage } from '../person-pages.ts';
+import { backTo, discardedPage, donePage, keepPage, leadPage, offerPage, usedPage } from '../person-pages.ts';
 import type { Reply } from '../reply.ts';
 import { type Route, route } from '../route.ts';
 import { comesToLook } from './my-connections.ts';
@@ -37,11 +37,12 @@ const offered = route({
   capability: 'person.consent.read',
   summary: 'The page on which a person is asked for a consent.',
   params,
-  answers: pageAnswer('What is asked, or whether what was obtained is to be kept.'),
+  answers: pageAnswer('What is asked, whether what was obtained is to be kept, or that it was given already.'),
   handle: async (context) =>
     answeringPerson(context, async () => {
       const consent = await consentOf(context);
-      if (consent.status === 'completed') return donePage(false, minePathOf(consent.organisation_id), []);
+      if (consent.status === 'completed')
+        return usedPage(await awaitsOwner(context.services.broker, consent), minePathOf(consent.organisation_id));
       const shown = await showConsent(context.services, consent, browserOf(context));
       const path = pathOf(context.params.token ?? '');
       return shown.obtained ? keepPage(path, shown) : offerPage(path, shown);
