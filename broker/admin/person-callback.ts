@@ -3,6 +3,7 @@ import type { Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { isProblem } from '../oauth-client/problem.ts';
+import { consentStatusAt } from '../people/consents.ts';
 import type { SignInAnswer } from '../people/sign-in.ts';
 import { deleteObtainedTokens } from '../store/obtained-tokens.ts';
 import { addPersonTokens, isPerson } from '../store/people.ts';
@@ -26,19 +27,29 @@ import { revokeGiven } from './revoke-given.ts';
 /** A callback of this browser, with the consent and the flow that it belongs to. */
 type Callback = { consent: PersonConsentTable; flow: Flow; browserHash: string };
 
+/** The consent that the state of a callback is of, over or not, and whichever browser came back; undefined: of none. */
+export async function consentOfState(
+  { broker }: Pick<Consenting, 'broker'>,
+  query: URLSearchParams,
+): Promise<PersonConsentTable | undefined> {
+  const [state, ...more] = query.getAll('state');
+  if (state === undefined || more.length > 0) return undefined;
+  return await findConsentOfState(broker.store.db, sha256Hex(state));
+}
+
 /**
  * The consent that a callback belongs to; undefined: it belongs to none that waits. In another browser than the one that was sent it
  * belongs to none, either.
  */
 export async function consentOfCallback(
-  { broker }: Pick<Consenting, 'broker'> & Uses<'vault'>,
+  services: Pick<Consenting, 'broker'> & Uses<'vault'>,
   query: URLSearchParams,
   browserHash: string | undefined,
 ): Promise<Callback | undefined> {
-  const [state, ...more] = query.getAll('state');
-  if (state === undefined || more.length > 0 || browserHash === undefined) return undefined;
-  const consent = await findConsentOfState(broker.store.db, sha256Hex(state), broker.clock());
-  if (!consent || consent.flow === null || !isBrowserOf(consent, browserHash)) return undefined;
+  const { broker } = services;
+  const consent = browserHash === undefined ? undefined : await consentOfState(services, query);
+  if (!consent || consentStatusAt(consent, broker.clock()) !== 'pending') return undefined;
+  if (browserHash === undefined || consent.flow === null || !isBrowserOf(consent, browserHash)) return undefined;
   const flow = Flow.parse(JSON.parse(broker.vault.open(flowPlace(consent), consent.flow).toString('utf8')));
   return { consent, flow, browserHash };
 }

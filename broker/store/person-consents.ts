@@ -12,19 +12,9 @@ export async function findPersonConsent(db: Db, tokenHash: string): Promise<Pers
   return await db.selectFrom('person_consents').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
 }
 
-/** The consent to which the state of a callback belongs, unless it is over; or undefined. */
-export async function findConsentOfState(
-  db: Db,
-  stateHash: string,
-  now: number,
-): Promise<PersonConsentTable | undefined> {
-  return await db
-    .selectFrom('person_consents')
-    .selectAll()
-    .where('state_hash', '=', stateHash)
-    .where('status', '=', 'pending')
-    .where('expires_at', '>', now)
-    .executeTakeFirst();
+/** The consent to which the state of a callback belongs, over or not; or undefined. */
+export async function findConsentOfState(db: Db, stateHash: string): Promise<PersonConsentTable | undefined> {
+  return await db.selectFrom('person_consents').selectAll().where('state_hash', '=', stateHash).executeTakeFirst();
 }
 
 /** The pending one that an agent began for this person, of which much is left: until after `until`. */

@@ -1,14 +1,60 @@
 /** People who open a link that was used, or come back where nothing waits for them: their page says what became of it, and where to go on. */
 import { describe, expect, test } from 'vitest';
-import { Browser } from '../world/browser.ts';
-import { confirmAll, consentAsserted } from '../world/people.ts';
+import { Browser, type Visit } from '../world/browser.ts';
+import { browserOf } from '../world/connecting.ts';
+import { authorise, confirmAll, consentAsserted, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('U-ANN');
 
 describe.each(ONE_STORE)(`people whose way leads nowhere on %s${postgresNote}`, (store) => {
-  const { server, organisation, act } = givenPeople(store);
+  const { server, world, organisation, act } = givenPeople(store);
+
+  /** The address of the way back from the platform, not opened yet. */
+  async function wayBack(browser: Browser, to: string): Promise<string> {
+    const { baseUrl } = world.running;
+    browser.stopAt = ({ origin, pathname }) => origin === baseUrl && pathname.startsWith('/console/connected/');
+    const { url } = await authorise(server, browser, 'ann', to);
+    browser.stopAt = undefined;
+    return url;
+  }
+  const tells = ({ status, text }: Visit, words: string, code = 400) => {
+    expect([status, text.includes(words)], text).toEqual([code, true]);
+    expect(text).not.toContain('Back to the connections');
+  };
+  const OPEN_AGAIN = 'Open the link of the consent again';
+
+  test('of two tabs the one that was begun first is told to open the link again, and the other goes on', async () => {
+    const { consent_url: url } = (await act(ANN)).body;
+    const browser = new Browser();
+    const first = await wayBack(browser, await start(browser, url));
+    const second = await wayBack(browser, await start(browser, url));
+    tells(await browser.get(first), OPEN_AGAIN);
+    expect((await browser.get(second)).text).toContain('Use the account ann@docs.example?');
+    // Back, and forward once more.
+    tells(await browser.get(second), OPEN_AGAIN);
+    expect((await browser.get(url)).text).toContain('Use the account ann@docs.example?');
+  });
+
+  test('another browser that comes back is told so, without a way to the console; one that connects a platform is still led there', async () => {
+    const { consent_url: url } = (await act(ANN)).body;
+    const browser = new Browser();
+    const back = await wayBack(browser, await start(browser, url));
+    tells(await new Browser().get(back), OPEN_AGAIN);
+    const unknown = new URL(back);
+    unknown.searchParams.set('state', `sta_${'A'.repeat(43)}`);
+    const owners = await browserOf(world, organisation.owner).get(unknown.href);
+    expect([owners.status, owners.text.includes('Back to the connections')]).toEqual([400, true]);
+  });
+
+  test('whoever comes back after the link was over is told that, and to ask for a new one', async () => {
+    const { consent_url: url } = (await act(ANN)).body;
+    const browser = new Browser();
+    const back = await wayBack(browser, await start(browser, url));
+    world.clock.skewMs = 31 * 60_000;
+    tells(await browser.get(back), 'it is good for 30 minutes. Ask for a new one', 409);
+  });
 
   test('a link that was used says so, to anybody, and whether an owner has to confirm what was given', async () => {
     const { consent_url: url } = (await act(ANN)).body;

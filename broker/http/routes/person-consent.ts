@@ -1,7 +1,7 @@
 /** The pages of a person's consent (specification, Per-person consent; `consent_url`). */
 import { z } from 'zod';
 import { discardByPerson, keep } from '../../admin/keep-consent.ts';
-import { authorised, consentOfCallback, signedIn } from '../../admin/person-callback.ts';
+import { authorised, consentOfCallback, consentOfState, signedIn } from '../../admin/person-callback.ts';
 import { awaitsOwner, goOn, showConsent } from '../../admin/person-consent.ts';
 import { type Consent, consentStatusAt, findConsent } from '../../people/consents.ts';
 import { OWN_SIGNED_IN_PATH, SIGNED_IN_PATH } from '../../people/sign-in.ts';
@@ -18,12 +18,13 @@ const PATH = '/me/consent/{token}';
 const pathOf = (token: string): string => `/me/consent/${token}`;
 
 const params = { token: z.string().describe('the consent_token') };
+const LINK_OVER = 'This link is over: it is good for 30 minutes. Ask for a new one where you got it.';
+
 /** The consent of the page's address, as long as something can become of it. */
 async function consentOf({ services: { broker }, params: { token = '' } }: PersonAsks): Promise<Consent> {
   const consent = await findConsent(broker, token);
   if (!consent) throw new Refusal('not_found', 'There is no such consent. Ask for a new link where you got this one.');
-  if (consentStatusAt(consent, broker.clock()) === 'expired')
-    throw new Refusal('conflict', 'This link is over: it is good for 30 minutes. Ask for a new one where you got it.');
+  if (consentStatusAt(consent, broker.clock()) === 'expired') throw new Refusal('conflict', LINK_OVER);
   return consent;
 }
 
@@ -68,7 +69,13 @@ const started = route({
 });
 
 const BELONGS_NOWHERE =
-  'This browser began no consent that waits for this answer. Open the link of the consent again, in one browser from start to end.';
+  'This browser began no consent that waits for this answer. Open the link of the consent again, in one browser and one tab from start to end. If you were connecting a platform in the console, press Connect there again.';
+
+/** Why a callback goes nowhere in this browser: its consent is over, or another browser or another tab went on with it. */
+function belongsNowhere({ services }: PersonAsks, consent: Consent | undefined): Refusal {
+  const isOver = consent && consentStatusAt(consent, services.broker.clock()) === 'expired';
+  return isOver ? new Refusal('conflict', LINK_OVER) : new Refusal('invalid_request', BELONGS_NOWHERE);
+}
 
 /** Where issuers of assertions send the browser back to, also of a person who comes to see what they gave. */
 const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
@@ -77,7 +84,7 @@ const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
     if (looks) return looks;
     const { services, query } = context;
     const callback = await consentOfCallback(services, query, browserOf(context));
-    if (!callback) throw new Refusal('invalid_request', BELONGS_NOWHERE);
+    if (!callback) throw belongsNowhere(context, await consentOfState(services, query));
     return leadPage(await signedIn(services, callback, { path, query }), []);
   });
 
@@ -109,12 +116,18 @@ const signedInAtOwn = route({
 
 /**
  * Takes the answer of a platform's authorization server, if it belongs to the consent of a person: it comes to the same address as
- * that of an owner who connects. Undefined: it belongs to none in this browser.
+ * that of an owner who connects. Undefined: it is of no consent, and this browser goes through none.
  */
 export async function personComesBack(context: PersonAsks, path: string): Promise<Reply | undefined> {
   const { services, query } = context;
   const callback = await consentOfCallback(services, query, browserOf(context));
-  if (!callback) return undefined;
+  if (!callback) {
+    const consent = await consentOfState(services, query);
+    if (!consent && browserOf(context) === undefined) return undefined;
+    return await answeringPerson(context, async () => {
+      throw belongsNowhere(context, consent);
+    });
+  }
   return await answeringPerson(context, async () => {
     await authorised(services, callback, path, query);
     const { organisation_id: organisationId, id } = callback.consent;
