@@ -58,7 +58,7 @@ export function providerSteps(
         });
         return { url: url.href, redirectUri, flow };
       }),
-    finish: (query, flow, { redirectUri, isNamed } = { redirectUri: ownersUri, isNamed: false }) =>
+    finish: (query, flow, { redirectUri, isNamed, subjectOnly } = { redirectUri: ownersUri, isNamed: false }) =>
       asking(async () => {
         const configuration = await provider.configuration();
         if (!isAnswerTo(query, flow, { server: configuration.serverMetadata(), isNamed }))
@@ -78,7 +78,7 @@ export function providerSteps(
         });
         const isTold = claims.email !== undefined && isVerified(oidc, claims) !== undefined;
         const groups = oidc.groups && groupsIn(claims, oidc.groups);
-        const saysAll = isTold && (oidc.groups === undefined || groups !== undefined);
+        const saysAll = subjectOnly === true || (isTold && (oidc.groups === undefined || groups !== undefined));
         const more = saysAll ? claims : await personOf(configuration, tokens.access_token, claims);
         // Address and whether it is verified come from one place.
         const person = isTold ? claims : more;

@@ -31,11 +31,14 @@ export type ProviderSteps = {
     wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces' | 'reauthenticate'>,
     redirectUris?: RedirectUris,
   ): Promise<{ url: string; redirectUri: string; flow: SignInFlow } | NotSignedIn>;
-  /** Finishes with the query of the callback. `isNamed`: it has to say who answers. Default: the redirect URI of owners. */
+  /**
+   * Finishes with the query of the callback. `isNamed`: it has to say who answers. `subjectOnly`: nothing but the ID token counts, so the userinfo
+   * endpoint is not asked. Default: the redirect URI of owners.
+   */
   finish(
     query: URLSearchParams,
     flow: SignInFlow,
-    at?: { redirectUri: string; isNamed: boolean },
+    at?: { redirectUri: string; isNamed: boolean; subjectOnly?: boolean },
   ): Promise<SignedIn | NotSignedIn>;
   /** Verifies a bearer with the cached keys: an ID token or JWT access token for this broker. */
   verifyBearer(token: string): Promise<VerifiedToken>;

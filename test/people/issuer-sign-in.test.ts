@@ -23,6 +23,15 @@ describe.each(ONE_STORE)(`signing in at an issuer that lies on %s${postgresNote}
     expect(onward(await browser.get(to))).toContain(`${server.issuer}/auth`);
   });
 
+  test('its userinfo endpoint is not asked: only the subject counts, which the ID token has', async () => {
+    issuer.metadata = { userinfo_endpoint: `${issuer.issuer}/userinfo` };
+    issuer.claims = { email: undefined, email_verified: undefined };
+    issuer.answers.set('/userinfo', (_request, response) => response.writeHead(500).end());
+    const { browser, to } = await begin();
+    expect(onward(await browser.get(to))).toContain(`${server.issuer}/auth`);
+    expect(issuer.seen).not.toContain('GET /userinfo');
+  });
+
   test.each<[string, () => void]>([
     [
       'the name of another issuer in the answer (RFC 9207)',
