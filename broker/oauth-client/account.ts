@@ -2,6 +2,7 @@
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import type { Secret } from '../crypto/secret.ts';
+import { UNVERIFIED } from './facts.ts';
 import type { Registered } from './registered.ts';
 
 const LONGEST = 200;
@@ -51,8 +52,13 @@ export function accountIn(json: string, pointer: string, credential: Secret): st
   return found?.includes(credential.reveal()) ? null : found;
 }
 
-const nameIn = (claims: Readonly<Record<string, unknown>> | undefined): string | null =>
-  textOf(claims?.email) ?? textOf(claims?.preferred_username) ?? textOf(claims?.name);
+/** An address that nobody verified is marked: whoever has the account may have entered anybody's. */
+function nameIn(claims: Readonly<Record<string, unknown>> | undefined): string | null {
+  const email = textOf(claims?.email);
+  if (email === null) return textOf(claims?.preferred_username) ?? textOf(claims?.name);
+  const verified = claims?.email_verified;
+  return verified === false || verified === 'false' ? `${email}${UNVERIFIED}` : email;
+}
 
 /** One line without control characters, truncated, well-formed; null when it is not a string. */
 function textOf(value: unknown): string | null {

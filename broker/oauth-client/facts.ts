@@ -33,9 +33,14 @@ export const writeFacts = (facts: OAuthConnectionFacts): string => JSON.stringif
 export const readFacts = (text: string | null): OAuthConnectionFacts | null =>
   text === null ? null : readStored(OAuthConnectionFacts, text, 'facts of OAuth tokens');
 
+/** After an address that the server says nobody verified (OpenID Connect Core section 5.1). */
+export const UNVERIFIED = ' (address not verified)';
+const bare = (account: string): string =>
+  account.endsWith(UNVERIFIED) ? account.slice(0, -UNVERIFIED.length) : account;
+
 /**
  * Whether tokens of one account took the place of another's, each as the server names it. One that is not named (null) is taken for the
  * same: revoking a token of an account ends its other tokens, too, at some servers.
  */
 export const isOtherAccount = (before: string | null, now: string | null): boolean =>
-  before !== null && now !== null && before !== now;
+  before !== null && now !== null && bare(before) !== bare(now);

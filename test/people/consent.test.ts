@@ -63,6 +63,20 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
     expect((await act({ source: 'teams', id: 'U-ANN' })).body.reason).toBe('asserted_not_allowed');
   });
 
+  test('an address that nobody verified at the platform is shown as such to the person and to whoever confirms it', async () => {
+    server.unverified.add('ann');
+    const { consent_url: url } = (await act(slack('U-ANN'))).body;
+    const browser = new Browser();
+    const asked = await authorise(server, browser, 'ann', await start(browser, url));
+    server.unverified.clear();
+    expect(asked.text).toContain('Use the account ann@docs.example (address not verified)?');
+    expect((await browser.post(`${url}/keep`, {})).status).toBe(200);
+    const { body } = await organisation.ask('GET', '/owner/people?state=unconfirmed');
+    expect(body.tokens.map(({ account }: { account: string }) => account)).toEqual([
+      'ann@docs.example (address not verified)',
+    ]);
+  });
+
   test('the receipt says that a caller was honoured, and a random id; never who it is', async () => {
     await consentAsserted(server, (await act(slack('PERSON-7'))).body.consent_url, 'ann');
     await confirmAll(organisation);

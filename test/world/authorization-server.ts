@@ -25,6 +25,8 @@ export type AuthorizationServer = {
   issuer: string;
   /** `127.0.0.1:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
   address: string;
+  /** Logins whose e-mail address nobody has verified, as their ID tokens say. */
+  unverified: Set<string>;
   /** Requests, as method and path. */
   seen: string[];
   /** Bodies that came to the token endpoint. */
@@ -140,6 +142,7 @@ export async function startAuthorizationServer({
   const server: AuthorizationServer = {
     issuer,
     address: `127.0.0.1:${port}`,
+    unverified: new Set(),
     seen: [],
     asked: [],
     given: { access: [], refresh: [] },
@@ -164,7 +167,7 @@ export async function startAuthorizationServer({
           },
         ],
         scopes: ['openid', 'offline_access', 'docs.read', 'docs.write'],
-        claims: { openid: ['sub'], email: ['email'] },
+        claims: { openid: ['sub'], email: ['email', 'email_verified'] },
         conformIdTokenClaims: false,
         pkce: { required: () => true },
         issueRefreshToken: async () => true,
@@ -194,7 +197,11 @@ export async function startAuthorizationServer({
         cookies: { keys: ['a test may know it'] },
         findAccount: (_context: unknown, sub: string) => ({
           accountId: sub,
-          claims: () => ({ sub, email: `${sub}@docs.example` }),
+          claims: () => ({
+            sub,
+            email: `${sub}@docs.example`,
+            ...(server.unverified.has(sub) && { email_verified: false }),
+          }),
         }),
       });
       // Organisations come later: the client is registered with the redirect URI of each.
