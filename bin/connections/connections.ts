@@ -1,6 +1,6 @@
 /** Connections to platforms: which there are, and whether they work. */
 import type { Connection } from '../../broker/console/answers.ts';
-import { badgeOf, testInWords } from '../../broker/console/static/connections/words.js';
+import { badgeOf, isOfPeople, testInWords } from '../../broker/console/static/connections/words.js';
 import { agoInWords } from '../../broker/console/static/shell/duration.js';
 import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
@@ -63,12 +63,21 @@ export async function setPatience(given: string, options: PatienceOptions): Prom
   ]);
 }
 
-/** Asks each platform once, with the credential; without names, all of them. Sets the exit code to 1 when one was refused or not reached. */
+/**
+ * Asks each platform once, with the credential; without names, all of them but those for which people give tokens of their own. Sets the exit code to 1
+ * when one was refused or not reached.
+ */
 export async function testConnections(given: readonly string[], options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { connections } = await api.ask('GET', '/owner/connections');
-  const chosen = given.length === 0 ? connections : given.map((name) => named(connections, name));
-  if (chosen.length === 0) throw new CommandFailed('There are no connections.');
+  const all = connections.filter((one) => !isOfPeople(one));
+  const chosen = given.length === 0 ? all : given.map((name) => named(connections, name));
+  if (chosen.length === 0)
+    throw new CommandFailed(
+      connections.length === 0
+        ? 'There are no connections.'
+        : 'There is no connection with a token of its own: people give theirs for each call.',
+    );
   const results = [];
   for (const { id, label, platform } of chosen) {
     const result = await api.ask('POST', `/owner/connections/${id}/test`, {});

@@ -23,7 +23,7 @@ export async function freshCredential(
   const none = (detail: string): FreshCredential => ({ ok: false, detail });
   const { organisation_id: organisationId, platform_id: platformId, id: connectionId } = connection;
   const opened = services.credentials.open(organisationId, connection, manifest.auth);
-  if (opened === undefined) return none('The connection has no secret yet: give it one.');
+  if (opened === undefined) return none(whyNone(manifest));
   if (opened === 'unreadable') return none('The stored secret cannot be opened: replace it.');
   const place = { organisationId, platformId, connectionId };
   // An owner asks for no more than whether it works.
@@ -42,4 +42,12 @@ export async function freshCredential(
     return none('The consent of this connection was revoked or has expired: connect it again.');
   const installation = isRequest(stored) && stored.request.kind === 'app' ? stored.request.installation : undefined;
   return { ok: true, credential: current, ...(installation && { installation }) };
+}
+
+function whyNone({ auth, per_person: perPerson }: Manifest): string {
+  if (perPerson?.enabled)
+    return 'People give tokens of their own for this connection, so it has none to ask the platform with.';
+  return auth.type === 'oauth2'
+    ? 'The connection is not connected yet: connect it in the console, under Connections.'
+    : 'The connection has no secret yet: give it one.';
 }

@@ -220,6 +220,24 @@ describe('connection', () => {
     daily.upstream.answer = undefined;
     expect(await daily.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true, upstream_status: 200 }]);
   });
+
+  test('those for which people give tokens of their own are tested by name alone', async () => {
+    const auth = { type: 'oauth2', issuer: 'https://id.example', client_id: 'broker', scopes: ['openid'] };
+    const mine = { kind: 'rest', base_url: 'https://mine.example', auth, per_person: { enabled: true, asserted: [] } };
+    const text = JSON.stringify({
+      platforms: { codehost: { use: 'github', base_url: daily.upstream.url }, mine: { ...mine, scopes: {} } },
+      connections: { main: { platform: 'codehost', secret: { env: 'CODEHOST_TOKEN' } }, own: { platform: 'mine' } },
+    });
+    const values = { 'env:CODEHOST_TOKEN': 'codehost-token-0123456789' };
+    const applied = await daily.owner('POST', '/owner/governance/apply', { text, values });
+    expect(applied.status, JSON.stringify(applied.body)).toBe(200);
+    expect(await good('connection', 'list')).toMatch(/^own +mine +One token per person /m);
+    expect(await daily.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true }]);
+    expect(await daily.run('connection', 'test', 'own')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('People give tokens of their own for this connection'),
+    });
+  });
 });
 
 describe('agent show', () => {

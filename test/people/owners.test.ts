@@ -33,6 +33,17 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expectEnvelope(await organisation.ask('GET', '/owner/people?state=all'), 400, 'invalid_request');
   });
 
+  test('a test of the connection says that people give their tokens for it, and asks for no secret', async () => {
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    const tested = await organisation.ask('POST', `/owner/connections/${connections[0].id}/test`, {});
+    expect(tested.body).toMatchObject({
+      ok: false,
+      upstream_status: null,
+      detail: 'People give tokens of their own for this connection, so it has none to ask the platform with.',
+    });
+    expect(server.bearers).toEqual([]);
+  });
+
   test('all are ended at once, and revoked', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
