@@ -188,7 +188,12 @@ export function planConnectionRemovals(planning: Planning): void {
       );
     }
     if (entry) continue;
-    const details = [`platform: ${platform}`, 'its secret is removed with it'];
+    const details = [
+      `platform: ${platform}`,
+      ...(connection.credential ? ['its secret is removed with it'] : []),
+      // Whoever only renames it in the file would send everybody through another consent.
+      ...(present.platforms.get(platform)?.per_person ? ['what people gave for it ends, and is revoked'] : []),
+    ];
     addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
       const before = await lockConnection(db, organisationId, id);
       if (!before) return;

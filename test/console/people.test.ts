@@ -48,6 +48,13 @@ describe.skipIf(withoutChromium)(
       await consentAsserted(server, body.consent_url, login);
     };
 
+    test('whoever is about to remove the connection reads that what people gave for it ends', async () => {
+      const page = await open('/console/connections');
+      await page.until(`document.querySelector('.remove') !== null`);
+      await page.click('.remove');
+      await has(page, 'What people gave for it ends, and is revoked at the platform', 'dialog');
+    });
+
     test('an account that waits stands in the inbox at once, and is confirmed for the right person alone', async () => {
       const page = await openConsole(world, browser, organisation.owner);
       await waits(slack('U-ANN'), 'ann');

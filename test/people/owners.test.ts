@@ -10,7 +10,7 @@ const ANN = slack('U-ANN');
 const BOB = slack('U-BOB');
 
 describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
-  const { server, issuer, world, organisation, act, assertion, connected } = givenPeople(store);
+  const { server, issuer, world, organisation, act, assertion, connected, document } = givenPeople(store);
   const people = async (query = '') => (await organisation.ask('GET', `/owner/people${query}`)).body;
 
   test('how many there are for each platform and in which state, and only those that wait', async () => {
@@ -42,6 +42,20 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
       detail: 'People give tokens of their own for this connection, so it has none to ask the platform with.',
     });
     expect(server.bearers).toEqual([]);
+  });
+
+  test('the plan of a governance file that renames the connection says that what people gave for it ends', async () => {
+    await connected(ANN, 'ann');
+    const text = JSON.stringify(document({ connections: { renamed: { platform: 'docs' } } }));
+    const plan = await organisation.ask('POST', '/owner/governance/plan', { text, values: VALUES });
+    expect(plan.body.changes).toContainEqual({
+      action: 'delete',
+      kind: 'connection',
+      name: 'main',
+      details: ['platform: docs', 'what people gave for it ends, and is revoked'],
+    });
+    expect((await organisation.ask('POST', '/owner/governance/apply', { text, values: VALUES })).status).toBe(200);
+    expect((await people()).tokens).toEqual([]);
   });
 
   test('all are ended at once, and revoked', async () => {

@@ -96,7 +96,7 @@ export function Patience({ connection: { id, label, idle_seconds, wait_seconds, 
 }
 
 /** It goes with its credential. @param {Props} props */
-export function Remove({ connection: { id, label, platform }, onClose, onDone }) {
+export function Remove({ connection: { id, label, platform, per_person }, onClose, onDone }) {
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const name = visibleLine(label);
@@ -111,6 +111,7 @@ export function Remove({ connection: { id, label, platform }, onClose, onDone })
   return html`<${Dialog} title="Remove this connection?" onClose=${onClose} onSubmit=${remove}>
     <p>The broker forgets <strong class="theirs">${name}</strong> with its credential, and calls to <code class="theirs">${visibleLine(platform)}</code> do not use it any more. A credential that was
     pasted is still good at the platform: revoke it there.</p>
+    ${per_person && html`<p class="notice" data-kind="wait">What people gave for it ends, and is revoked at the platform: each of them has to consent again.</p>`}
     <p class="quiet small">One that a grant names cannot be removed: change the grant first.</p>
     <${Problem} problem=${problem} />
     <div class="buttons">
