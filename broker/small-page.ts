@@ -1,4 +1,5 @@
 /** The small pages that stand beside the console: on the way to another site and back, and those of people who are no owners. No script. */
+import { visible } from './console/static/visible.js';
 
 const policy = (forms: string): string =>
   `default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action ${forms}; frame-ancestors 'none'`;
@@ -28,13 +29,17 @@ export type Html = { readonly html: string };
 /** Text as it may stand in HTML, attributes included. */
 export const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
 
-/** HTML from a template: what is put in is escaped, unless it is HTML already; lists are joined. */
+/**
+ * HTML from a template: what is put in is escaped, unless it is HTML already, and characters in it that show nothing, or turn the text around, are shown by
+ * their number; lists are joined.
+ */
 export const html = (texts: TemplateStringsArray, ...values: (string | number | Html | readonly Html[])[]): Html => ({
   html: texts.reduce((before, text, at) => before + written(values[at - 1] ?? '') + text),
 });
 
 function written(value: string | number | Html | readonly Html[]): string {
-  if (typeof value === 'string' || typeof value === 'number') return inHtml(String(value));
+  // Names on these pages are what agents, owners and platforms chose.
+  if (typeof value === 'string' || typeof value === 'number') return inHtml(visible(String(value)));
   return 'html' in value ? value.html : value.map((one) => one.html).join('\n');
 }
 

@@ -18,7 +18,7 @@ const ANN = slack('U-ANN');
 const BOB = slack('U-BOB');
 
 describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
-  const { server, issuer, world, organisation, act } = givenPeople(store);
+  const { server, issuer, world, organisation, agent, act } = givenPeople(store);
   const ann = async () => ({ assertion: await issuer.assertion('ann') });
   const mine = () => `${world.running.baseUrl}/me/connections`;
   const signInAt = () =>
@@ -80,6 +80,28 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     const { text } = await shown(browser);
     expect(text).not.toContain('<img src=x');
     expect(text).toContain('&#60;img src=x onerror=alert(1)&#62;');
+  });
+
+  test('a name with characters that hide, or turn the text around, shows them by number, on the page of a consent too', async () => {
+    const made = await agent.request('POST', '/v1/agents/children', {
+      body: JSON.stringify({ name: 'bot\u202ekcalS\u200b', grants: [{ platform: 'docs', scopes: ['docs:read'] }] }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(made.status, made.text).toBe(201);
+    const started = await send(`${world.running.baseUrl}/v1/consent/caller/start`, {
+      method: 'POST',
+      body: JSON.stringify({ platform: 'docs', caller: ANN }),
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${made.body.bearer_token}` },
+    });
+    expect(started.status, started.text).toBe(202);
+    const { text } = await new Browser().get(started.body.consent_url);
+    expect(text).toContain('The agent “bot⟦U+202E⟧kcalS⟦U+200B⟧” of the organisation');
+    await organisation.agent({
+      name: 'bot\u2066',
+      policy: await organisation.policy([{ effect: 'allow' }] as never),
+      grants: { docs: { scopeList: ['docs:read'] } },
+    });
+    expect((await shown(await gave(ANN, 'ann'))).text).toContain('bot⟦U+2066⟧');
   });
 
   test('when it was used last: noted with the call, written later for all at once', async () => {
