@@ -26,7 +26,11 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   if (existsSync(own)) {
     const child = spawn(own, process.argv.slice(1), { stdio: 'inherit' });
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'])
-      process.on(signal, () => child.kill(signal));
+      process.on(signal, () => {
+        // A terminal sends these to both, and the second SIGINT ends a server that is finishing what is in flight.
+        const isSentToBoth = ['SIGINT', 'SIGQUIT'].includes(signal) && process.stdin.isTTY;
+        if (!isSentToBoth) child.kill(signal);
+      });
     child.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
   } else if (source) failInstall();
   else {

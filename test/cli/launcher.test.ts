@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ROOT } from '../world/root.ts';
 import { newFolder } from '../world/stores.ts';
+import { missingScript, shellAtTerminal } from '../world/terminal.ts';
 
 /** What `git clone` brings of the command line. */
 function clone(): string {
@@ -67,4 +68,17 @@ test.skipIf(!old)(`npm with an old Node warns of nothing${old ? '' : ' (skipped:
     JSON.stringify({ name, version, lockfileVersion: 3, packages: { '': bare } }),
   );
   expect(install().stderr).toContain('EBADENGINE');
+});
+
+test.skipIf(!old || missingScript)('Ctrl-C with an old Node lets the broker finish what is in flight', async () => {
+  const folder = newFolder();
+  const broker = shellAtTerminal(`exec ${join(dirname(old!), 'node')} ${join(ROOT, 'bin', 'agent-broker.js')} serve`, {
+    cwd: folder,
+    env: { PATH: '/usr/bin:/bin', HOME: folder, PORT: '0', DRAIN_SECONDS: '2' },
+  });
+  await broker.shows('is running at');
+  broker.type('\x03');
+  const { code, stdout } = await broker.ended;
+  expect(code, stdout).toBe(0);
+  expect(stdout).toContain('the broker has stopped');
 });
