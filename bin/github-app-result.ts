@@ -70,7 +70,7 @@ function governanceOf(site: GitHubSite, appId: string, keyFile: string, installa
         `${account}-github`,
         {
           platform: 'codehost',
-          ...(other !== undefined && { secret: { env: `${account.toUpperCase().replaceAll('-', '_')}_INSTALLATION` } }),
+          ...(other !== undefined && { secret: { env: `INSTALLATION_${account.toUpperCase().replaceAll('-', '_')}` } }),
         },
       ]),
     ),

@@ -69,19 +69,21 @@ async function makeApp(
     `${site.web}${org === undefined ? '' : `/organizations/${org}`}/settings/apps/new`,
     manifest,
   );
-  let made: MadeApp | undefined;
+  let made: MadeApp;
   try {
     say(`Open this in a browser on this machine, and create the App there:\n\n  ${page.url}\n`);
     made = await convertManifest(site, await page.code);
-    writeFileSync(keyFile, made.pem);
+    keep(keyFile, made);
     const next = installationUrl(made.html_url);
     page.finish(next);
-    say(`The App ${made.name} is made, and its key is in ${keyFile}. Now install it:\n\n  ${next}\n`);
+    say(
+      `The App ${made.name} is made with the id ${made.id}, and its key is in ${keyFile}. Now install it:\n\n  ${next}\n`,
+    );
+  } catch (error) {
+    page.finish(undefined);
+    rmSync(keyFile, { force: true });
+    throw error;
   } finally {
-    if (made === undefined) {
-      page.finish(undefined);
-      rmSync(keyFile, { force: true });
-    }
     page.close();
   }
   const installations = options.wait ? await untilInstalled(site, made, say) : [];
@@ -116,12 +118,25 @@ function reserve(keyFile: string): void {
   }
 }
 
+/** Throws CommandFailed: GitHub does not show this key a second time, and the App is there. */
+function keep(keyFile: string, { id, name, html_url, pem }: MadeApp): void {
+  try {
+    writeFileSync(keyFile, pem);
+  } catch (error) {
+    throw new CommandFailed(
+      `The App ${name} is made with the id ${id}, and its key cannot be written to ${keyFile} (${(error as NodeJS.ErrnoException).code}). ` +
+        `Make another key for it in its settings (${html_url} leads there), and go on with --app-id ${id} --key-file FILE.`,
+    );
+  }
+}
+
 function keyIn(file: string) {
   const read = readRsaKey(readText(file, `The file ${file}`), APP_KEY);
   if (!read.ok) throw new CommandFailed(`What ${file} holds ${read.problem}.`);
   return read.key;
 }
 
+/** What fails meanwhile is told, and asked again: the App is made, and GitHub may not know its key everywhere yet. */
 async function untilInstalled(
   site: GitHubSite,
   { id, pem }: MadeApp,
@@ -130,11 +145,25 @@ async function untilInstalled(
   const read = readRsaKey(pem, APP_KEY);
   if (!read.ok) throw new CommandFailed(`The key that GitHub made ${read.problem}.`);
   say('Waiting until it is installed (Ctrl-C ends the waiting, and nothing else) …');
+  const leaving = new AbortController();
+  const leave = () => leaving.abort();
+  process.once('SIGINT', leave);
   const until = performance.now() + INSTALL_PATIENCE_MS;
-  while (performance.now() < until) {
-    const found = await listInstallations(site, String(id), read.key);
-    if (found.length > 0) return found;
-    await pause(ASK_EVERY_MS);
+  let told = '';
+  try {
+    while (performance.now() < until && !leaving.signal.aborted) {
+      try {
+        const found = await listInstallations(site, String(id), read.key);
+        if (found.length > 0) return found;
+      } catch (error) {
+        if (!(error instanceof CommandFailed)) throw error;
+        if (error.message !== told) say(`${error.message} Asking again …`);
+        told = error.message;
+      }
+      await pause(ASK_EVERY_MS, undefined, { signal: leaving.signal }).catch(() => {});
+    }
+  } finally {
+    process.off('SIGINT', leave);
   }
   return [];
 }

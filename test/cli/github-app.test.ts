@@ -1,11 +1,11 @@
 /** `agent-broker github-app`, at a site on loopback that does what GitHub does, with this test as the browser. */
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { jwtVerify } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { type GitHubAppOptions, gitHubApp } from '../../bin/github-app.ts';
 import { inWords } from '../../bin/github-app-result.ts';
@@ -25,6 +25,8 @@ const site = {
   posted: [] as { path: string; manifest: Record<string, unknown>; state: string }[],
   installed: [] as { id: number; account: { login: string }; suspended_at: string | null }[],
   fails: false,
+  /** What the next requests for the installations are answered with, before they succeed. */
+  statuses: [] as number[],
 };
 
 beforeAll(async () => {
@@ -60,7 +62,10 @@ beforeAll(async () => {
     }
     if (pathname === '/api/v3/app')
       json(200, { slug: 'acme-agents', name: 'Acme agents', html_url: `${site.url}/github-apps/acme-agents` });
-    else if (pathname === '/api/v3/app/installations') json(200, site.installed);
+    else if (pathname === '/api/v3/app/installations') {
+      const status = site.statuses.shift();
+      json(status ?? 200, status === undefined ? site.installed : {});
+    }
     else json(404, {});
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -79,6 +84,7 @@ beforeEach(() => {
   site.posted = [];
   site.installed = [{ id: 42, account: { login: 'acme' }, suspended_at: null }];
   site.fails = false;
+  site.statuses = [];
 });
 
 /** Begins, and answers the link that a person would open. */
@@ -204,6 +210,34 @@ describe('making an App in a browser', () => {
     expect(existsSync(keyFile)).toBe(false);
   });
 
+  test('GitHub that fails while the installation is waited for is asked again, and told of', async () => {
+    site.statuses = [401, 502];
+    const { link, result, said } = await begin();
+    await press(link);
+    expect((await result).installations).toMatchObject([{ installation_id: '42' }]);
+    expect(said.join('\n')).toMatch(/refused the signature.* Asking again …\n.* answered 502\. Asking again …$/s);
+  });
+
+  test('Ctrl-C while the installation is waited for ends with what to write so far', async () => {
+    site.installed = [];
+    const { link, result, said } = await begin();
+    await press(link);
+    await vi.waitFor(() => expect(said.join('\n')).toContain('Ctrl-C ends the waiting'), 5_000);
+    process.emit('SIGINT');
+    const made = await result;
+    expect(made).toMatchObject({ app_id: '815', installations: [] });
+    expect(inWords(made)).toContain('It is installed nowhere yet.');
+    expect(said.join('\n')).toContain('is made with the id 815');
+    expect(process.listenerCount('SIGINT')).toBe(0);
+  });
+
+  test('a key that cannot be written names the App, and what to do', async () => {
+    const { link, result } = await begin();
+    rmSync(join(folder, 'secrets'), { recursive: true });
+    expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal says why.' });
+    await expect(result).rejects.toThrow(/made with the id 815, .*ENOENT.*--app-id 815 --key-file FILE/);
+  });
+
   test('a file that is there is kept, and scopes that nobody knows are refused, before anything is made', async () => {
     keyFile = join(folder, 'app.pem');
     writeFileSync(keyFile, 'mine');
@@ -234,14 +268,16 @@ describe('an App that is there', () => {
   test('is shown with its installations, each of which is a connection', async () => {
     writeFileSync(join(folder, 'app.pem'), PEM, { mode: 0o600 });
     site.installed.push({ id: 7, account: { login: 'acme-labs' }, suspended_at: '2026-01-01T00:00:00Z' });
+    // An account may begin with a digit, and a variable may not.
+    site.installed.push({ id: 8, account: { login: '3scale' }, suspended_at: null });
     const shown = await run('--app-id', '815', '--key-file', 'app.pem');
     expect(shown.code, shown.stderr).toBe(0);
     expect(shown.stdout).toContain('7  acme-labs (suspended');
     expect(shown.stdout).toContain('file: app.pem');
-    expect(shown.stdout).toMatch(/ACME_LABS_INSTALLATION/);
+    expect(shown.stdout).toMatch(/INSTALLATION_ACME_LABS/);
     expect(shown.stdout).not.toContain('BEGIN');
     const { stdout } = await run('--app-id', '815', '--key-file', 'app.pem', '--json');
-    expect(JSON.parse(stdout).installations).toHaveLength(2);
+    expect(JSON.parse(stdout).installations).toHaveLength(3);
     expect(parseGovernance(JSON.parse(stdout).governance, 'governance.yaml')).toMatchObject({ ok: true });
   });
 
