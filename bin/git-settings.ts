@@ -1,6 +1,6 @@
 /** The configuration of git, and what git-setup wrote into it: known by what it says, so that a person's own values are left alone. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -102,6 +102,12 @@ export async function removeSettings(scope: Scope, settings: readonly Setting[])
 
 /** Writes values after those that are there. Throws CommandFailed. */
 export async function addSettings(scope: Scope, settings: readonly Setting[]): Promise<void> {
+  const { GIT_CONFIG_GLOBAL: given } = process.env;
+  // Git puts a new file in its place: of a device such as /dev/null, too, where it may.
+  if (scope === 'global' && given !== undefined && statSync(given, { throwIfNoEntry: false })?.isFile() === false)
+    throw new CommandFailed(
+      `GIT_CONFIG_GLOBAL is ${given}, which is no file that settings can be kept in. Name a file there, or unset it. Nothing was written.`,
+    );
   for (const { name, value } of settings) await git([`--${scope}`, '--add', name, value]);
 }
 

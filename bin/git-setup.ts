@@ -4,7 +4,7 @@ import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/pro
 import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf } from './git-addresses.ts';
-import { goesBefore, isRewrite, isSame } from './git-rewrites.ts';
+import { goesBefore, isRewrite, isSame, readConditionalRewrites } from './git-rewrites.ts';
 import {
   addSettings,
   covers,
@@ -89,10 +89,16 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   const moved = settingsOf([], narrower);
   const others = ((await readRewrites(process.env)) ?? []).filter((one) => !removed.some((gone) => isSame(gone, one)));
   const door = `url.${broker}/git/`;
-  const first = others.filter((one) => !one.name.startsWith(door) && goesBefore(one, added));
+  const isFirst = (one: Setting) => !one.name.startsWith(door) && goesBefore(one, added);
+  // A condition that does not hold here may hold in another clone.
+  const conditional = scope === 'global' ? await readConditionalRewrites(process.env) : [];
+  const first = [
+    ...others.filter(isFirst).map(inLine),
+    ...conditional.filter(isFirst).map((one) => `${inLine(one)} (in ${one.file}, which an includeIf names)`),
+  ];
   if (first.length > 0)
     throw new CommandFailed(
-      `These settings of git go before those of the broker, which would not see what they lead elsewhere:\n${first.map(inLine).map(indent).join('\n')}\nTake them out (git config --show-origin --get-regexp '^url' says where they are), and run this again. Nothing was written.`,
+      `These settings of git go before those of the broker, which would not see what they lead elsewhere:\n${first.map(indent).join('\n')}\nTake them out (git config --show-origin --get-regexp '^url' says where they are), and run this again. Nothing was written.`,
     );
   if (!options.dryRun) {
     await removeSettings(scope, [...removed, ...moved]);

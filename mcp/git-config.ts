@@ -4,6 +4,9 @@ import { execFile } from 'node:child_process';
 /** One value. The name has the file's spelling of sections; git writes its last part in small letters. */
 export type Setting = { name: string; value: string };
 
+/** Names of rules that rewrite addresses, for `git config --get-regexp`. */
+export const REWRITES = '^url\\..*\\.(push)?insteadof$';
+
 const GIVEN_UP_AFTER_MS = 5_000;
 const MOST_BYTES = 1024 * 1024;
 
@@ -29,6 +32,6 @@ export function gitConfig(words: readonly string[], env: NodeJS.ProcessEnv, cwd?
 
 /** The rules of all scopes that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`), as they hold in this folder; undefined as above. */
 export async function readRewrites(env: NodeJS.ProcessEnv): Promise<Setting[] | undefined> {
-  const found = await gitConfig(['--null', '--get-regexp', '^url\\..*\\.(push)?insteadof$'], env);
+  const found = await gitConfig(['--null', '--get-regexp', REWRITES], env);
   return found === undefined ? undefined : settingsIn(found);
 }

@@ -1,6 +1,6 @@
 /** `git-setup` and `git-credential`, with the git of this machine. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -74,6 +74,36 @@ describe('git-setup', () => {
     expect(code).toBe(1);
     expect(stderr).toContain(`url.${base}.${rule.toLowerCase()} = ${from}`);
     expect(config()).not.toContain(BROKER);
+  });
+
+  test('writes nothing where another rule goes before its own in a file that git includes under a condition', async () => {
+    mkdirSync(join(home, 'conf'));
+    writeFileSync(join(home, '.gitconfig'), '[includeIf "gitdir:~/work/"]\n\tpath = conf/work\n');
+    writeFileSync(join(home, 'conf', 'work'), '[include]\n\tpath = more\n[includeIf "onbranch:x"]\n\tpath = ~/on-x\n');
+    const rule = '[url "git@github.com:"]\n\tinsteadOf = https://github.com/\n';
+    for (const file of [join(home, 'conf', 'more'), join(home, 'on-x')]) {
+      writeFileSync(file, rule);
+      const { code, stderr } = await setup();
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining('url.git@github.com:.insteadof = https://github.com/'),
+      ]);
+      expect(stderr).toMatch(/\(in \S+, which an includeIf names\)/);
+      expect(config()).not.toContain(BROKER);
+      // A longer rule goes before it, and of one clone it is known which hold there.
+      expect((await setup('acme/app')).code).toBe(0);
+      await setup('--undo');
+      writeFileSync(file, '');
+    }
+    expect((await setup()).code).toBe(0);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)('a device that stands for the global file is left as it is', async () => {
+    const device = join(home, 'null');
+    execFileSync('mknod', [device, 'c', '1', '3']);
+    const { code, stderr } = await hosted(['git-setup'], { cwd: home, env: { ...env, GIT_CONFIG_GLOBAL: device } });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`GIT_CONFIG_GLOBAL is ${device}`)]);
+    expect(statSync(device).isCharacterDevice()).toBe(true);
   });
 
   test('ends with the rule that lets an agent push its branches', async () => {
