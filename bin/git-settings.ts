@@ -18,6 +18,8 @@ export type Signed = { address: string; profile: string | undefined; settings: r
 export type Rule = { setting: Setting; part: string; by: Signed };
 
 const run = promisify(execFile);
+/** What git says is told apart by its words. */
+const inEnglish = () => ({ env: { ...process.env, LC_ALL: 'C' } });
 /** The broker's own, as `helperCommand` writes it, of whatever release; others name their helper so, too (`!gh auth git-credential`). */
 const HELPER =
   /^!(?:.*[\s/\\'"])?agent-broker(?:\.js|@\S+)?['"]? git-credential(?: --profile ('[^']*'(?:\\''[^']*')*|\S+))?(?: --at \S+)?$/;
@@ -135,7 +137,7 @@ const settingsAt = async (place: readonly string[]): Promise<Setting[]> =>
 
 async function git(words: readonly string[]): Promise<string> {
   try {
-    return (await run('git', ['config', ...words])).stdout;
+    return (await run('git', ['config', ...words], inEnglish())).stdout;
   } catch (error) {
     const { code, stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string };
     if (code === 'ENOENT')
@@ -143,7 +145,20 @@ async function git(words: readonly string[]): Promise<string> {
     // Nothing is configured yet.
     if (words.includes('--list') && /unable to read config file/.test(stderr)) return '';
     if (words.includes('--local') && /not in a git directory|only be used inside/.test(stderr))
-      throw new CommandFailed('This folder is no clone of a repository. Change into one, or leave out --local.');
+      throw new CommandFailed(await whyNoClone());
     throw new CommandFailed(`git config failed: ${stderr.trim()}`);
   }
+}
+
+/** Git keeps its hands off a clone that belongs to another user, as one that is mounted into a container, and `git config` says only that there is none. */
+async function whyNoClone(): Promise<string> {
+  try {
+    await run('git', ['rev-parse', '--git-dir'], inEnglish());
+  } catch (error) {
+    const [, command] =
+      /(git config --global --add safe\.directory .+)/.exec(String((error as { stderr?: string }).stderr)) ?? [];
+    if (command !== undefined)
+      return `The clone in this folder belongs to another user, and git does not use it. If you trust it, run "${command}", and this again.`;
+  }
+  return 'This folder is no clone of a repository. Change into one, or leave out --local.';
 }

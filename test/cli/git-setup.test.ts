@@ -1,6 +1,6 @@
 /** `git-setup` and `git-credential`, with the git of this machine. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -181,6 +181,18 @@ describe('git-setup', () => {
     const { stdout } = await setup('--dry-run', '--json');
     expect(JSON.parse(stdout)).toMatchObject({ scope: 'global', broker: BROKER, dryRun: true, removed: [] });
     expect(config()).toBe('');
+  });
+
+  test.skipIf(process.getuid?.() !== 0)('--local in a clone of another user says how to have git use it', async () => {
+    const clone = join(home, "ann's clone");
+    execFileSync('git', ['init', '-q', clone]);
+    chownSync(clone, 1, 1);
+    const local = () => hosted(['git-setup', '--local'], { cwd: clone, env });
+    const { code, stderr } = await local();
+    expect([code, stderr]).toEqual([1, expect.stringContaining('belongs to another user')]);
+    const [, command = ''] = /run "(git config [^"]+)"/.exec(stderr) ?? [];
+    execFileSync('sh', ['-c', command], { env: { ...process.env, ...env } });
+    expect((await local()).code).toBe(0);
   });
 
   test('--local is for one clone', async () => {

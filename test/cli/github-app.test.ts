@@ -65,8 +65,7 @@ beforeAll(async () => {
     else if (pathname === '/api/v3/app/installations') {
       const status = site.statuses.shift();
       json(status ?? 200, status === undefined ? site.installed : {});
-    }
-    else json(404, {});
+    } else json(404, {});
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   site.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
