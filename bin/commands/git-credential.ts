@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander';
+import type { Command } from 'commander';
 import { CommandFailed } from '../failure.ts';
 
 export function addGitCredentialCommand(program: Command): void {
@@ -7,7 +7,7 @@ export function addGitCredentialCommand(program: Command): void {
     .description(
       'credential helper of git: signs a fresh agent token for the repositories of the broker, and for nothing else',
     )
-    .addArgument(new Argument('<operation>', 'as git passes it').choices(['get', 'store', 'erase']))
+    .argument('<operation>', 'as git passes it: get; any other does nothing')
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
     .option('--at <url>', 'where the broker serves git, if that is a host of its own')
     .action(async (operation: string, options: { profile?: string; at?: string }) => {
@@ -16,7 +16,7 @@ export function addGitCredentialCommand(program: Command): void {
       const { AgentKeyError, agentSigner } = await import('../../mcp/client/signer.ts');
       const { readFileSync } = await import('node:fs');
       const asked = readFileSync(0, 'utf8');
-      // A token is signed for each request, so there is nothing to keep or to forget.
+      // A token is signed for each request, so there is nothing to keep or to forget. Of operations to come a helper says nothing (gitcredentials(7)).
       if (operation !== 'get') return;
       try {
         const profile = readProfile(process.env, options.profile);

@@ -255,14 +255,14 @@ describe('git-credential', () => {
     expect(answer({ ...GOVERNED, ...other })).toBe('');
   });
 
-  test('store and erase do nothing', async () => {
-    for (const operation of ['store', 'erase']) {
-      const { code, stdout } = await runCommand(['git-credential', operation], {
+  test('store, erase, and operations of a later git do nothing', async () => {
+    for (const operation of ['store', 'erase', 'capability']) {
+      const { code, stdout, stderr } = await runCommand(['git-credential', operation], {
         cwd: home,
         env,
         input: asked(GOVERNED),
       });
-      expect([code, stdout]).toEqual([0, '']);
+      expect([code, stdout, stderr]).toEqual([0, '', '']);
     }
   });
 
