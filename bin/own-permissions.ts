@@ -1,20 +1,23 @@
 /** What an agent may do now, and whether it is halted, as the broker tells it. */
 import type { Halt } from '../mcp/client/action.ts';
-import { connectAgent } from '../mcp/client/connect-agent.ts';
+import { AgentKeyError, type BrokerError, connectAgent } from '../mcp/client/connect-agent.ts';
 import type { Permissions } from '../mcp/client/permissions.ts';
 import type { Profile } from '../mcp/profile.ts';
 import { CommandFailed } from './failure.ts';
+import { PROGRAM } from './program-name.ts';
 
 const TIMEOUT_MS = 3_000;
 
-/** `permissions`: undefined where the broker does not tell. */
-type Standing = { permissions?: Permissions | undefined; halt?: Halt | undefined };
+/** `permissions`: undefined where the broker does not tell. `refused`: why it does not take the agent's token. */
+type Standing = { permissions?: Permissions | undefined; halt?: Halt | undefined; refused?: BrokerError };
 
 async function askStanding(profile: Profile): Promise<Standing> {
   try {
     const told = await connectAgent(profile).permissions(AbortSignal.timeout(TIMEOUT_MS));
-    return told.ok ? { permissions: told.value.permissions } : { halt: (told.error.body as { halt?: Halt }).halt };
-  } catch {
+    if (told.ok) return { permissions: told.value.permissions };
+    return told.error.status === 401 ? { refused: told.error } : { halt: (told.error.body as { halt?: Halt }).halt };
+  } catch (error) {
+    if (error instanceof AgentKeyError) throw new CommandFailed(`${error.message} Nothing was written.`);
     return {};
   }
 }
@@ -24,15 +27,25 @@ export const ownPermissions = async (profile: Profile): Promise<Permissions | un
   (await askStanding(profile)).permissions;
 
 /**
- * The same, and a sentence for the person where the agent is halted and may go on later: suspended, or stopped by a breaker.
+ * The same, and a sentence for the person where the agent is refused and may go on later: suspended, stopped by a breaker, or with another clock.
  *
- * @throws CommandFailed for one that is revoked or expired: it never calls again. `instead`: what to do, as a sentence
+ * @throws CommandFailed for one that is revoked, expired, or unknown by this key: it never calls again. `instead`: what to do, as a sentence
  */
 export async function standingOfAgent(
   profile: Profile,
   instead: string,
 ): Promise<Pick<Standing, 'permissions'> & { warning?: string }> {
-  const { permissions, halt } = await askStanding(profile);
+  const { permissions, halt, refused } = await askStanding(profile);
+  // As for one that was deleted: the broker does not tell which it is.
+  if (refused?.code === 'invalid_signature')
+    throw new CommandFailed(
+      `The broker at ${profile.url} does not know the agent ${profile.agentId} by this key: it was deleted, or has another key. Nothing was written. ${instead}`,
+    );
+  if (refused !== undefined)
+    return {
+      permissions,
+      warning: `Warning: the broker refuses the agent ${profile.agentId}: ${refused.message} "${PROGRAM} doctor" looks further.`,
+    };
   if (halt === undefined) return { permissions };
   const why = halt.detail === null ? halt.cause : `${halt.cause}: ${halt.detail}`;
   const state = halt.state === 'breaker_open' ? 'stopped by a circuit breaker' : halt.state;

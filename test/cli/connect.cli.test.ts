@@ -165,6 +165,13 @@ describe('agent-broker connect', () => {
       expect([refused.code, refused.stdout]).toEqual([1, '']);
       expect(refused.stderr).toMatch(/The agent agt_\w+ is revoked \(owner_manual: gone\).*Nothing was written/);
     }
+    // Of one that was deleted the broker does not tell more than that it does not know the key.
+    expect((await run('agent', 'delete', id, '--yes')).code).toBe(0);
+    for (const line of [words, git]) {
+      const refused = await run(...line);
+      expect([refused.code, refused.stdout]).toEqual([1, '']);
+      expect(refused.stderr).toMatch(/does not know the agent agt_\w+ by this key.*Nothing was written\. \S/);
+    }
     expect(readFileSync(config, 'utf8')).not.toContain('agent-broker');
   });
 
