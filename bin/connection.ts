@@ -155,14 +155,30 @@ async function localBroker(options: ConnectionOptions): Promise<RunFile> {
   );
 }
 
-/** The given URL, without a trailing slash; undefined when there is none. */
+/** The given URL, without a trailing slash; undefined when there is none. Throws CommandFailed for what is no address. */
 export function givenUrl(options: ConnectionOptions): string | undefined {
-  return (options.url ?? (process.env.AGENT_BROKER_URL || undefined))?.replace(/\/+$/, '');
+  const url = options.url ?? (process.env.AGENT_BROKER_URL || undefined);
+  if (url !== undefined && !/^https?:\/\/./i.test(url))
+    throw new CommandFailed(
+      `${options.url === undefined ? 'AGENT_BROKER_URL' : '--url'} is ${url}: write the address of the broker with http:// or https://, such as https://broker.example.`,
+    );
+  return url?.replace(/\/+$/, '');
+}
+
+/** The given owner session, without the end of the line that files and secret stores leave; undefined when there is none. Throws CommandFailed. */
+export function givenToken(options: ConnectionOptions): string | undefined {
+  const token = (options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN ?? '').trim();
+  // No header can be made of it.
+  if (!/^[\x21-\x7e]*$/.test(token))
+    throw new CommandFailed(
+      'The owner session (--owner-token, or AGENT_BROKER_OWNER_TOKEN) has characters that no token has. It was sent nowhere: copy it again, as "owner token" prints it.',
+    );
+  return token || undefined;
 }
 
 /** As an owner: with the given session, or with one obtained by the local credential of the data folder. */
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
-  const given = options.ownerToken ?? (process.env.AGENT_BROKER_OWNER_TOKEN || undefined);
+  const given = givenToken(options);
   const url = givenUrl(options);
   if (given) {
     if (url !== undefined) await expectBroker(url);

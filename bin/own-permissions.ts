@@ -1,6 +1,6 @@
 /** What an agent may do now, and whether it is halted, as the broker tells it. */
 import type { Halt } from '../mcp/client/action.ts';
-import { AgentKeyError, type BrokerError, connectAgent } from '../mcp/client/connect-agent.ts';
+import { type AgentClient, type BrokerError, connectAgent } from '../mcp/client/connect-agent.ts';
 import type { Permissions } from '../mcp/client/permissions.ts';
 import type { Profile } from '../mcp/profile.ts';
 import { CommandFailed } from './failure.ts';
@@ -12,13 +12,22 @@ const TIMEOUT_MS = 3_000;
 type Standing = { permissions?: Permissions | undefined; halt?: Halt | undefined; refused?: BrokerError };
 
 async function askStanding(profile: Profile): Promise<Standing> {
+  const agent = agentOf(profile);
   try {
-    const told = await connectAgent(profile).permissions(AbortSignal.timeout(TIMEOUT_MS));
+    const told = await agent.permissions(AbortSignal.timeout(TIMEOUT_MS));
     if (told.ok) return { permissions: told.value.permissions };
     return told.error.status === 401 ? { refused: told.error } : { halt: (told.error.body as { halt?: Halt }).halt };
-  } catch (error) {
-    if (error instanceof AgentKeyError) throw new CommandFailed(`${error.message} Nothing was written.`);
+  } catch {
     return {};
+  }
+}
+
+/** Throws CommandFailed where the profile's key cannot sign, or its address is none. */
+function agentOf(profile: Profile): AgentClient {
+  try {
+    return connectAgent(profile);
+  } catch (error) {
+    throw new CommandFailed(`${(error as Error).message.replace(/\.?$/, '.')} Nothing was written.`);
   }
 }
 

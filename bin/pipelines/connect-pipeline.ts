@@ -1,6 +1,6 @@
 /** Connects to the broker as a pipeline: with a token that the platform of the job issues for it. */
 import { claimsOf } from '../../broker/auth/claimed.ts';
-import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from '../connection.ts';
+import { type BrokerConnection, type ConnectionOptions, connectAsOwner, givenToken } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 
 /** `audience`: as `pipeline add` printed it, the address of the broker and the id of the pipeline. Throws CommandFailed. */
@@ -10,7 +10,7 @@ export async function connectAsPipeline(audience: string, options: ConnectionOpt
     throw new CommandFailed(
       'The pipeline (--pipeline, or AGENT_BROKER_PIPELINE) is an address that ends with /pipelines/ and an id, as "pipeline add" prints it.',
     );
-  const given = options.ownerToken ?? (process.env.AGENT_BROKER_OWNER_TOKEN || undefined);
+  const given = givenToken(options);
   if (given !== undefined && [claimsOf(given).aud].flat().join() !== audience)
     throw new CommandFailed(
       `The token of this pipeline (--owner-token, or AGENT_BROKER_OWNER_TOKEN) is not issued for ${audience}: have the job ask for that audience (aud), and for no other.`,

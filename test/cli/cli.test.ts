@@ -116,6 +116,23 @@ describe('exit codes', () => {
     expect(stderr).toContain('agent-broker serve');
   });
 
+  test('1 for an address without a scheme, and an owner session that is none, which are not asked for an answer', async () => {
+    const session = (await run(['owner', 'token'])).stdout;
+    const list = ['agent', 'list', '--json'];
+    for (const [words, env, says] of [
+      [['--url', 'localhost:8787', '--owner-token', 'x'], {}, '--url is localhost:8787: write'],
+      [[], { AGENT_BROKER_URL: 'broker.example' }, 'AGENT_BROKER_URL is broker.example: write'],
+      [['--owner-token', `${session}${session}`], {}, 'has characters that no token has'],
+    ] as const) {
+      const { code, stderr } = await run([...list, ...words], { env });
+      expect([code, stderr]).toEqual([1, expect.stringContaining(says)]);
+    }
+    // As a secret store has it, with the end of its line.
+    const { code, stderr } = await run(list, { env: { AGENT_BROKER_OWNER_TOKEN: session } });
+    expect(session).toMatch(/\n$/);
+    expect(code, stderr).toBe(0);
+  });
+
   test('1 for settings that are none, all of them named', async () => {
     const { code, stderr } = await runApart(['serve'], { AGENT_BROKER_COLOUR: 'red', PORT: 'many' });
     expect(code).toBe(1);

@@ -195,6 +195,12 @@ describe('git-setup', () => {
     expect((await local()).code).toBe(0);
   });
 
+  test('a profile whose address is none is refused, and nothing is written', async () => {
+    const { code, stderr } = await setup('--profile', machine.profileOf('agt_2', 'localhost:8787'));
+    expect([code, stderr]).toEqual([1, expect.stringContaining('localhost:8787 is no http or https address')]);
+    expect(config()).toBe('');
+  });
+
   test('--local is for one clone', async () => {
     const clone = join(home, 'clone');
     mkdirSync(clone);
