@@ -7,8 +7,10 @@ import { examineKey, examineKeyItself } from './doctor-key.ts';
 import { unusedProxy } from './unused-proxy.ts';
 
 const TIMEOUT_MS = 10_000;
-/** Agent tokens are refused beyond this (docs/agents.md, The agent token). */
-const SKEW_REFUSED_MS = 30_000;
+/** A clock that is ahead makes tokens that are refused beyond this (docs/agents.md, The agent token). */
+const AHEAD_REFUSED_MS = 30_000;
+/** One that is behind makes tokens that end too early: those of 60 seconds, as they are unless told otherwise. */
+const BEHIND_REFUSED_MS = AHEAD_REFUSED_MS + 60_000;
 const SKEW_WORTH_TELLING_MS = 5_000;
 
 /** A request as the agent sends it. Throws what `fetch` throws. */
@@ -130,9 +132,10 @@ function examineClock(skewMs: number | undefined): Check {
   if (apart < SKEW_WORTH_TELLING_MS) return { check: 'clock', result: 'ok', detail: 'the same time as the broker’s' };
   const detail = `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the broker’s`;
   const advice = 'Let the machine set its clock from the network (NTP).';
-  return apart < SKEW_REFUSED_MS
-    ? { check: 'clock', result: 'warning', detail, advice: `${advice} From 30 s on, tokens are refused.` }
-    : { check: 'clock', result: 'failed', detail, advice: `${advice} Tokens are refused beyond 30 s.` };
+  const most = skewMs > 0 ? AHEAD_REFUSED_MS : BEHIND_REFUSED_MS;
+  return apart < most
+    ? { check: 'clock', result: 'warning', detail, advice: `${advice} From ${most / 1000} s on, tokens are refused.` }
+    : { check: 'clock', result: 'failed', detail, advice: `${advice} Tokens are refused beyond ${most / 1000} s.` };
 }
 
 function examineStatus(me: Answer['body']): Check {
