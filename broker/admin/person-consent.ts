@@ -184,18 +184,8 @@ export async function toPlatform(
 }
 
 /** What calls wanted beyond what the person gave before. */
-async function scopesWantedOf(
-  { store }: Consenting['broker'],
-  { organisation_id, platform_id, connection_id, person_id }: PersonConsentTable,
-): Promise<string[]> {
-  const place = {
-    organisationId: organisation_id,
-    platformId: platform_id,
-    connectionId: connection_id,
-    personId: person_id,
-  };
-  return (await listPersonTokens(store.db, place)).flatMap(scopesWanted);
-}
+const scopesWantedOf = async ({ store }: Consenting['broker'], consent: PersonConsentTable): Promise<string[]> =>
+  (await listPersonTokens(store.db, consent)).flatMap(scopesWanted);
 
 export const flowPlace = ({ organisation_id: organisationId, id }: PersonConsentTable) =>
   ({ table: 'person_consents', column: 'flow', organisationId, rowId: id }) as const;

@@ -9,17 +9,12 @@ import { revokeGiven } from './revoke-given.ts';
 /** In the transaction that keeps other tokens of the person: takes away those that are kept. */
 export async function endKept(
   tx: Parameters<typeof listPersonTokens>[0],
-  { organisation_id, platform_id, connection_id, person_id }: PersonTokenTable,
+  fresh: PersonTokenTable,
 ): Promise<PersonTokenTable[]> {
-  const at = {
-    organisationId: organisation_id,
-    platformId: platform_id,
-    connectionId: connection_id,
-    personId: person_id,
-  };
+  const { organisation_id, person_id } = fresh;
   // Of two that are kept at once the second one has to see the first.
   await lockPerson(tx, organisation_id, person_id);
-  const kept = (await listPersonTokens(tx, at)).filter(({ standing }) => standing === 'kept');
+  const kept = (await listPersonTokens(tx, fresh)).filter(({ standing }) => standing === 'kept');
   return await deletePersonTokens(
     tx,
     organisation_id,

@@ -150,8 +150,12 @@ async function connectionOfPerson(
   const { personId } = caller;
   if (personId === undefined) return { reason: 'not_consented' };
   const { organisation_id: organisationId } = who.agent;
-  const place = { organisationId, platformId: action.platform, connectionId: shared.id, personId };
-  const given = await listPersonTokens(store.db, place);
+  const given = await listPersonTokens(store.db, {
+    organisation_id: organisationId,
+    platform_id: action.platform,
+    connection_id: shared.id,
+    person_id: personId,
+  });
   const kept = given.find(({ standing }) => standing === 'kept');
   if (kept === undefined) return { reason: 'not_consented', ...(given.length > 0 && { awaits: 'owner' as const }) };
   // Of a replay nobody knows any more which source said so when it was held, and its assertion was verified then.

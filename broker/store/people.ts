@@ -109,15 +109,15 @@ export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewT
 /** The tokens of a person for a connection, given when it was one of this platform: what is kept and what waits for an owner. */
 export async function listPersonTokens(
   db: Db,
-  at: { organisationId: string; platformId: string; connectionId: string; personId: string },
+  at: Pick<PersonTokenTable, 'organisation_id' | 'platform_id' | 'connection_id' | 'person_id'>,
 ): Promise<PersonTokenTable[]> {
   return await db
     .selectFrom('person_tokens')
     .selectAll()
-    .where('organisation_id', '=', at.organisationId)
-    .where('platform_id', '=', at.platformId)
-    .where('connection_id', '=', at.connectionId)
-    .where('person_id', '=', at.personId)
+    .where('organisation_id', '=', at.organisation_id)
+    .where('platform_id', '=', at.platform_id)
+    .where('connection_id', '=', at.connection_id)
+    .where('person_id', '=', at.person_id)
     .where('standing', '!=', 'obtained')
     .execute();
 }

@@ -26,6 +26,10 @@ const config = () => machine.config();
 const credentialFor = (url: string) => machine.credentialFor(url);
 const rewritten = (url: string) => machine.rewritten(url);
 
+/** Devices and other users' files are made by root alone. */
+const notRoot = process.getuid?.() !== 0;
+const rootNote = notRoot ? ' (skipped: not run as root)' : '';
+
 describe('git-setup', () => {
   test('sends every repository of the host to the broker, with a fresh token for each request', async () => {
     const { code, stdout } = await setup();
@@ -98,7 +102,7 @@ describe('git-setup', () => {
     expect((await setup()).code).toBe(0);
   });
 
-  test.skipIf(process.getuid?.() !== 0)('a device that stands for the global file is left as it is', async () => {
+  test.skipIf(notRoot)(`a device that stands for the global file is left as it is${rootNote}`, async () => {
     const device = join(home, 'null');
     execFileSync('mknod', [device, 'c', '1', '3']);
     const { code, stderr } = await hosted(['git-setup'], { cwd: home, env: { ...env, GIT_CONFIG_GLOBAL: device } });
@@ -183,7 +187,7 @@ describe('git-setup', () => {
     expect(config()).toBe('');
   });
 
-  test.skipIf(process.getuid?.() !== 0)('--local in a clone of another user says how to have git use it', async () => {
+  test.skipIf(notRoot)(`--local in a clone of another user says how to have git use it${rootNote}`, async () => {
     const clone = join(home, "ann's clone");
     execFileSync('git', ['init', '-q', clone]);
     chownSync(clone, 1, 1);
