@@ -1,12 +1,12 @@
 /** The configuration of git, and what git-setup wrote into it: known by what it says, so that a person's own values are left alone. */
-import { execFile } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { type Setting, settingsIn } from '../mcp/git-config.ts';
+import { changeGitConfig } from './change-git-config.ts';
 import { CommandFailed } from './failure.ts';
 import { isSame } from './git-rewrites.ts';
+import { commonGitFolder, runGitConfig } from './run-git.ts';
 import { commandLine, ownLauncher } from './server-entry.ts';
 
 export type Scope = 'global' | 'local';
@@ -17,9 +17,6 @@ export type Signed = { address: string; profile: string | undefined; settings: r
 /** A rule that leads git to the broker. `part`: what it is for: `acme/app`, `acme/`, or nothing for all of the host. `by`: who signs there. */
 export type Rule = { setting: Setting; part: string; by: Signed };
 
-const run = promisify(execFile);
-/** What git says is told apart by its words. */
-const inEnglish = () => ({ env: { ...process.env, LC_ALL: 'C' } });
 /** The broker's own, as `helperCommand` writes it, of whatever release; others name their helper so, too (`!gh auth git-credential`). */
 const HELPER =
   /^!(?:.*[\s/\\'"])?agent-broker(?:\.js|@\S+)?['"]? git-credential(?: --profile ('[^']*'(?:\\''[^']*')*|\S+))?(?: --at \S+)?$/;
@@ -44,7 +41,7 @@ export const readSettings = async (scope: Scope): Promise<Setting[]> =>
 
 /** Files that are not of the global scope, such as `file:.git/config`, with rules of a profile for these parts, or for any. Throws CommandFailed. */
 export async function otherFilesOf(profile: string | undefined, parts: readonly string[]): Promise<string[]> {
-  const entries = (await git(['--null', '--show-origin', '--list'])).split('\0');
+  const entries = (await runGitConfig(['--null', '--show-origin', '--list'])).split('\0');
   const all = entries.flatMap((origin, i) =>
     i % 2 === 0 ? settingsIn(entries[i + 1] ?? '').map((setting) => ({ origin, setting })) : [],
   );
@@ -91,27 +88,36 @@ export function leftUnused(all: readonly Signed[], rules: readonly Rule[], gone:
   return all.filter((one) => gone.some((rule) => uses(rule, one)) && !left.some((rule) => uses(rule, one)));
 }
 
-/** Takes values out, and sections that are empty then. Throws CommandFailed. */
-export async function removeSettings(scope: Scope, settings: readonly Setting[]): Promise<void> {
-  const distinct = new Map(settings.map((one) => [`${one.name}\n${one.value}`, one]));
-  for (const place of placesOf(scope)) {
-    const here = await settingsAt(place);
-    for (const { name, value } of distinct.values())
-      if (here.some((one) => isSame(one, { name, value })))
-        await git([...place, '--unset-all', name, `^${value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`]);
+/** Takes values out, with sections that are empty then, and writes others after those that are there: each file in one step. Throws CommandFailed. */
+export async function changeSettings(
+  scope: Scope,
+  { removed, added }: { removed: readonly Setting[]; added: readonly Setting[] },
+): Promise<void> {
+  const written = added.length === 0 ? undefined : await fileToWrite(scope);
+  const files = scope === 'local' ? [await localFile()] : globalFiles();
+  const distinct = [...new Map(removed.map((one) => [`${one.name}\n${one.value}`, one])).values()];
+  // The one that is written comes last: until then nothing new leads anywhere.
+  for (const file of [...files.filter((one) => one !== written), ...(written === undefined ? [] : [written])]) {
+    const here = existsSync(file) ? await settingsAt(['--file', file]) : [];
+    const gone = distinct.filter((one) => here.some((other) => isSame(one, other)));
+    const more = file === written ? added : [];
+    if (gone.length > 0 || more.length > 0) await changeGitConfig(file, { removed: gone, added: more });
   }
 }
 
-/** Writes values after those that are there. Throws CommandFailed. */
-export async function addSettings(scope: Scope, settings: readonly Setting[]): Promise<void> {
-  const { GIT_CONFIG_GLOBAL: given } = process.env;
+/** Where git writes what is new in the scope (git-config(1), Files). Throws CommandFailed. */
+async function fileToWrite(scope: Scope): Promise<string> {
+  if (scope === 'local') return await localFile();
+  const { GIT_CONFIG_GLOBAL: given, HOME: home = homedir() } = process.env;
   // Git puts a new file in its place: of a device such as /dev/null, too, where it may.
-  if (scope === 'global' && given !== undefined && statSync(given, { throwIfNoEntry: false })?.isFile() === false)
+  if (given === '' || (given !== undefined && statSync(given, { throwIfNoEntry: false })?.isFile() === false))
     throw new CommandFailed(
-      `GIT_CONFIG_GLOBAL is ${given}, which is no file that settings can be kept in. Name a file there, or unset it. Nothing was written.`,
+      `GIT_CONFIG_GLOBAL is ${given || 'empty'}, which is no file that settings can be kept in. Name a file there, or unset it. Nothing was written.`,
     );
-  for (const { name, value } of settings) await git([`--${scope}`, '--add', name, value]);
+  return given ?? globalFiles().at(-1) ?? join(home, '.gitconfig');
 }
+
+const localFile = async (): Promise<string> => join(await commonGitFolder(), 'config');
 
 const longestFirst = (a: Signed, b: Signed): number => b.address.length - a.address.length;
 
@@ -133,32 +139,4 @@ function globalFiles(): string[] {
 }
 
 const settingsAt = async (place: readonly string[]): Promise<Setting[]> =>
-  settingsIn(await git([...place, '--null', '--list']));
-
-async function git(words: readonly string[]): Promise<string> {
-  try {
-    return (await run('git', ['config', ...words], inEnglish())).stdout;
-  } catch (error) {
-    const { code, stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string };
-    if (code === 'ENOENT')
-      throw new CommandFailed('There is no git on this machine (or not in PATH). Install it and try again.');
-    // Nothing is configured yet.
-    if (words.includes('--list') && /unable to read config file/.test(stderr)) return '';
-    if (words.includes('--local') && /not in a git directory|only be used inside/.test(stderr))
-      throw new CommandFailed(await whyNoClone());
-    throw new CommandFailed(`git config failed: ${stderr.trim()}`);
-  }
-}
-
-/** Git keeps its hands off a clone that belongs to another user, as one that is mounted into a container, and `git config` says only that there is none. */
-async function whyNoClone(): Promise<string> {
-  try {
-    await run('git', ['rev-parse', '--git-dir'], inEnglish());
-  } catch (error) {
-    const [, command] =
-      /(git config --global --add safe\.directory .+)/.exec(String((error as { stderr?: string }).stderr)) ?? [];
-    if (command !== undefined)
-      return `The clone in this folder belongs to another user, and git does not use it. If you trust it, run "${command}", and this again.`;
-  }
-  return 'This folder is no clone of a repository. Change into one, or leave out --local.';
-}
+  settingsIn(await runGitConfig([...place, '--null', '--list']));

@@ -6,14 +6,13 @@ import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf } from './git-addresses.ts';
 import { goesBefore, isRewrite, isSame, readConditionalRewrites } from './git-rewrites.ts';
 import {
-  addSettings,
+  changeSettings,
   covers,
   helperCommand,
   leftUnused,
   otherFilesOf,
   type Rule,
   readSettings,
-  removeSettings,
   type Scope,
   type Signed,
   sectionOf,
@@ -100,10 +99,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
     throw new CommandFailed(
       `These settings of git go before those of the broker, which would not see what they lead elsewhere:\n${first.map(indent).join('\n')}\nTake them out (git config --show-origin --get-regexp '^url' says where they are), and run this again. Nothing was written.`,
     );
-  if (!options.dryRun) {
-    await removeSettings(scope, [...removed, ...moved]);
-    await addSettings(scope, [...added, ...moved]);
-  }
+  if (!options.dryRun) await changeSettings(scope, { removed: [...removed, ...moved], added: [...added, ...moved] });
   const prefixes = repositories.filter((one) => !one.endsWith('/*'));
   const halted = warning === undefined ? {} : { warning };
   return { ...doneBy(scope, options, removed), broker, profile, added, prefixes, ...halted };
@@ -120,7 +116,7 @@ async function undo(repositories: readonly string[], options: GitSetupOptions): 
   // Undone of some repositories, the helper stays for the others.
   const removed = settingsOf(gone, parts.length === 0 ? own : leftUnused(own, rules, gone));
   const broker = signed.length === 0 ? agentOf(options.profile).url : urlOf(options.profile);
-  if (!options.dryRun) await removeSettings(scope, removed);
+  if (!options.dryRun) await changeSettings(scope, { removed, added: [] });
   const left = scope === 'local' || options.dryRun ? [] : await otherFilesOf(profile, parts);
   if (left.length > 0)
     throw new CommandFailed(

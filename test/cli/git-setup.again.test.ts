@@ -1,6 +1,6 @@
 /** `git-setup` more than once: several agents and connections, a person's own values, and undoing it later. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -180,5 +180,42 @@ describe('of two global files', () => {
     const { code, stderr } = await setup('--undo');
     expect([code, stderr]).toEqual([1, expect.stringContaining(`file:${other}`)]);
     expect(machine.config()).not.toContain('insteadOf');
+  });
+});
+
+describe('the file', () => {
+  const file = () => join(machine.home, '.gitconfig');
+
+  test('stays as it is while another process changes it, and that is said', async () => {
+    machine.configure('[user]\n\tname = Ann\n');
+    // As git leaves it while it writes, or where it was killed.
+    writeFileSync(`${file()}.lock`, '');
+    const refused = await setup('acme/app');
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(`${file()}.lock is there`)]);
+    expect(machine.config()).toBe('[user]\n\tname = Ann\n');
+    rmSync(`${file()}.lock`);
+    expect((await setup('acme/app')).code).toBe(0);
+    expect(existsSync(`${file()}.lock`)).toBe(false);
+    expect(signerOf(APP)).toBe('agt_1');
+  });
+
+  test('is replaced where a link leads, with its rights and all else that it has, even without a newline at its end', async () => {
+    const kept = join(machine.home, 'dotfiles');
+    const own = '; mine\n[alias]\n\tst = "status -sb" # short\n[core]\n\tpager = less \\\n-F';
+    writeFileSync(kept, own, { mode: 0o640 });
+    symlinkSync(kept, file());
+    expect((await setup('acme/app')).code).toBe(0);
+    expect(lstatSync(file()).isSymbolicLink()).toBe(true);
+    expect(statSync(kept).mode & 0o777).toBe(0o640);
+    expect(machine.config().startsWith(`${own}\n`)).toBe(true);
+    expect(signerOf(APP)).toBe('agt_1');
+    await setup('--undo');
+    expect(machine.config()).toBe(`${own}\n`);
+  });
+
+  test('is one that can be written: an empty name is none', async () => {
+    const env = { ...machine.env, GIT_CONFIG_GLOBAL: '' };
+    const { code, stderr } = await hosted(['git-setup'], { cwd: machine.home, env });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('GIT_CONFIG_GLOBAL is empty')]);
   });
 });

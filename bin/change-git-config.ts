@@ -1,0 +1,80 @@
+/**
+ * Changes a file of git's configuration in one step: all of it, or nothing. `git config` changes one value each time that it runs, so that to be killed
+ * between two of them would leave rules that lead to the broker where nobody signs for it yet.
+ */
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Setting } from '../mcp/git-config.ts';
+import { settingsIn } from '../mcp/git-config.ts';
+import { CommandFailed } from './failure.ts';
+import { isSame } from './git-rewrites.ts';
+import { replaceFile } from './replace-file.ts';
+import { runGitConfig } from './run-git.ts';
+
+/**
+ * Takes values out of a file, with sections that are empty then, and writes others after all that it has. Git writes nothing into it meanwhile.
+ *
+ * @param file need not be there if nothing is taken out
+ * @throws CommandFailed nothing was written
+ */
+export async function changeGitConfig(
+  file: string,
+  { removed, added }: { removed: readonly Setting[]; added: readonly Setting[] },
+): Promise<void> {
+  const lock = `${existsSync(file) ? realpathSync(file) : file}.lock`;
+  takeLock(lock);
+  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-git-'));
+  try {
+    const copy = join(folder, 'config');
+    if (existsSync(file)) copyFileSync(file, copy);
+    const named = Map.groupBy(removed, ({ name }) => name);
+    for (const [name, settings] of named)
+      await runGitConfig(['--file', copy, '--unset-all', name, `^(${settings.map(literally).join('|')})$`]);
+    const left = existsSync(copy) ? readFileSync(copy, 'utf8') : '';
+    const text = left + (left === '' || left.endsWith('\n') ? '' : '\n') + written(added);
+    writeFileSync(copy, text);
+    const read = settingsIn(await runGitConfig(['--file', copy, '--null', '--list'])).slice(-added.length);
+    if (added.length > 0 && !added.every((one, i) => read[i] !== undefined && isSame(one, read[i])))
+      throw new CommandFailed(`Git would not read ${file} as it was to be written. It stays as it is.`);
+    replaceFile(file, text);
+  } catch (error) {
+    if (error instanceof CommandFailed) throw error;
+    throw new CommandFailed(`${file} cannot be written: ${(error as Error).message}. It stays as it is.`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    rmSync(lock, { force: true });
+  }
+}
+
+/** As git does before it writes: other processes of it, and of ours, find the lock and stop. */
+function takeLock(lock: string): void {
+  try {
+    writeFileSync(lock, '', { flag: 'wx' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new CommandFailed(
+        `${lock} is there: another process changes this file. Try again when it has ended, or remove it if there is none. It stays as it is.`,
+      );
+    throw new CommandFailed(`${lock} cannot be written: ${(error as Error).message}. It stays as it is.`);
+  }
+}
+
+/** For a regular expression of POSIX. */
+const literally = ({ value }: Setting): string => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** As a file has them (git-config(1), Syntax): a section's header before the values that follow each other in it. */
+function written(settings: readonly Setting[]): string {
+  let section: string | undefined;
+  let text = '';
+  for (const { name, value } of settings) {
+    const [first, last] = [name.indexOf('.'), name.lastIndexOf('.')];
+    const of = name.slice(0, last);
+    if (of !== section) text += `[${name.slice(0, first)} "${quoted(name.slice(first + 1, last))}"]\n`;
+    section = of;
+    text += `\t${name.slice(last + 1)} = "${quoted(value)}"\n`;
+  }
+  return text;
+}
+
+const quoted = (text: string): string => text.replace(/[\\"]/g, '\\$&');
