@@ -49,6 +49,26 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
+    test('a dialog that was closed closes none that is opened before the browser tells of it', async () => {
+      const organisation = await world.organisation();
+      await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.click('nav a[href="/console/team"]');
+      await page.click('[data-role="viewer"] [data-verb="link"]');
+      await page.until(`document.querySelector('dialog #make-link') !== null`);
+      await page.value(`(window.before = document.querySelector('dialog'), 0)`);
+      await page.click('#close-link');
+      await page.until(`document.querySelector('dialog') === null`);
+      await page.click('[data-role="viewer"] [data-verb="role"]');
+      await page.until(`document.querySelector('dialog #save-role') !== null`);
+      // Input goes before the browser's own events where much is to do.
+      await page.value(`window.before.dispatchEvent(new Event('close'))`);
+      await page.click('dialog input[value="approver"]');
+      await page.click('#save-role');
+      await says(page, 'ann@acme.example is approver now.');
+      expect(page.complaints).toEqual([]);
+    });
+
     test('with the mouse: adds somebody, makes a link that signs in once and is on record, and removes', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);

@@ -10,18 +10,27 @@ import { html, useId, useLayoutEffect, useRef } from '/console/html.js';
  */
 export function Dialog({ title, keeps = false, onClose, onSubmit, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const isHere = useRef(true);
   const id = useId();
   useLayoutEffect(() => {
     const shown = dialog.current;
+    isHere.current = true;
     shown?.showModal();
-    return () => shown?.close();
+    return () => {
+      isHere.current = false;
+      shown?.close();
+    };
   }, []);
+  // The browser tells of it later, and of input first: when this one is gone, the next may be open, which \`onClose\` would close.
+  const closed = () => {
+    if (isHere.current) onClose();
+  };
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     onSubmit?.();
   };
   return html`
-    <dialog ref=${dialog} aria-labelledby=${id} closedby=${keeps ? 'closerequest' : 'any'} onClose=${onClose}>
+    <dialog ref=${dialog} aria-labelledby=${id} closedby=${keeps ? 'closerequest' : 'any'} onClose=${closed}>
       <form onSubmit=${submit} class="dialog">
         <h2 id=${id}>${title}</h2>
         ${children}
