@@ -12,6 +12,7 @@ import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { type Hands, keyboard, mouse } from '../world/hands.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
+import { patience } from '../world/patience.ts';
 import { startUpstream } from '../world/upstream.ts';
 import type { Organisation } from '../world/world.ts';
 
@@ -364,7 +365,7 @@ describe.skipIf(withoutChromium)(
 
     test.each(['keyboard', 'mouse'] as const)(
       'from an empty organisation, with the %s alone',
-      { timeout: 180_000 },
+      { timeout: patience(180_000) },
       async (by) => {
         const organisation = await world.organisation();
         const page = await openConsole(world, browser, organisation.owner);

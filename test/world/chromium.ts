@@ -176,7 +176,10 @@ function debuggerAddress(child: ChildProcess): Promise<string> {
   });
 }
 
-/** An expression: the middle of an element in sight that stands still, is enabled, and has nothing in front of it; else undefined. */
+/**
+ * An expression: the middle of an element in sight that stands still, is enabled, and has nothing in front of it; else undefined. Whether the next press
+ * is on it is in `pressed` then: what is loaded meanwhile may move it.
+ */
 const clickableAt = (selector: string): string => `(async () => {
   const found = document.querySelector(${JSON.stringify(selector)});
   found?.scrollIntoView({ block: 'nearest', behavior: 'instant' });
@@ -187,10 +190,16 @@ const clickableAt = (selector: string): string => `(async () => {
   const before = found && middle();
   await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
   const { x, y } = middle();
-  const hit = document.elementFromPoint(x, y);
+  const isOn = (at) => at !== null && (found.contains(at) || at.contains(found));
   const ready = before.x === x && before.y === y && found.getClientRects().length > 0 && !found.matches(':disabled');
-  return ready && hit && (found.contains(hit) || hit.contains(found)) ? { x, y } : undefined;
+  if (!ready || !isOn(document.elementFromPoint(x, y))) return undefined;
+  globalThis.pressed = undefined;
+  addEventListener('pointerdown', ({ target }) => { globalThis.pressed = isOn(target); }, { capture: true, once: true });
+  return { x, y };
 })()`;
+
+/** How often the pointer may find that what it was to press has moved. */
+const MOST_MISSED = 3;
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
@@ -241,20 +250,25 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
       await command('Page.navigate', { url });
     },
     click: async (selector) => {
-      let at: { x: number; y: number } | undefined;
-      await untilSo(`${selector} can be clicked`, async () => {
-        at = await value(clickableAt(selector));
-        return Boolean(at);
-      });
-      if (isTouched) {
-        await command('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [at] });
-        await command('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
-        return;
+      for (let missed = 0; missed < MOST_MISSED; missed++) {
+        let at: { x: number; y: number } | undefined;
+        await untilSo(`${selector} can be clicked`, async () => {
+          at = await value(clickableAt(selector));
+          return Boolean(at);
+        });
+        if (isTouched) {
+          await command('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [at] });
+          await command('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+        } else {
+          const event = { ...at, button: 'left', clickCount: 1 };
+          await command('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at });
+          await command('Input.dispatchMouseEvent', { type: 'mousePressed', ...event });
+          await command('Input.dispatchMouseEvent', { type: 'mouseReleased', ...event });
+        }
+        // Another page has none, and one that is on its way answers nothing.
+        if ((await value<boolean>('globalThis.pressed').catch(() => undefined)) !== false) return;
       }
-      const event = { ...at, button: 'left', clickCount: 1 };
-      await command('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at });
-      await command('Input.dispatchMouseEvent', { type: 'mousePressed', ...event });
-      await command('Input.dispatchMouseEvent', { type: 'mouseReleased', ...event });
+      throw new Error(`${selector} moves away from the pointer`);
     },
     press: async (...keys) => {
       for (const key of keys) await press(devtools, key);
