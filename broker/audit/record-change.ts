@@ -4,12 +4,14 @@ import { correlationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import type { ApprovalChanges } from './changes.ts';
 import { ownersChangeIn } from './changes.ts';
 import { eventRow } from './event-row.ts';
 import type { OwnersChange } from './receipt.ts';
 import type { Recording } from './recorder.ts';
+import { refuseFormer } from './still-may.ts';
 
 export type Change = {
   /** What happened, such as `policy_changed`: the `reason` of the event's row. */
@@ -26,7 +28,8 @@ export type Change = {
 };
 
 export type ChangingOwner = {
-  owner: { id: string; organisation_id: string };
+  /** `role`: that of an owner or a pipeline, as the request was authenticated. */
+  owner: { id: string; organisation_id: string; role?: OwnerTable['role'] };
   how: OwnersChange['how'];
   correlationId: string;
 };
@@ -102,9 +105,14 @@ export async function recordChange<Made>(
   return (made as { value: Made }).value;
 }
 
-/** The same, one after the other with all such changes of the organisation, and with governance files. */
+/**
+ * The same, one after the other with all such changes of the organisation, and with governance files, by whoever has not lost the role meanwhile.
+ *
+ * @throws NoLongerMay, and then the change is not made
+ */
 export const recordInTurn: typeof recordChange = (services, by, change, make) =>
   recordChange(services, by, change, async (tx, note, auditId) => {
     await lockOrganisation(tx, by.owner.organisation_id);
+    await refuseFormer(tx, by);
     return await make(tx, note, auditId);
   });

@@ -2,7 +2,7 @@
 
 import { endTokens, type FormerConnection } from '../admin/end-tokens.ts';
 import { listedChanges, MOST_LISTED } from '../admin/listed-changes.ts';
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Resolved } from '../config-file/secrets.ts';
@@ -22,7 +22,7 @@ export type Applying = Changing & { oauth: OAuthConnections };
  *
  * @param by who applies; of the process itself as it starts, `operatorAtStart`
  * @param detail the audit row's own words, such as the command; not in the receipt
- * @throws UnknownOrganisation; AuditUnavailable when nothing could be recorded, and then nothing was changed
+ * @throws UnknownOrganisation; NoLongerMay; AuditUnavailable when nothing could be recorded, and then nothing was changed
  */
 export async function applyGovernance(
   services: Applying & Uses<'config' | 'vault' | 'outbound'>,
@@ -39,7 +39,7 @@ export async function applyGovernance(
   const change = { reason: 'governance_applied', detail: detail ?? null };
   const applying = { store, vault, organisationId, governance, resolved, clock, options: whole };
   const applied = await applyFile(applying, (make) =>
-    recordChange(services, by, change, async (db, note, auditId) => {
+    recordInTurn(services, by, change, async (db, note, auditId) => {
       const result = await make(db);
       if (result instanceof RolledBack || !result.ok) return result;
       await putGovernanceApply(db, {

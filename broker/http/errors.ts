@@ -1,5 +1,6 @@
 /** The one catalogue of error codes: its status, and what a client may read of it. */
 import { ChangeRefused } from '../admin/refused.ts';
+import { NoLongerMay } from '../audit/still-may.ts';
 import { StoreUnreviewed } from '../calls/refuse-unreviewed.ts';
 
 /**
@@ -109,6 +110,7 @@ export class Refusal extends Error {
 /** What an operation refuses, as it is answered; undefined: `error` is something else. */
 export function asRefusal(error: unknown): Refusal | undefined {
   if (error instanceof ChangeRefused) return new Refusal(error.code, error.message, { extra: error.extra });
+  if (error instanceof NoLongerMay) return new Refusal('forbidden', error.message);
   if (error instanceof StoreUnreviewed)
     return new Refusal('store_restored', error.message, { headers: { 'Retry-After': '60' } });
   return error instanceof Refusal ? error : undefined;
