@@ -21,7 +21,7 @@ export function readOutboundProxy(url: string): OutboundProxy {
     isTls,
     host: literalAddress(hostname) ?? hostname,
     port: Number(port) || (isTls ? 443 : 80),
-    authorization: username === '' ? undefined : `Basic ${Buffer.from(pair).toString('base64')}`,
+    authorization: pair === ':' ? undefined : `Basic ${Buffer.from(pair).toString('base64')}`,
   };
 }
 

@@ -34,7 +34,10 @@ const Environment = z.object({
   ...DATABASE_VARIABLES,
   OUTBOUND_PROXY: z
     .string()
-    .refine(isProxy, 'must be http://host:port or https://host:port, with user:password@ before the host or without')
+    .refine(
+      isProxy,
+      'must be http://host:port or https://host:port, with user:password@ (percent-encoded) before the host or without',
+    )
     .optional()
     .describe('proxy by which everything is reached that AGENT_BROKER_ALLOW_PRIVATE does not list'),
   RATE_LIMIT_URL: RateLimitUrl,

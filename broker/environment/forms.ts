@@ -56,5 +56,17 @@ export const CLIENT_VARIABLES = [
 export function isProxy(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return false;
-  return url.pathname === '/' && url.search === '' && url.hash === '' && url.hostname !== '';
+  return (
+    url.pathname === '/' && url.search === '' && url.hash === '' && url.hostname !== '' && hasEncodedCredentials(url)
+  );
+}
+
+/** Whether user and password are percent-encoded: a `%` in them is written `%25`. */
+export function hasEncodedCredentials({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,14 +1,21 @@
 /** Where replicas count their rate limits together (RATE_LIMIT_URL). */
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
+import { hasEncodedCredentials } from './forms.ts';
 
-const isRedis = (text: string): boolean =>
-  URL.canParse(text) && ['redis:', 'rediss:'].includes(new URL(text).protocol) && new URL(text).hostname !== '';
+function isRedis(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || !['redis:', 'rediss:'].includes(url.protocol)) return false;
+  return url.hostname !== '' && hasEncodedCredentials(url);
+}
 
 /** The address of a Redis or Valkey; `none`: each process counts for itself; undefined: in PostgreSQL, where that is the store. */
 export const RateLimitUrl = z
   .string()
-  .refine((text) => text === 'none' || isRedis(text), 'must be redis://host, rediss://host, or none')
+  .refine(
+    (text) => text === 'none' || isRedis(text),
+    'must be redis://host or rediss://host, with a percent-encoded password or without, or none',
+  )
   .transform((text) => (text === 'none' ? text : new Secret(text)))
   .optional()
   .describe('Redis or Valkey in which replicas count rate limits, instead of in PostgreSQL; none: each for itself');

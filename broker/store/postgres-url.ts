@@ -41,7 +41,8 @@ export function readPostgresUrl(text: string): string {
 export const isUnverified = (url: string): boolean => parametersOf(url).get('sslmode') === 'no-verify';
 
 /** The same for libpq's programs, without the password. `roots`: writes the roots that are trusted here into a file, and answers its path. */
-export function libpqUrl(url: string, roots: () => string): { url: string; password: string } {
+export function libpqUrl(text: string, roots: () => string): { url: string; password: string } {
+  const url = encodedAsPgReads(text);
   const parameters = parametersOf(url);
   if (parameters.get('sslmode') === 'no-verify') parameters.set('sslmode', 'require');
   else if (parameters.get('sslmode') === 'verify-full' && !parameters.has('sslrootcert'))
@@ -53,6 +54,10 @@ export function libpqUrl(url: string, roots: () => string): { url: string; passw
   without.password = '';
   return { url: withParameters(without.href, parameters), password };
 }
+
+/** With a `%` that begins no escape `pg` (pg-connection-string) takes the whole address as one that was not encoded; libpq refuses that. */
+const encodedAsPgReads = (url: string): string =>
+  / |%[^a-f0-9]|%[a-f0-9][^a-f0-9]/i.test(url) ? encodeURI(url).replace(/%25(\d\d)/g, '%$1') : url;
 
 function modeOf(parameters: ReadonlyMap<string, string>): Mode | undefined {
   const [asked, ssl] = [parameters.get('sslmode'), parameters.get('ssl')];

@@ -61,6 +61,7 @@ describe('OUTBOUND_PROXY', () => {
     expect(readOutboundProxy('http://u:p%40@proxy.example:3128')).toEqual({
       ...{ isTls: false, host: 'proxy.example', port: 3128, authorization: `Basic ${btoa('u:p@')}` },
     });
+    expect(readOutboundProxy('http://:p@proxy.example').authorization).toBe(`Basic ${btoa(':p')}`);
     expect(readOutboundProxy('https://[::1]')).toEqual({
       ...{ isTls: true, host: '::1', port: 443, authorization: undefined },
     });
@@ -183,10 +184,14 @@ describe('a broker with OUTBOUND_PROXY', () => {
     expect(proxy.heard).toMatchObject([{ target: 'platform.test:443' }]);
   });
 
-  it.each(['proxy.example:3128', 'socks5://proxy.example', 'http://proxy.example/path', 'http://'])(
-    'does not start with %s',
-    (OUTBOUND_PROXY) => {
-      expect(() => readConfig({ OUTBOUND_PROXY })).toThrow(/OUTBOUND_PROXY: must be http:\/\/host:port/);
-    },
-  );
+  it.each([
+    'proxy.example:3128',
+    'socks5://proxy.example',
+    'http://proxy.example/path',
+    'http://',
+    'http://user:100%@proxy.example',
+    'http://us%ff:p@proxy.example',
+  ])('does not start with %s', (OUTBOUND_PROXY) => {
+    expect(() => readConfig({ OUTBOUND_PROXY })).toThrow(/OUTBOUND_PROXY: must be http:\/\/host:port/);
+  });
 });

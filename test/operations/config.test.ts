@@ -73,7 +73,7 @@ describe('the environment', () => {
     expect(readConfig({ GIT_MAX_REQUEST_BYTES: text }).gitMaxRequestBytes).toBe(bytes);
   });
 
-  test.each(['http://127.0.0.1:6379', 'redis:6379', '127.0.0.1'])(
+  test.each(['http://127.0.0.1:6379', 'redis:6379', '127.0.0.1', 'redis://:100%@127.0.0.1'])(
     'RATE_LIMIT_URL=%s is refused by its name',
     (value) => {
       const found = complaints({ DATABASE_URL: 'postgres://127.0.0.1/x', RATE_LIMIT_URL: value });

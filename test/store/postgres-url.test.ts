@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { isUnverified, libpqUrl, readPostgresUrl } from '../../broker/store/postgres-url.ts';
 import { newFolder } from '../world/stores.ts';
@@ -52,6 +53,16 @@ describe('the address of PostgreSQL', () => {
     expect(of('?sslmode=no-verify').url).toBe(`${without}?sslmode=require`);
     expect(of('?sslmode=verify-full').url).toBe(`${without}?sslmode=verify-full&sslrootcert=%2Froots`);
     expect(of(`?${CA}&sslmode=verify-full`).url).toBe(`${without}?${CA}&sslmode=verify-full`);
+    // As `pg` reads them, so that a broker that runs with such an address can be backed up.
+    for (const [written, password] of [
+      ['100%', '100%'],
+      ['a%zz', 'a%zz'],
+      ['%20%', ' %'],
+    ]) {
+      const url = `postgres://u:${written}@db.example:5432/b`;
+      expect(libpqUrl(url, () => '/roots')).toEqual({ url: without, password });
+      expect(new pg.Client(url).password).toBe(password);
+    }
     expect([isUnverified(AT), isUnverified(`${AT}?sslmode=no-verify`)]).toEqual([false, true]);
   });
 });
