@@ -45,7 +45,7 @@ const KEPT_MS: Readonly<Record<Dimension, number>> = {
   platform_hour: 400 * DAY_MS,
 };
 
-/** How a call ended, for plots; undefined: it is no call. What is made of an approved call is told apart: its hold was counted. */
+/** How a call ended, for plots; undefined: it is no call of its own. What is made of an approved call is told apart: its hold was counted. */
 export function outcomeOf(row: CountedRow): Outcome | undefined {
   const { kind, state, result, approval_id, upstream_status } = row;
   if (kind !== 'action') return undefined;
@@ -53,6 +53,8 @@ export function outcomeOf(row: CountedRow): Outcome | undefined {
   const refused = (upstream_status !== null && upstream_status >= 400) || shownFlags(row).failed === true;
   const outcome = ended === 'allowed' && refused ? 'failed' : ended;
   if (approval_id === null || outcome === 'held') return outcome;
+  // What was approved and then refused here was not sent: the platform did not fail.
+  if (outcome === 'denied' || outcome === 'blocked') return undefined;
   return outcome === 'allowed' ? 'made' : 'made_failed';
 }
 

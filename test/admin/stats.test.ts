@@ -54,6 +54,8 @@ test.each([
   [{ result: 'allowed', upstream_status: 201, approval_id: 'x' }, 'made'],
   [{ result: 'errored', approval_id: 'x' }, 'made_failed'],
   [{ result: 'denied' }, 'denied'],
+  [{ result: 'denied', approval_id: 'x' }, undefined],
+  [{ result: 'blocked', approval_id: 'x' }, undefined],
   [{ state: 'intent', result: null }, 'allowed'],
   [{ kind: 'event' }, undefined],
 ] as [Partial<AuditRow>, string | undefined][])('%j is counted as %s', (row, outcome) => {
@@ -114,6 +116,21 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
     expect(told.decisions.p50_seconds).toBeLessThan(120);
     expect(told.agents).toMatchObject([{ agent_id: agent.agentId, name: 'triage', ...EXPECTED }]);
     expect(told.platforms).toEqual([{ platform: 'demo', sent: 5, failed: 1 }]);
+  });
+
+  test('a call that was approved and then refused by the broker is no failure of the platform', async () => {
+    const of = await world.demoOrganisation();
+    const held = await of.agent({ name: 'limited' });
+    const { body } = await held.act(WRITE);
+    const grant = await of.ask('POST', `/owner/agents/${held.id}/grants/demo`, { scopes: ['demo:read'] });
+    expect(grant.status, grant.text).toBe(200);
+    const { request_hash } = (await of.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
+    await of.ask('POST', `/owner/approvals/${body.approval_id}/approve`, { request_hash });
+    const { rows } = (await of.ask('GET', '/owner/audit?kind=action')).body;
+    expect(rows.map(({ result }: AuditRow) => result)).toEqual(['denied', 'held']);
+    const told = await stats('range=day', of);
+    expect(told.totals).toEqual({ calls: 1, allowed: 0, held: 1, refused: 0, errored: 0 });
+    expect(told.platforms).toEqual([]);
   });
 
   test('decisions are said to be of the newest held calls where there are more of these, though some wait', async () => {
