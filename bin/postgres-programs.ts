@@ -31,8 +31,12 @@ export const postgresPrograms: PostgresPrograms = {
       // Command lines can be read by everybody on a machine, so the password is in none.
       const database = databaseUrl === undefined ? undefined : libpqUrl(databaseUrl, roots);
       const env: Record<string, string> = database ? { PGPASSWORD: database.password } : {};
-      const { code, stderr } = await start(program, env, [...(database ? [`--dbname=${database.url}`] : []), ...words]);
+      const { code, stdout, stderr } = await start(program, env, [
+        ...(database ? [`--dbname=${database.url}`] : []),
+        ...words,
+      ]);
       if (code !== 0) throw new Error(`${program} failed: ${stderr.trim().split('\n').slice(0, 5).join(' ')}`);
+      return stdout;
     } finally {
       if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     }
@@ -46,8 +50,7 @@ function start(program: string, more: Record<string, string>, words: readonly st
     const child = spawn(program, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let [stdout, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      // Of a list of contents only the beginning is of interest.
-      if (stdout.length < 1_000) stdout += text;
+      stdout += text;
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       if (stderr.length < 10_000) stderr += text;

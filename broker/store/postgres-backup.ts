@@ -1,4 +1,7 @@
 /** Backup of the PostgreSQL store, by PostgreSQL's own programs. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import pg from 'pg';
 import type { CopiedState } from './backup-manifest.ts';
 import { RESTORE_MARK } from './generation.ts';
@@ -7,8 +10,8 @@ import { RESTORE_MARK } from './generation.ts';
 export type PostgresPrograms = {
   /** Throws unless the program is there and not older than a server of this major version. */
   require(program: 'pg_dump' | 'pg_restore', major: number): Promise<void>;
-  /** Runs one to its end, on a database or on none. Throws with its own words when it fails. */
-  run(program: 'pg_dump' | 'pg_restore', databaseUrl: string | undefined, words: readonly string[]): Promise<void>;
+  /** Runs one to its end, on a database or on none. Answers what it prints. Throws with its own words when it fails. */
+  run(program: 'pg_dump' | 'pg_restore', databaseUrl: string | undefined, words: readonly string[]): Promise<string>;
 };
 
 /**
@@ -24,8 +27,14 @@ export async function dumpPostgres(databaseUrl: string, to: string, programs: Po
     await client.query('set local idle_in_transaction_session_timeout = 0');
     const { rows } = await client.query<{ id: string }>('select pg_export_snapshot() as id');
     const copied = await stateOf(client);
+    // Their tables this role may not even be allowed to read. With `--schema` instead, the dump would make the schema `public`, which is everywhere.
+    const others = await readColumn(
+      client,
+      `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('information_schema', current_schema())`,
+    );
     // Unlogged: counts of a minute, which a standby does not even have.
     const dump = [
+      ...others.map((schema) => `--exclude-schema="${schema.replaceAll('"', '""')}"`),
       '--format=custom',
       '--no-owner',
       '--no-privileges',
@@ -63,9 +72,17 @@ export async function loadDump(
       [RESTORE_MARK],
     );
     if (rowCount !== 0) throw new Error('The database is not empty. Make an empty one, and name it in DATABASE_URL.');
+    const contents = await contentsToLoad(client, await programs.run('pg_restore', undefined, ['--list', file]));
     await mark();
-    const load = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges', file];
-    await programs.run('pg_restore', databaseUrl, load);
+    const folder = mkdtempSync(join(tmpdir(), 'agent-broker-contents-'));
+    try {
+      const list = join(folder, 'contents');
+      writeFileSync(list, contents);
+      const load = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges', `--use-list=${list}`];
+      await programs.run('pg_restore', databaseUrl, [...load, file]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
     const loaded = await countRows(client, Object.keys(rows));
     for (const [table, count] of Object.entries(rows))
       if (loaded[table] !== count)
@@ -74,6 +91,39 @@ export async function loadDump(
     await client.end();
   }
 }
+
+/**
+ * Of the list of a dump's contents what is in the schema of the store's tables, and that schema unless it is there. What else was in the database,
+ * such as extensions and publications, is not the broker's, and mostly takes a superuser to make. Throws, in words, when the store would
+ * not be found in that schema.
+ */
+async function contentsToLoad(client: pg.Client, list: string): Promise<string> {
+  // "237; 1259 49136 TABLE public kysely_migration broker"
+  const schemas = [...list.matchAll(/^\d+; \d+ \d+ TABLE (?!DATA )(.+) kysely_migration .+$/gm)].map(
+    ([, schema = '']) => schema,
+  );
+  const searched = await readColumn(
+    client,
+    `select case part when '"$user"' then current_user else trim(both '"' from part) end
+     from regexp_split_to_table(current_setting('search_path'), ' *, *') as part`,
+  );
+  const schema = searched.find((one) => schemas.includes(one));
+  if (schema === undefined)
+    throw new Error(
+      `The tables of this backup are in the schema ${schemas.join(', ')}, which this role does not search (search_path: ${searched.join(', ')}). ` +
+        'Connect as the role that they were made by, or set the search_path of this role (alter role … set search_path). Nothing was changed.',
+    );
+  const there = (await readColumn(client, 'select nspname from pg_namespace')).includes(schema);
+  const isWanted = (line: string) => {
+    const [kind = '', ...name] = line.split(` ${schema} `);
+    return name.length > 0 && (there ? ENTRY : ENTRY_OR_SCHEMA).test(kind);
+  };
+  return `${list.split(/\r?\n/).filter(isWanted).join('\n')}\n`;
+}
+
+/** What stands before the schema in the line of an entry. */
+const ENTRY = /^\d+; \d+ \d+ [A-Z ]+$/;
+const ENTRY_OR_SCHEMA = /^\d+; \d+ \d+ (SCHEMA -|[A-Z ]+)$/;
 
 /** The server's major version. */
 async function majorOf(client: pg.Client): Promise<number> {
