@@ -14,6 +14,7 @@ import { refuseLiveInstances } from '../store/instances.ts';
 import { lockFolder } from '../store/lock.ts';
 import { isMigrated, migrate } from '../store/migrate.ts';
 import { loadDump, type PostgresPrograms } from '../store/postgres-backup.ts';
+import { refuseOtherEncoding } from '../store/postgres-encoding.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { postgresTime } from '../store/store-time.ts';
@@ -53,6 +54,7 @@ export async function restoreBackup(
     if (!replace) refuseKnown(config, manifest.store_id);
     const store = openPlainStore(config, log);
     try {
+      await refuseOtherEncoding(store);
       // Killed before `settle` has committed, the mark keeps this database from being started anywhere. Killed after it, before `remember`,
       // it starts under review, where nothing is replayed, and that start remembers. The store that was there, of which nothing
       // was put back, starts until then.

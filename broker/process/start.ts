@@ -27,6 +27,7 @@ import { remoteFolder } from '../runtime/remote-folder.ts';
 import { findNewerMigrations, isMigrated, migrate } from '../store/migrate.ts';
 import { openPostgres } from '../store/postgres.ts';
 import { settingsThatLoseCommits } from '../store/postgres-durability.ts';
+import { otherEncoding } from '../store/postgres-encoding.ts';
 import { isUnverified } from '../store/postgres-url.ts';
 import { findKeysRestored } from '../store/restored.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -89,6 +90,7 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
     if (newer.length > 0)
       log.warn({ migrations: newer }, 'a newer release has migrated the store; this one may run on it, too');
     await warnOfLostCommits(store, log);
+    await warnOfEncoding(store, log);
     warnOfUnverified(config, log);
     // All of them make a new store, which says nothing to whoever starts the broker for the first time.
     if (applied.length > 0) log[isNew ? 'debug' : 'info']({ migrations: applied }, 'applied migrations');
@@ -104,6 +106,15 @@ async function warnOfLostCommits(store: Store, log: Log): Promise<void> {
   if (store.dialect !== 'postgres') return;
   for (const setting of await settingsThatLoseCommits(store.db))
     log.warn(`PostgreSQL runs with ${setting} = off: what was answered may be lost when it crashes`);
+}
+
+/** Of a store that an earlier release made. */
+async function warnOfEncoding(store: Store, log: Log): Promise<void> {
+  const encoding = await otherEncoding(store);
+  if (encoding !== undefined)
+    log.warn(
+      `PostgreSQL stores the texts of this database as ${encoding}: what that lacks cannot be stored. Back up, and restore into a database with the encoding UTF8`,
+    );
 }
 
 function warnOfUnverified({ databaseUrl, databaseReadUrl }: Config, log: Log): void {

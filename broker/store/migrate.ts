@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { type MigrationResultSet, Migrator } from 'kysely/migration';
 import { migrations } from './migrations/all.ts';
 import { refuseTransactionPooler } from './pooler.ts';
+import { refuseOtherEncoding } from './postgres-encoding.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -62,13 +63,14 @@ async function refuseUnreadable(store: Store, release: string | undefined, newer
 /**
  * Applies pending migrations, each in a transaction, under a lock, so that processes may start concurrently. Returns the names
  * of those that were applied now. `release`: this one; without it no store that is newer is taken. Throws when one fails, when the store is
- * newer than what this release may run on, or when it is behind a pooler of transactions: every start comes by here.
+ * newer than what this release may run on, when it is behind a pooler of transactions, or when a new one would not store UTF-8: every start comes by here.
  */
 export async function migrate(store: Store, release?: string): Promise<string[]> {
   const newer = await findNewerMigrations(store);
   await refuseUnreadable(store, release, newer);
   await refuseTransactionPooler(store);
   const applied = new Set(await findApplied(store));
+  if (applied.size === 0) await refuseOtherEncoding(store);
   if (Object.keys(stepsOf(store)).every((name) => applied.has(name))) return [];
   const { error, results } = await applyPending(store, newer);
   if (error && (await findNewerMigrations(store)).length > newer.length) {

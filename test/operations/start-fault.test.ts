@@ -6,7 +6,8 @@ import { freePort } from '../../bench/free-port.ts';
 import { type Config, readConfig } from '../../broker/environment/config.ts';
 import { serve } from '../../broker/process/main.ts';
 import { startFault } from '../../broker/process/start-fault.ts';
-import { newFolder, STORES } from '../world/stores.ts';
+import { query } from '../world/stored.ts';
+import { newDatabase, newFolder, STORES } from '../world/stores.ts';
 
 const configured = (environment: Record<string, string>): Config =>
   readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), ...environment });
@@ -66,4 +67,11 @@ test('a disk that is full, for SQLite and for files beside it', () => {
   expect(startFault(refused, config)).toMatchObject({ message: full, cause: refused });
   const other = new Error('something else');
   expect(startFault(other, config)).toBe(other);
+});
+
+test.runIf(STORES.includes('postgres'))('a new store in a database that does not store UTF-8', async () => {
+  const url = await newDatabase({ encoding: 'LATIN1' });
+  const refused = /^The database of DATABASE_URL stores texts as LATIN1, and the broker needs one that stores UTF-8: /;
+  await expect(starting({ DATABASE_URL: url })).rejects.toThrow(refused);
+  expect(await query({ DATABASE_URL: url }, 'select from pg_tables where schemaname = current_schema()')).toEqual([]);
 });

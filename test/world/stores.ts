@@ -50,10 +50,17 @@ export function databaseUrl(): string {
 }
 
 /** A new, empty database, or a copy of one that nobody uses, dropped after this test file. Answers its URL. */
-export async function newDatabase({ template }: { template?: string } = {}): Promise<string> {
+export async function newDatabase({
+  template,
+  encoding,
+}: {
+  template?: string;
+  encoding?: string;
+} = {}): Promise<string> {
   const url = databaseUrl();
   const name = nameOf(url);
-  await administer(`create database ${name}${template ? ` template ${nameOf(template)}` : ''}`);
+  const encoded = encoding ? ` template template0 encoding '${encoding}' locale 'C'` : '';
+  await administer(`create database ${name}${template ? ` template ${nameOf(template)}` : encoded}`);
   afterFile(() => administer(`drop database if exists ${name} with (force)`));
   return url;
 }
