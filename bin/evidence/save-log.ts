@@ -1,11 +1,26 @@
 /** Saves what an auditor keeps apart from the broker: the receipt log, its verifier keys, its checkpoints and the keys of receipts. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import {
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import type { ProblemKind } from '../../broker/console/static/verify/gaps.js';
 import { parseStrictJson } from '../../json/strict.ts';
 import type { BrokerConnection, ConnectionOptions } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { saveDownload } from '../save-download.ts';
+
+/** What a check without the keys of receipts cannot tell, or that is about what was saved and not about the rows. */
+const NOT_OF_ROWS: readonly ProblemKind[] = ['unchecked', 'unsigned', 'receipt', 'no_receipt'];
 
 /** Where it is in a folder. */
 const LOG = 'log.jsonl';
@@ -19,7 +34,8 @@ export type SavedLog = { size: number; checkpoints: number; newLogKeys: number; 
 /**
  * Saves the log up to its newest checkpoint into a folder, over what it has of it, and adds the checkpoint to those that are there. Keys
  * that were saved before stay. Throws CommandFailed, and leaves what was saved, when the broker does not have a verifier key any more that it had,
- * or signed another log of as many rows before.
+ * signed another log of as many rows before, or exports rows that are not those of the checkpoints that were saved: the only copy of what was
+ * logged may be the one that is here.
  */
 export async function saveLog(folder: string, options: ConnectionOptions): Promise<SavedLog> {
   const { broker, ask } = await openOwnerApi(options);
@@ -44,7 +60,14 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
   const more = without(published, known);
   const keys = { keys: [...published, ...without(known, published)] };
   mkdirSync(join(folder, CHECKPOINTS), { recursive: true, mode: 0o700 });
-  await saveDownload(await broker.download('/owner/log/export'), join(folder, LOG));
+  const next = join(folder, `${LOG}.new`);
+  await saveDownload(await broker.download('/owner/log/export'), next);
+  try {
+    if (existsSync(join(folder, LOG))) await refuseOther(next, { folder, keys: served, note, size });
+    renameSync(next, join(folder, LOG));
+  } finally {
+    rmSync(next, { force: true });
+  }
   writeFileSync(join(folder, LOG_KEYS), `${served.join('\n')}\n`, { mode: 0o600 });
   writeFileSync(join(folder, RECEIPT_KEYS), `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
   writeFileSync(join(folder, CHECKPOINTS, `${size}`), note, { mode: 0o600 });
@@ -65,6 +88,32 @@ export const filesIn = (folder: string): { log: string; key: string; receiptKeys
     ? readdirSync(join(folder, CHECKPOINTS)).map((name) => join(folder, CHECKPOINTS, name))
     : [],
 });
+
+/** Throws CommandFailed when an export does not go on from the checkpoints of a folder. */
+async function refuseOther(
+  file: string,
+  { folder, keys, note, size }: { folder: string; keys: readonly string[]; note: string; size: number },
+): Promise<void> {
+  const { linesOf: linesIn } = await import('../../broker/console/static/verify/export-lines.js');
+  const { verifyLogExport } = await import('../../broker/console/static/verify/log-export.js');
+  const { readVerifierKeys } = await import('../../broker/console/static/verify/note.js');
+  // Of as many rows it was compared, and others may have co-signed it since.
+  const kept = readdirSync(join(folder, CHECKPOINTS)).filter((name) => name !== `${size}`);
+  const { problems } = await verifyLogExport(
+    linesIn(Readable.toWeb(createReadStream(file)).pipeThrough(new TextDecoderStream())),
+    {
+      keys: await readVerifierKeys(keys.join('\n')),
+      checkpoints: [...kept.map((name) => savedText(folder, join(CHECKPOINTS, name))), note],
+      digest: (bytes) => hash('sha256', bytes, 'buffer'),
+    },
+  );
+  const told = problems.filter(({ kind }) => !NOT_OF_ROWS.includes(kind)).slice(0, 5);
+  if (told.length > 0)
+    throw new CommandFailed(
+      `The log that the broker exports now is not the one that ${folder} has checkpoints of. Nothing was saved: this folder is the evidence of what was logged. Keep it as it is, and save into another one.\n` +
+        told.map(({ kind, detail }) => `  ${kind}: ${detail}`).join('\n'),
+    );
+}
 
 /** Of a note: without signatures, of which a checkpoint may have others later. */
 const signedTextOf = (note: string): string => note.slice(0, note.lastIndexOf('\n\n') + 1);

@@ -1,0 +1,58 @@
+/** `verify save` into a folder that has a log already, of a broker whose rows were changed since. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { runCommand } from '../world/command.ts';
+import { READ } from '../world/requests.ts';
+import { newFolder } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+test('replaces no log by one whose rows were changed, and saves that one elsewhere', async () => {
+  const world = await startWorld('sqlite');
+  const organisation = await world.demoOrganisation();
+  const agent = await organisation.agent();
+  const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+  const cwd = newFolder();
+  const save = async (folder: string) =>
+    await runCommand(['verify', 'save', folder, '--url', world.running.baseUrl, '--owner-token', token], { cwd });
+  const called = async (reason: string) => {
+    const { size } = (await organisation.ask('GET', '/owner/log')).body;
+    expect((await agent.act({ ...READ, reason })).status).toBe(200);
+    await expect
+      .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint?.size, {
+        timeout: 15_000,
+        interval: 250,
+      })
+      .toBeGreaterThan(size);
+  };
+  await called('what was logged');
+  expect((await save('kept')).stderr).toBe('');
+  const log = readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8');
+  expect(log).toContain('what was logged');
+  await called('one more');
+  expect((await save('kept')).stdout).toContain('kept has 2 checkpoints');
+
+  const { db } = world.running.broker.store;
+  await db
+    .updateTable('audit_rows')
+    .set({ agent_reason: 'something else' })
+    .where('agent_reason', '=', 'what was logged')
+    .execute();
+  await called('after it');
+  const refused = await save('kept');
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain('is not the one that kept has checkpoints of. Nothing was saved: ');
+  expect(refused.stderr).toMatch(/^ {2}changed: Row \d+ is not/m);
+  expect(readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8')).toContain('what was logged');
+  expect(readdirSync(join(cwd, 'kept')).toSorted()).toEqual([
+    'checkpoints',
+    'log.jsonl',
+    'log.key',
+    'receipt-keys.json',
+  ]);
+  expect(readdirSync(join(cwd, 'kept/checkpoints'))).toHaveLength(2);
+  expect((await runCommand(['verify', 'export', 'kept'], { cwd })).stdout).toContain('Nothing was changed');
+  expect((await save('other')).code).toBe(0);
+  expect(readFileSync(join(cwd, 'other/log.jsonl'), 'utf8')).toContain('something else');
+});
