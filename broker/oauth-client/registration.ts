@@ -10,6 +10,7 @@ import type { Db } from '../store/store.ts';
 import type { Vault } from '../vault.ts';
 import { applicationTypeOf, CLIENT_NAME, GRANT_TYPES, RESPONSE_TYPES } from './client-document.ts';
 import type { OAuthProblem } from './problem.ts';
+import { isSameIssuer } from './server.ts';
 
 /**
  * The name of a connection's registrations among the secrets of its platform, each of which has its own: a broker that moves, an update that moves the
@@ -70,7 +71,7 @@ export async function findRegistration(
   for (const { id, name, value, created_at: madeAt } of stored) {
     if (name !== FORMER_NAME && !name.startsWith(nameOf(connectionId))) continue;
     const found = read(vault, organisationId, { id, value });
-    if (found.issuer !== issuer || isOver(found, now)) continue;
+    if (!isSameIssuer(found.issuer, issuer) || isOver(found, now)) continue;
     if (
       client === undefined
         ? found.redirect_uri === redirectUri && isYoung(found, madeAt, now)

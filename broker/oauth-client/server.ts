@@ -38,8 +38,8 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
           ...(protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
         });
         const metadata = configuration.serverMetadata();
-        // Must be identical (RFC 8414 section 3.3): otherwise one server could impersonate another.
-        if (metadata.issuer !== issuer) continue;
+        // Otherwise one server could impersonate another (RFC 8414 section 3.3).
+        if (!isSameIssuer(metadata.issuer, issuer)) continue;
         kept.set(issuer, { metadata, at: clock() });
         return metadata;
       } catch (error) {
@@ -55,13 +55,18 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
   };
 
   return async ({ issuer, endpoints, platformId, isMcp }) => {
-    const discovered = issuer === undefined ? {} : await discover(issuer);
+    const discovered: Partial<client.ServerMetadata> | OAuthProblem =
+      issuer === undefined ? {} : await discover(issuer);
     if (isProblem(discovered)) return discovered;
     const own = Object.fromEntries(Object.entries(endpoints).filter(([, value]) => value !== undefined));
     const merged = { ...discovered, ...own } as client.ServerMetadata;
     const { authorization_endpoint: authorize = '', token_endpoint: token = '' } = merged;
-    // The library needs an issuer: without one the origin of the authorization endpoint is used; nothing is compared with it.
-    const metadata = { ...merged, issuer: issuer ?? (URL.canParse(authorize) ? new URL(authorize).origin : '') };
+    // The library needs an issuer: without one the origin of the authorization endpoint is used; nothing is compared with it. Of one that was found the
+    // server's own spelling counts, which is the one in `iss` of its responses and ID tokens.
+    const metadata = {
+      ...merged,
+      issuer: discovered.issuer ?? (URL.canParse(authorize) ? new URL(authorize).origin : ''),
+    };
     const insecure = (issuer ?? authorize).startsWith('http:');
     if (!isEndpoint(authorize, insecure) || !isEndpoint(token, insecure))
       return {
@@ -79,6 +84,15 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
     return metadata;
   };
 }
+
+/**
+ * Whether two texts name one issuer: identical, or without a path and the one with a slash at its end, as many MCP servers name theirs (RFC 9728). Both
+ * are one address (RFC 3986 section 6.2.3), at which the metadata of both are.
+ */
+export const isSameIssuer = (one: string, other: string): boolean => withoutSlash(one) === withoutSlash(other);
+
+const withoutSlash = (issuer: string): string =>
+  URL.canParse(issuer) && issuer === `${new URL(issuer).origin}/` ? issuer.slice(0, -1) : issuer;
 
 /**
  * Why a server that the platform itself selected (RFC 9728) is refused because of the mix-up attack, or undefined. Its metadata

@@ -163,9 +163,11 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
 
 const resourceOf = ({ resource }: Registered): Record<string, string> => (resource === undefined ? {} : { resource });
 
-/** The identity of a server: its issuer, whose endpoints may change; without one, its token endpoint. */
-const serverOf = ({ issuer }: Registered, configuration: client.Configuration): string =>
-  issuer ?? present(configuration.serverMetadata().token_endpoint, 'token endpoint');
+/** The identity of a server: its issuer as it spells it, whose endpoints may change; without one, its token endpoint. */
+function serverOf({ issuer }: Registered, configuration: client.Configuration): string {
+  const metadata = configuration.serverMetadata();
+  return issuer === undefined ? present(metadata.token_endpoint, 'token endpoint') : metadata.issuer;
+}
 
 /** RFC 8414 section 2: the default is client_secret_basic. */
 function authentication(

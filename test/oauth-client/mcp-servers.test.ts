@@ -1,10 +1,11 @@
 /** MCP servers as platforms: they say whom they trust (RFC 9728), and the broker registers itself there (RFC 7591). */
+import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
-import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
+import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
@@ -28,6 +29,8 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     // What was discovered is asked for again.
     world.clock.skewMs += 11 * MINUTE_MS;
     lying.beHonest();
+    lying.asked.length = 0;
+    lying.seen.length = 0;
     server.seen.length = 0;
     server.asked.length = 0;
     server.mcp.challenge = 'Bearer';
@@ -95,6 +98,34 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       expect(registrations()).toBe(1);
     },
   );
+
+  test.each<[string, string, string]>([
+    ['with a slash, and its server without', '/', ''],
+    ['without a slash, and its server with one', '', '/'],
+  ])('an issuer that the MCP server names %s', async (_name, named, own) => {
+    connection = await platform(`${lying.issuer}/mcp`, {}, 'slashed');
+    const json = (value: object) => (_q: unknown, response: ServerResponse) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    const says = { resource: `${lying.issuer}/mcp`, authorization_servers: [lying.issuer + named] };
+    lying.answers.set('/.well-known/oauth-protected-resource/mcp', json(says));
+    lying.answers.set('/register', json({ client_id: 'one' }));
+    lying.metadata = { issuer: lying.issuer + own, registration_endpoint: `${lying.issuer}/register` };
+    lying.callback = (answer) => answer.set('iss', lying.issuer + own);
+    await connectAtOnce(world, organisation.owner, connection);
+    // It is the same server and the same client when its token is refreshed, and when it is connected again.
+    await outlive(world, connection);
+    lying.answers.set('/mcp', json({ jsonrpc: '2.0' }));
+    world.clock.skewMs += 11 * MINUTE_MS;
+    await organisation.ask('POST', `/owner/connections/${connection}/test`);
+    expect(lying.asked.map((form) => form.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+    await connectAtOnce(world, organisation.owner, connection);
+    expect(lying.seen.filter((one) => one === 'POST /register')).toHaveLength(1);
+    // In its answers it has one name alone.
+    lying.callback = (answer) => answer.set('iss', lying.issuer + named);
+    const browser = browserOf(world, organisation.owner);
+    const refused = await browser.get((await pressConnect(world, browser, connection)).body.authorization_url);
+    expect([refused.status, refused.text.includes('cannot be used')], refused.text).toEqual([502, true]);
+  });
 
   test('disconnecting forgets what it registered as: a server that has forgotten it, too, is connected again', async () => {
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
