@@ -24,14 +24,21 @@ export const PERSON_ROUTE = {
 
 export const pageAnswer = (description: string) => ({ 200: { description, type: 'text/html' } });
 
-/** Tells a person in a browser why something cannot go on; a program gets the envelope. */
-export async function answeringPerson(context: PersonAsks, step: () => Promise<Reply>): Promise<Reply> {
+/** Refusals after which the consent waits still. */
+const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set(['forbidden', 'upstream_unreachable']);
+
+/**
+ * Tells a person in a browser why something cannot go on; a program gets the envelope. `again`: the page of the consent of this browser, where it can be
+ * begun again if the person declined or a server failed.
+ */
+export async function answeringPerson(context: PersonAsks, step: () => Promise<Reply>, again?: string): Promise<Reply> {
   try {
     return await step();
   } catch (error) {
     const refusal = asRefusal(error);
     if (!refusal) throw error;
-    if (context.request.headers.accept?.includes('text/html')) return noConsentPage(refusal, context.correlationId);
+    if (context.request.headers.accept?.includes('text/html'))
+      return noConsentPage(refusal, context.correlationId, MAY_BEGIN_AGAIN.has(refusal.code) ? again : undefined);
     return errorReply(refusal, context);
   }
 }

@@ -7,17 +7,30 @@ import { pageOf, wordsPage } from './sign-in-page.ts';
 
 type Cookies = readonly string[];
 
-type Sheet = { title: string; paragraphs: readonly string[]; buttons?: readonly FormButton[] };
+/** `again`: the page of the consent, to which a link leads. */
+type Sheet = {
+  title: string;
+  paragraphs: readonly string[];
+  buttons?: readonly FormButton[];
+  again?: string | undefined;
+};
 
 /** A page of paragraphs and buttons. */
 const sheet = (
   status: number,
-  { title, paragraphs, buttons = [] }: Sheet,
+  { title, paragraphs, buttons = [], again }: Sheet,
   headers: Record<string, string | string[]> = {},
 ): Reply =>
   pageOf(
     status,
-    { title, parts: [...paragraphs.map(paragraph), ...buttons.map(formButton)] },
+    {
+      title,
+      parts: [
+        ...paragraphs.map(paragraph),
+        ...buttons.map(formButton),
+        ...(again === undefined ? [] : [linkButton(again, 'Begin again')]),
+      ],
+    },
     { ...FORM_PAGE_HEADERS, ...headers },
   );
 
@@ -121,13 +134,18 @@ export const usedPage = (awaitsOwner: boolean, mine: string): Reply =>
     {},
   );
 
-export const discardedPage = (): Reply =>
-  sheet(200, { title: 'Not connected', paragraphs: ['Nothing was kept. You can close this page.'] });
+/** `again`: the page of the consent, which waits still. */
+export const discardedPage = (again: string): Reply =>
+  sheet(200, {
+    title: 'Not connected',
+    paragraphs: ['Nothing was kept. You can close this page, or begin again, with another account if you like.'],
+    again,
+  });
 
-/** Why it cannot go on, for people. */
-export const noConsentPage = (refusal: Refusal, correlationId: string): Reply =>
+/** Why it cannot go on, for people. `again`: the page of the consent, where it can be begun again. */
+export const noConsentPage = (refusal: Refusal, correlationId: string, again?: string): Reply =>
   sheet(
     refusal.status,
-    { title: 'This cannot go on', paragraphs: [`${refusal.message} (${correlationId})`] },
+    { title: 'This cannot go on', paragraphs: [`${refusal.message} (${correlationId})`], again },
     refusal.headers,
   );

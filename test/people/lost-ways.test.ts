@@ -56,6 +56,34 @@ describe.each(ONE_STORE)(`people whose way leads nowhere on %s${postgresNote}`, 
     tells(await browser.get(back), 'it is good for 30 minutes. Ask for a new one', 409);
   });
 
+  test('whoever declines at the platform, or comes back while its server fails, is led back to the consent and can begin again', async () => {
+    const { consent_url: url } = (await act(ANN)).body;
+    const browser = new Browser();
+    const ledBack = async ({ status, text }: Visit, code: number) => {
+      expect([status, text.includes('This cannot go on')], text).toEqual([code, true]);
+      const [, path = ''] = /<a class="button primary" href="([^"]+)">Begin again</.exec(text) ?? [];
+      expect(new URL(path, url).href, text).toBe(url);
+      expect((await browser.get(url)).text).toContain('Connect your Docs account');
+    };
+    const asked = await browser.get(await start(browser, url));
+    await ledBack(await browser.get(`${asked.url}/abort`), 403);
+    const back = await wayBack(browser, await start(browser, url));
+    await server.down();
+    await ledBack(await browser.get(back), 502);
+    await server.up();
+    expect((await consentAsserted(server, url, 'ann', browser)).text).toContain('Your account is connected.');
+  });
+
+  test('whoever does not keep an account can begin again with another one', async () => {
+    const { consent_url: url } = (await act(ANN)).body;
+    const browser = new Browser();
+    await authorise(server, browser, 'bob', await start(browser, url));
+    const { text } = await browser.post(`${url}/discard`, {});
+    expect(text).toContain(`href="${new URL(url).pathname}">Begin again<`);
+    browser.cookies = browser.cookies.filter(({ name }) => name.startsWith('svc_'));
+    expect((await consentAsserted(server, url, 'ann', browser)).text).toContain('Your account is connected.');
+  });
+
   test('a link that was used says so, to anybody, and whether an owner has to confirm what was given', async () => {
     const { consent_url: url } = (await act(ANN)).body;
     const browser = new Browser();

@@ -85,8 +85,18 @@ const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
     const { services, query } = context;
     const callback = await consentOfCallback(services, query, browserOf(context));
     if (!callback) throw belongsNowhere(context, await consentOfState(services, query));
-    return leadPage(await signedIn(services, callback, { path, query }), []);
+    const back = await backAgain(services, callback.consent);
+    return await answeringPerson(
+      context,
+      async () => leadPage(await signedIn(services, callback, { path, query }), []),
+      back,
+    );
   });
+
+/** The page of a consent that this browser goes through. */
+async function backAgain({ people }: PersonAsks['services'], { organisation_id: organisationId, id }: Consent) {
+  return pathOf((await people.hasher.consentToken(organisationId, id)).reveal());
+}
 
 const SIGNED_IN = {
   ...PERSON_ROUTE,
@@ -128,12 +138,12 @@ export async function personComesBack(context: PersonAsks, path: string): Promis
       throw belongsNowhere(context, consent);
     });
   }
-  return await answeringPerson(context, async () => {
+  const page = await backAgain(services, callback.consent);
+  const takes = async () => {
     await authorised(services, callback, path, query);
-    const { organisation_id: organisationId, id } = callback.consent;
-    const token = await services.people.hasher.consentToken(organisationId, id);
-    return backTo(pathOf(token.reveal()));
-  });
+    return backTo(page);
+  };
+  return await answeringPerson(context, takes, page);
 }
 
 /** POST /me/consent/{token}/keep */
@@ -170,7 +180,7 @@ const discarded = route({
       const { services, request } = context;
       checkOwnForm(request, services.broker.baseUrl);
       await discardByPerson(services, await consentOf(context), browserOf(context) ?? '');
-      return discardedPage();
+      return discardedPage(pathOf(context.params.token ?? ''));
     }),
 });
 
