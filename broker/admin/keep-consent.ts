@@ -1,13 +1,22 @@
 /** A person says whether what was obtained in a consent is to be kept. */
 import { recordChange } from '../audit/record-change.ts';
 import { announceConsent, changeOfConsent, changeOfWaiting } from '../people/consents.ts';
-import { beginAfterConsent, type SessionCookie } from '../people/sessions.ts';
+import { beginAfterConsent, type SessionCookie, sessionsOf } from '../people/sessions.ts';
 import { deleteObtainedTokens, findObtainedTokens } from '../store/obtained-tokens.ts';
 import { movePersonTokens } from '../store/people.ts';
-import { completeConsent } from '../store/person-consents.ts';
+import { completeConsent, findPersonConsent } from '../store/person-consents.ts';
 import type { PersonConsentTable } from '../store/tables/people.ts';
-import { type Consenting, checkBrowser, loadForPeople, needsOwner, over } from './person-consent.ts';
+import {
+  type Consenting,
+  checkBrowser,
+  givenIn,
+  isBrowserOf,
+  loadForPeople,
+  needsOwner,
+  over,
+} from './person-consent.ts';
 import { endKept, revokePersonTokens, revokeReplaced } from './person-tokens.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** Forgets what was obtained, as the browser asks that obtained it, and revokes it at the platform. @throws ChangeRefused */
 export async function discardByPerson(
@@ -25,16 +34,57 @@ export async function discardByPerson(
 
 /**
  * Keeps what was obtained, as the person says in the browser that obtained it, and completes the consent. Of a person whom only a
- * source asserts an owner confirms it before its first use. From then on the browser with this cookie shows it to the person.
+ * source asserts an owner confirms it before its first use. From then on the browser with this cookie shows it to the person. Said twice in that
+ * browser, by a double click or because the first answer was lost, it is answered as at first, as long as what was kept is there.
  *
+ * @returns `confirms`: it waits for an owner. `shows`: the browser has a session with this cookie
  * @throws ChangeRefused; AuditUnavailable, and then nothing is kept
  */
 export async function keep(
   services: Consenting,
   consent: PersonConsentTable,
   browserHash: string,
+  by: { correlationId: string; cookie: SessionCookie },
+): Promise<Kept> {
+  const again = () => keptBefore(services.broker, consent, browserHash, by.cookie);
+  if (consent.status === 'completed') return (await again()) ?? keepNow(services, consent, browserHash, by);
+  try {
+    return await keepNow(services, consent, browserHash, by);
+  } catch (error) {
+    if (!(error instanceof ChangeRefused)) throw error;
+    const kept = await again();
+    if (!kept) throw error;
+    return kept;
+  }
+}
+
+type Kept = { confirms: boolean; shows: boolean };
+
+/** What this browser kept in the consent before; undefined: nothing that is still there. */
+async function keptBefore(
+  broker: Consenting['broker'],
+  { token_hash: tokenHash }: PersonConsentTable,
+  browserHash: string,
+  cookie: SessionCookie,
+): Promise<Kept | undefined> {
+  const consent = await findPersonConsent(broker.store.db, tokenHash);
+  if (consent?.status !== 'completed' || !isBrowserOf(consent, browserHash)) return undefined;
+  const given = await givenIn(broker, consent);
+  // A session that the person left, or that is over, does not begin again.
+  return (
+    given && {
+      confirms: given.standing === 'unconfirmed',
+      shows: (await sessionsOf(broker, cookie.hash)).length > 0,
+    }
+  );
+}
+
+async function keepNow(
+  services: Consenting,
+  consent: PersonConsentTable,
+  browserHash: string,
   { correlationId, cookie }: { correlationId: string; cookie: SessionCookie },
-): Promise<{ confirms: boolean }> {
+): Promise<Kept> {
   const { broker, changes } = services;
   checkBrowser(consent, browserHash);
   const { manifest } = await loadForPeople(broker, consent);
@@ -63,5 +113,5 @@ export async function keep(
   changes.tell(changeOfConsent(consent));
   if (confirms) changes.tell(changeOfWaiting(replaced.obtained));
   await revokeReplaced(services, replaced.obtained, replaced.before);
-  return { confirms };
+  return { confirms, shows: true };
 }

@@ -19,7 +19,7 @@ import { findOrganisation } from '../store/organisations.ts';
 import { listGivenTokens, listPersonTokens } from '../store/people.ts';
 import { findPersonConsent, putConsentFlow } from '../store/person-consents.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
-import type { PersonConsentTable } from '../store/tables/people.ts';
+import type { PersonConsentTable, PersonTokenTable } from '../store/tables/people.ts';
 import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import type { Connecting } from './connections.ts';
 import { loadConnection } from './find-connection.ts';
@@ -96,13 +96,13 @@ export async function showConsent(
   };
 }
 
-/** Whether what was given in a consent waits for an owner who confirms it. */
-export async function awaitsOwner(
-  { store }: Consenting['broker'],
+/** The tokens that were given in a consent, kept or waiting for an owner; undefined: they were replaced or ended since, or there are none. */
+export async function givenIn(
+  { store }: Pick<Consenting['broker'], 'store'>,
   { organisation_id: organisationId, person_id: personId, id }: PersonConsentTable,
-): Promise<boolean> {
-  const waiting = await listGivenTokens(store.db, organisationId, { personId, standing: 'unconfirmed' });
-  return waiting.some(({ consent_id: consent }) => consent === id);
+): Promise<PersonTokenTable | undefined> {
+  const given = await listGivenTokens(store.db, organisationId, { personId });
+  return given.find(({ consent_id: consent }) => consent === id);
 }
 
 export const isBrowserOf = ({ browser_hash: hash }: PersonConsentTable, browserHash: string): boolean =>
@@ -115,13 +115,13 @@ export async function whyOver(
   { browserHash, goesOn }: Goer,
 ): Promise<ChangeRefused> {
   const now = await findPersonConsent(broker.store.db, tokenHash);
-  const hash = now?.browser_hash ?? browserHash;
+  const hash = (now?.status === 'pending' ? now.browser_hash : null) ?? browserHash;
   return goesOn && hash !== browserHash ? elsewhere() : over();
 }
 
 /** @throws ChangeRefused unless the consent is this browser's */
 export function checkBrowser(consent: PersonConsentTable, browserHash: string): void {
-  if (consent.browser_hash === null) throw over();
+  if (consent.browser_hash === null || consent.status === 'completed') throw over();
   if (!isBrowserOf(consent, browserHash)) throw elsewhere();
 }
 

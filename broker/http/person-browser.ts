@@ -48,9 +48,15 @@ export function browserCookie(request: IncomingMessage, baseUrl: string): { hash
 export const sessionHashOf = (request: IncomingMessage, baseUrl: string): string | undefined =>
   hashIn(request, baseUrl, 'svc_person');
 
-/** A new one each time, so that a cookie that somebody else put there shows nothing. */
-export function newSessionCookie(request: IncomingMessage, baseUrl: string): SessionCookie & { cookies: string[] } {
-  const value = randomBytes(32).toString('base64url');
+/**
+ * A new one each time, so that a cookie that somebody else put there shows nothing. `value`: 32 bytes in base64url, where the same request may be sent
+ * twice and has to have the same cookie.
+ */
+export function newSessionCookie(
+  request: IncomingMessage,
+  baseUrl: string,
+  value = randomBytes(32).toString('base64url'),
+): SessionCookie & { cookies: string[] } {
   const cookies = [cookie(baseUrl, 'svc_person', value, SESSION_SECONDS)];
   return { hash: sha256Hex(value), replaces: sessionHashOf(request, baseUrl), cookies };
 }

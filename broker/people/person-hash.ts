@@ -22,6 +22,8 @@ export type PersonHasher = {
    * has the form of every one-time token.
    */
   consentToken(organisationId: string, consentId: string): Promise<Secret>;
+  /** The cookie of the session that the browser with this hash gets by completing a consent: the same one whenever it asks. */
+  sessionCookie(organisationId: string, consentId: string, browserHash: string): Promise<Secret>;
 };
 
 const KEY_BYTES = 32;
@@ -63,6 +65,10 @@ export function personHasher({ store, vault }: Pick<Broker, 'store' | 'vault'>):
     consentToken: async (organisationId, consentId) => {
       const mac = await macOf(organisationId, ['consent', consentId]);
       return new Secret(TOKEN_PREFIXES.consent + mac.toString('base64url'));
+    },
+    sessionCookie: async (organisationId, consentId, browserHash) => {
+      const mac = await macOf(organisationId, ['session', consentId, browserHash]);
+      return new Secret(mac.toString('base64url'));
     },
   };
 }

@@ -106,11 +106,11 @@ export async function useConsentFlow(db: Db, stateHash: string): Promise<boolean
   return used !== undefined;
 }
 
-/** Completes it. True to exactly one caller; false: it is over. */
+/** Completes it; in which browser is kept. True to exactly one caller; false: it is over. */
 export async function completeConsent(db: Db, id: string, now: number): Promise<boolean> {
   const completed = await db
     .updateTable('person_consents')
-    .set({ status: 'completed', state_hash: null, flow: null, browser_hash: null })
+    .set({ status: 'completed', state_hash: null, flow: null })
     .where('id', '=', id)
     .where('status', '=', 'pending')
     .where('expires_at', '>', now)

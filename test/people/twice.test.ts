@@ -41,6 +41,41 @@ describe.each(STORES)(`two consents of one person on %s${postgresNote}`, (store)
     expect(good.filter(Boolean)).toHaveLength(1);
   });
 
+  test.each(['at the same time', 'one after the other'])(
+    'kept twice in one browser, %s: once, and both answers say so',
+    async (when) => {
+      const [{ browser, url }] = (await atTheQuestion(['ann'])) as [{ browser: Browser; url: string }];
+      const press = async () => {
+        const pressed = new Browser();
+        pressed.cookies = [...browser.cookies];
+        return { pressed, visit: await pressed.post(`${url}/keep`, {}) };
+      };
+      const answers =
+        when === 'at the same time' ? await Promise.all([press(), press(), press()]) : [await press(), await press()];
+      for (const { visit } of answers) {
+        expect([visit.status, visit.text.includes('has to confirm it')], visit.text).toEqual([200, true]);
+      }
+      expect((await organisation.ask('GET', '/owner/people')).body.tokens).toHaveLength(1);
+      const { rows } = (await organisation.ask('GET', '/owner/audit?limit=100')).body;
+      expect(rows.filter(({ reason }: { reason: string }) => reason === 'person_connected')).toHaveLength(1);
+      // Whichever answer the browser took shows the person what they gave.
+      const mine = new URL('/me/connections', url).href;
+      for (const { pressed } of answers) expect((await pressed.get(mine)).text).toContain('ann@docs.example');
+      // Another browser is told nothing new, and nobody discards what was kept.
+      const other = new Browser();
+      expect((await other.post(`${url}/keep`, {})).status).toBe(409);
+      expect((await browser.post(`${url}/discard`, {})).status).toBe(409);
+      // What the person left is not shown again, and what ended is not said to be connected.
+      const { pressed } = answers[0]!;
+      await pressed.post(`${mine}/leave`, {});
+      const once = await press();
+      expect([once.visit.status, once.visit.headers.getSetCookie()]).toEqual([200, []]);
+      expect((await once.pressed.get(mine)).text).not.toContain('ann@docs.example');
+      await organisation.ask('POST', '/owner/people/end', { all: true });
+      expect((await press()).visit.status).toBe(409);
+    },
+  );
+
   test('that an owner confirms at the same time', async () => {
     const asked = await atTheQuestion(['bob-1', 'bob-2', 'bob-3']);
     for (const { browser, url } of asked) expect((await browser.post(`${url}/keep`, {})).status).toBe(200);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { discardByPerson, keep } from '../../admin/keep-consent.ts';
 import { authorised, consentOfCallback, consentOfState, signedIn } from '../../admin/person-callback.ts';
-import { awaitsOwner, goOn, showConsent } from '../../admin/person-consent.ts';
+import { givenIn, goOn, showConsent } from '../../admin/person-consent.ts';
 import { type Consent, consentStatusAt, findConsent } from '../../people/consents.ts';
 import { OWN_SIGNED_IN_PATH, SIGNED_IN_PATH } from '../../people/sign-in.ts';
 import { Refusal } from '../errors.ts';
@@ -43,7 +43,10 @@ const offered = route({
     answeringPerson(context, async () => {
       const consent = await consentOf(context);
       if (consent.status === 'completed')
-        return usedPage(await awaitsOwner(context.services.broker, consent), minePathOf(consent.organisation_id));
+        return usedPage(
+          (await givenIn(context.services.broker, consent))?.standing === 'unconfirmed',
+          minePathOf(consent.organisation_id),
+        );
       const shown = await showConsent(context.services, consent, browserOf(context));
       const path = pathOf(context.params.token ?? '');
       return shown.obtained ? keepPage(path, shown) : offerPage(path, shown);
@@ -160,9 +163,12 @@ const kept = route({
       const { services, request, correlationId } = context;
       checkOwnForm(request, services.broker.baseUrl);
       const consent = await consentOf(context);
-      const { cookies, ...cookie } = newSessionCookie(request, services.broker.baseUrl);
-      const { confirms } = await keep(services, consent, browserOf(context) ?? '', { correlationId, cookie });
-      return donePage(confirms, minePathOf(consent.organisation_id), cookies);
+      const { organisation_id: organisationId, id } = consent;
+      const browserHash = browserOf(context) ?? '';
+      const value = await services.people.hasher.sessionCookie(organisationId, id, browserHash);
+      const { cookies, ...cookie } = newSessionCookie(request, services.broker.baseUrl, value.reveal());
+      const { confirms, shows } = await keep(services, consent, browserHash, { correlationId, cookie });
+      return donePage(confirms, minePathOf(organisationId), shows ? cookies : []);
     }),
 });
 
