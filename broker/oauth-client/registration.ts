@@ -9,6 +9,7 @@ import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } fro
 import type { Db } from '../store/store.ts';
 import type { Vault } from '../vault.ts';
 import { applicationTypeOf, CLIENT_NAME, GRANT_TYPES, RESPONSE_TYPES } from './client-document.ts';
+import { wordOf } from './fault.ts';
 import type { OAuthProblem } from './problem.ts';
 import { isSameIssuer } from './server.ts';
 
@@ -36,9 +37,9 @@ export type Registration = z.infer<typeof Registration>;
 /** The members of RFC 7591 section 3.2.1 that are used. */
 const Answer = z.object({
   client_id: z.string().min(1).max(2048),
-  client_secret: z.string().min(1).max(4096).optional(),
-  client_secret_expires_at: z.number().optional(),
-  token_endpoint_auth_method: z.string().optional(),
+  client_secret: z.string().min(1).max(4096).nullish(),
+  client_secret_expires_at: z.number().nullish(),
+  token_endpoint_auth_method: z.string().nullish(),
 });
 
 type Base = Pick<Broker, 'store' | 'vault' | 'clock'>;
@@ -114,15 +115,15 @@ export async function register(
   { metadata, redirectUri, baseUrl }: { metadata: ServerMetadata; redirectUri: string; baseUrl: string },
 ): Promise<Registration | OAuthProblem> {
   const { issuer, registration_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = metadata;
-  const failed: OAuthProblem = {
-    problem: 'failed',
-    detail: `The authorization server of ${platformId} does not support dynamic client registration${
-      metadata.client_id_metadata_document_supported === true
-        ? ', and the client ID metadata documents that it supports take a BASE_URL of https'
-        : ''
-    }. Register the broker there, and put its client_id into the manifest.`,
-  };
-  if (endpoint === undefined) return failed;
+  if (endpoint === undefined)
+    return {
+      problem: 'failed',
+      detail: `The authorization server of ${platformId} does not support dynamic client registration${
+        metadata.client_id_metadata_document_supported === true
+          ? ', and the client ID metadata documents that it supports take a BASE_URL of https'
+          : ''
+      }. ${BY_HAND}`,
+    };
   const method = METHODS.find((one) => (methods ?? ['client_secret_basic']).includes(one)) ?? 'none';
   const response = await fetch(endpoint, {
     method: 'POST',
@@ -136,9 +137,17 @@ export async function register(
       application_type: applicationTypeOf(baseUrl),
     }),
   });
-  const { success, data } = Answer.safeParse(await response.json().catch(() => undefined));
-  if (!success || (response.status !== 201 && response.status !== 200)) return failed;
-  const { client_secret: secret, client_secret_expires_at: end = 0 } = data;
+  const answer: unknown = await response.json().catch(() => undefined);
+  if (response.status !== 201 && response.status !== 200)
+    return notRegistered(platformId, { status: response.status, answer, redirectUri });
+  const { success, data } = Answer.safeParse(answer);
+  if (!success)
+    return {
+      problem: 'failed',
+      detail: `The authorization server of ${platformId} answered the registration of the broker with something that cannot be used. ${BY_HAND}`,
+    };
+  const secret = data.client_secret ?? undefined;
+  const end = data.client_secret_expires_at ?? 0;
   const told = METHODS.find((one) => one === data.token_endpoint_auth_method) ?? method;
   const registration: Registration = {
     issuer,
@@ -162,4 +171,26 @@ export async function register(
     if (name.startsWith(nameOf(connectionId)) && isOver(read(vault, organisationId, stored), clock()))
       await deleteNamedPlatformSecret(store.db, { organisationId, platformId, name });
   return registration;
+}
+
+const BY_HAND = 'Register the broker there, and put its client_id into the manifest.';
+
+const Failed = z.object({ error: z.string() });
+
+/** Why a server did not register the broker (RFC 7591 section 3.2.2), and what to do about it. */
+function notRegistered(
+  platformId: string,
+  { status, answer, redirectUri }: { status: number; answer: unknown; redirectUri: string },
+): OAuthProblem {
+  const server = `The authorization server of ${platformId}`;
+  if (status === 408 || status === 429 || status >= 500)
+    return {
+      problem: 'unreachable',
+      detail: `${server} did not register the broker: it answered ${status}. Try again shortly.`,
+    };
+  const { data } = Failed.safeParse(answer);
+  const why = data ? `${wordOf(data.error)}, ${status}` : `${status}`;
+  const isForRedirect = data?.error === 'invalid_redirect_uri' && redirectUri.startsWith('http:');
+  const hint = isForRedirect ? ` It may take redirect URIs of https alone, and ${redirectUri} is not.` : '';
+  return { problem: 'failed', detail: `${server} refused to register the broker (${why}).${hint} ${BY_HAND}` };
 }

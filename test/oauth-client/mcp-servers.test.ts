@@ -317,15 +317,24 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       expect((await start()).status).toBe(200);
     });
 
-    test.each<[string, number, string]>([
-      ['an error', 400, '{"error":"invalid_redirect_uri","error_description":"CANARY"}'],
-      ['a page', 200, '<p>CANARY'],
-      ['no id', 201, '{"client_secret":"CANARY"}'],
-      ['an id that is no text', 201, '{"client_id":{"$ne":1}}'],
-      ['1 MB', 201, `{"client_id":"${'x'.repeat(1e6)}"}`],
-      ['a body where there is none', 205, '{"client_id":"CANARY"}'],
-      ['a status that there is not', 999, '{"client_id":"CANARY"}'],
-    ])('answers a registration with %s', async (_name, status, body) => {
+    test.each<[string, number, string, string]>([
+      [
+        'an error',
+        400,
+        '{"error":"invalid_redirect_uri","error_description":"CANARY"}',
+        'refused to register the broker (invalid_redirect_uri, 400). It may take redirect URIs of https alone',
+      ],
+      ['an error of its own', 400, '{"error":"<CANARY>"}', '(an error, 400). Register the broker there'],
+      ['a page for people', 403, '<p>CANARY', 'refused to register the broker (403). Register the broker there'],
+      ['too many requests', 429, '{"error":"slow_down"}', 'it answered 429. Try again shortly'],
+      ['a failure', 503, '<p>CANARY', 'it answered 503. Try again shortly'],
+      ['a page', 200, '<p>CANARY', 'something that cannot be used'],
+      ['no id', 201, '{"client_secret":"CANARY"}', 'something that cannot be used'],
+      ['an id that is no text', 201, '{"client_id":{"$ne":1}}', 'something that cannot be used'],
+      ['1 MB', 201, `{"client_id":"${'x'.repeat(1e6)}"}`, 'could not be reached'],
+      ['a body where there is none', 205, '{"client_id":"CANARY"}', 'could not be reached'],
+      ['a status that there is not', 999, '{"client_id":"CANARY"}', 'could not be reached'],
+    ])('answers a registration with %s', async (_name, status, body, says) => {
       lying.metadata = { registration_endpoint: `${lying.issuer}/register` };
       lying.answers.set('/register', (_q, response) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(body),
@@ -333,6 +342,16 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       const refused = await start();
       expectEnvelope(refused, 502, 'upstream_unreachable');
       expect(refused.text).not.toContain('CANARY');
+      expect(refused.body.detail).toContain(says);
+    });
+
+    test('answers a registration with null for what it leaves out is taken', async () => {
+      lying.metadata = { registration_endpoint: `${lying.issuer}/register` };
+      const body = '{"client_id":"one","client_secret":null,"client_secret_expires_at":null,"client_name":null}';
+      lying.answers.set('/register', (_q, response) =>
+        response.writeHead(201, { 'content-type': 'application/json' }).end(body),
+      );
+      await connectAtOnce(world, organisation.owner, connection);
     });
   });
 
