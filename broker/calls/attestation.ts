@@ -11,17 +11,18 @@ export const ATTESTATION_META_KEY = 'ai.svc/attestation';
 export const ATTESTATION_TTL_SECONDS = 120;
 
 /**
- * A compact JWS under the evidence key set, for one request to one server. The `jti` of a tool call is its audit row; every
- * other request has one of its own, so that a server is shown none twice.
+ * A compact JWS under the evidence key set, for one request to one server. The `jti` of a tool call is its audit row, with `.2` after it where the same
+ * call is sent a second time; every other request has one of its own. So a server is shown none twice.
  *
  * @param server the server's own address: the audience, so that one server cannot show it to another (MC-01)
  * @param tool the tool that is called; undefined: another request, such as for the list of tools
+ * @param turn which request of the tool call it is, from 1
  * @param scopes the scopes that the agent holds on the platform now
  */
 export function attest(
   broker: Pick<Broker, 'did' | 'keys' | 'clock'>,
   { who, action, record, standing }: Pick<Call, 'who' | 'action' | 'record' | 'standing'>,
-  { server, tool, scopes }: { server: string; tool: string | undefined; scopes: readonly string[] },
+  { server, tool, turn, scopes }: { server: string; tool: string | undefined; turn: number; scopes: readonly string[] },
 ): string {
   const { agent } = who;
   const now = broker.clock();
@@ -36,7 +37,7 @@ export function attest(
       aud: server,
       iat,
       exp: iat + ATTESTATION_TTL_SECONDS,
-      jti: tool === undefined ? uuidv7(now) : record.auditId,
+      jti: tool === undefined ? uuidv7(now) : turn === 1 ? record.auditId : `${record.auditId}.${turn}`,
       agent: agent.agent_id,
       ...(agent.parent_agent_id && {
         parent: { agent: agent.parent_agent_id, did: didOfAgent(broker, agent.parent_agent_id) },

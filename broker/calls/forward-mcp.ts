@@ -26,12 +26,13 @@ import { quarantine } from './tool-on-file.ts';
 
 const { version } = readBuild();
 
-/** What a call to a server goes by. `grant`: the one that the decision used. */
+/** What a call to a server goes by. `grant`: the one that the decision used. `attested`: for how many requests its tool call was attested. */
 export type McpRequest = {
   platform: CompiledPlatform;
   connection: ConnectionFacts;
   credential: Credential;
   grant: Grant | undefined;
+  attested: { turns: number };
 };
 
 /** What a server offers, compared with what is on file; or what kept it from being read. */
@@ -76,19 +77,20 @@ export async function whyUnlisted(
 async function withMcpClient<Said>(
   { broker, mcpSessions }: Uses<'did' | 'clock' | 'keys' | 'outbound'> & { mcpSessions: McpSessions },
   call: Call,
-  { platform: { manifest }, connection, credential, grant }: McpRequest,
+  { platform: { manifest }, connection, credential, grant, attested }: McpRequest,
   tool: string | undefined,
   speak: (client: McpClient, meta: () => JsonObject) => Promise<Said>,
 ): Promise<Said> {
   const mode = manifest.attestation ?? 'off';
   const about = { server: manifest.base_url, scopes: grant?.scopes ?? [] };
   // Made when it is sent: the list may take as long as one is good for.
-  const attestation = (called: string | undefined) => attest(broker, call, { ...about, tool: called });
+  const attestation = (called: string | undefined, turn: number) =>
+    attest(broker, call, { ...about, tool: called, turn });
   // A call's header and `_meta` have the same; one that is made again, as a task, has another: servers take none twice.
   let ofTool: string | undefined;
   const attestationOf = (rpc: string): string => {
-    if (rpc !== 'tools/call') return attestation(undefined);
-    ofTool ??= attestation(tool);
+    if (rpc !== 'tools/call') return attestation(undefined, 1);
+    ofTool ??= attestation(tool, ++attested.turns);
     return ofTool;
   };
   const { id } = call.who.agent;

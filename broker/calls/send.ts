@@ -31,6 +31,7 @@ export async function sendCall(
   { platform, connection, credential, ask, verdict, isApproved, standing }: Allowed,
 ): Promise<Fresh> {
   const { grant } = verdict;
+  const attested = { turns: 0 };
   if (connection.personTokens !== undefined) services.tokenUses.note(connection.personTokens);
   return await forwardFresh(
     services,
@@ -41,7 +42,7 @@ export async function sendCall(
         const { git } = call;
         if (git) return forwardGit(services.broker, { ...call, git }, { ...platform, connection }, fresh);
         return platform.rules.kind === 'mcp'
-          ? forwardMcp(services, call, { platform, connection, credential: fresh, grant }, toolOf(call.path))
+          ? forwardMcp(services, call, { platform, connection, credential: fresh, grant, attested }, toolOf(call.path))
           : forward(services.broker, platform, call, connection, fresh);
       },
       decideAgain: () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved, standing }),

@@ -71,14 +71,14 @@ export async function toolPreflight(
 async function listTools(
   services: CallServices,
   call: Call,
-  request: Omit<McpRequest, 'credential'> & Extract<Connected, { ok: true }>,
+  request: Omit<McpRequest, 'credential' | 'attested'> & Extract<Connected, { ok: true }>,
 ): Promise<Concluded | undefined> {
   let isListed = false;
   try {
     const listed = await services.recorder.readFirst(intentRow(listRecord(call.record)), () =>
       forwardFresh(services, call, request, {
         send: async (fresh) => {
-          const unlisted = await whyUnlisted(services, call, { ...request, credential: fresh });
+          const unlisted = await whyUnlisted(services, call, { ...request, credential: fresh, attested: { turns: 0 } });
           isListed = unlisted === undefined;
           return unlisted ?? LISTED;
         },

@@ -1,5 +1,7 @@
 /** MCP servers that make a call as a task alone: it is followed until it ends, and is one call on record. */
+
 import type { ServerResponse } from 'node:http';
+import { decodeJwt } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
@@ -148,10 +150,13 @@ describe('a task of revision 2026-07-28', () => {
     await organisation.platform({ id: 'attested', manifest });
     const policy = await organisation.policy([{ effect: 'allow' }]);
     const caller = await organisation.agent({ policy, grants: { attested: { scopeList: Object.keys(scopes) } } });
-    expect((await caller.act({ ...CALL, platform: 'attested' })).body.data).toEqual(REPORT);
+    const { data, _meta } = (await caller.act({ ...CALL, platform: 'attested' })).body;
+    expect(data).toEqual(REPORT);
     const [first, second] = attested;
     expect([first![0], second![0]]).toEqual([first![1], second![1]]);
-    expect(new Set(attested.flat()).size).toBe(2);
+    // By `jti`, as servers remember them (MC-01).
+    const ids = [first, second].map((one) => decodeJwt(String(one![0])).jti);
+    expect(ids).toEqual([_meta.audit_id, `${_meta.audit_id}.2`]);
   });
 
   test('may have ended when it is handed out', async () => {
