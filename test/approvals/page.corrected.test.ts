@@ -13,13 +13,14 @@ import {
   signOut,
   text,
 } from '../world/held-page.ts';
+import { patience } from '../world/patience.ts';
 
 /** The question before an approval repeats six members of a body: what is corrected is none of them. */
 const BODY = { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, amount: 500 };
 
 describe.skipIf(withoutChromium)(
   `a call that is corrected under a page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

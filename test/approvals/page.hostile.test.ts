@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, signIn, text } from '../world/held-page.ts';
+import { patience } from '../world/patience.ts';
 
 const MARKUP = [
   `</p><script>document.title='owned'</script>`,
@@ -14,7 +15,7 @@ const MARKUP = [
 
 describe.skipIf(withoutChromium)(
   `hostile requests${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.organisation());

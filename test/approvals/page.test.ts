@@ -19,6 +19,7 @@ import {
   signOut,
   text,
 } from '../world/held-page.ts';
+import { patience } from '../world/patience.ts';
 import { DAY_MS } from '../world/times.ts';
 
 const REFUND = {
@@ -39,7 +40,7 @@ const REFUND = {
 
 describe.skipIf(withoutChromium)(
   `the approval page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     let agent: TestAgent;
 

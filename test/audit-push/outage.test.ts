@@ -127,5 +127,5 @@ describe.each(ONE_STORE)(`an outage on %s${postgresNote}`, (store) => {
     receiver.status = 204;
     world.clock.skewMs = 0;
     await expect.poll(stored, { timeout: 60_000 }).toMatchObject({ failures: 0, retry_at: null });
-  }, 120_000);
+  }, 180_000);
 });

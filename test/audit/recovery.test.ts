@@ -321,5 +321,5 @@ describe.each(STORES)(`notes of reads that a dead process left on %s${postgresNo
     const [before, after] = [await leave(restoredAt - 1_000), await leave(restoredAt + 1)];
     expect(await findAuditRow(store.db, organisation.id, before)).toBeUndefined();
     expect(await findAuditRow(store.db, organisation.id, after)).toMatchObject({ reason: 'outcome_unknown' });
-  }, 60_000);
+  }, 180_000);
 });

@@ -2,6 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { profileOf, run, startRun } from '../sidecar/run-world.ts';
 import { BIN } from '../world/checkout.ts';
+import { patience } from '../world/patience.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 
@@ -23,7 +24,7 @@ const PROGRAM = `
 
 test.skipIf(withoutLab)(
   `Octokit's error says how to ask, and asking so is enough${withoutLab ? ` (skipped: ${withoutLab})` : ''}`,
-  { timeout: 120_000 },
+  { timeout: patience(120_000) },
   async () => {
     const { world, organisation, agent } = lab;
     const holder = await agent('github', { without: 'codehost:metadata.read', heldScope: 'codehost:issues.write' });

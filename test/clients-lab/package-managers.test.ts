@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { newFolder } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
@@ -22,7 +23,7 @@ const MANAGERS = {
 
 describe.skipIf(withoutLab)(
   `package managers${withoutLab ? ` (skipped: ${withoutLab})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const profile = shared(async () => {

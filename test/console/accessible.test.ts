@@ -7,6 +7,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { picture } from '../world/pictures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
@@ -21,7 +22,7 @@ const LONG = `support_triage_${'of_a_long_name_without_any_space_'.repeat(3)}`.s
 
 describe.skipIf(withoutChromium)(
   `accessible pages of the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 120_000 },
+  { timeout: patience(120_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

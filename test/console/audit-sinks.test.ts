@@ -5,11 +5,12 @@ import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { newFolder } from '../world/stores.ts';
 
 describe.skipIf(withoutChromium)(
   `audit sinks in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const receiver = shared(() => startAuditReceiver());
     const world = givenWorld('sqlite', () => ({

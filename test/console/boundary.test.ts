@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 
 /** An answer in which the console's own code does not expect what stands there. */
 const breaking = (path: string, broken: string) => `{
@@ -19,7 +20,7 @@ const CANNOT = 'cannot be shown, because of an error in the console: ';
 
 describe.skipIf(withoutChromium)(
   `what cannot be drawn${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

@@ -5,6 +5,7 @@ import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, isLive, openConsole, says } from '../world/console.ts';
 import { shared } from '../world/given.ts';
 import { keyboard, mouse } from '../world/hands.ts';
+import { patience } from '../world/patience.ts';
 import { picture } from '../world/pictures.ts';
 import { givenSandbox } from '../world/sandbox.ts';
 
@@ -36,7 +37,7 @@ const PAGES: Record<string, { path: string; live: (page: Page) => Promise<void> 
 
 describe.skipIf(withoutChromium)(
   `empty pages shown live${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 120_000 },
+  { timeout: patience(120_000) },
   () => {
     const browser = shared(() => startBrowser());
 

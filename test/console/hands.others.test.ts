@@ -8,12 +8,13 @@ import { shared } from '../world/given.ts';
 import { type Hands, keyboard, mouse } from '../world/hands.ts';
 import { browserOf as personOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
+import { patience } from '../world/patience.ts';
 import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 
 describe.skipIf(withoutChromium)(
   `what an owner does seldom${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 120_000 },
+  { timeout: patience(120_000) },
   () => {
     const { server, world, organisation, act, connected } = givenPeople('sqlite');
     const browser = shared(() => startBrowser());

@@ -6,6 +6,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { WRITE } from '../world/requests.ts';
 import { sized } from '../world/thorough.ts';
 
@@ -13,7 +14,7 @@ const HOSTILE = '24 calls sandbox-agent wants to POST on demo';
 
 describe.skipIf(withoutChromium)(
   `an inbox of many${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const browser = shared(() => startBrowser());

@@ -5,12 +5,13 @@ import { startChannelServer } from '../world/channel-server.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 
 const PICTURES = process.env.PICTURES !== undefined;
 
 describe.skipIf(withoutChromium)(
   `notices in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const server = shared(() => startChannelServer());
     const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));

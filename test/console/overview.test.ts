@@ -7,13 +7,14 @@ import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, isLive, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { WRITE } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
 import { HOUR_MS } from '../world/times.ts';
 
 describe.skipIf(withoutChromium)(
   `the overview${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/console.ts';
 import { shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { agentOfPeople, consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 
@@ -20,7 +21,7 @@ async function typeLogin(page: Page, login: string): Promise<void> {
 
 describe.skipIf(withoutChromium)(
   `people in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const { server, issuer, world, organisation, act, assertion, connected } = givenPeople('sqlite');
     const browser = shared(() => startBrowser());

@@ -6,6 +6,7 @@ import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { picture } from '../world/held-page.ts';
+import { patience } from '../world/patience.ts';
 
 const SCOPES = Object.keys(SANDBOX_MANIFEST.scopes);
 const RULES = [{ name: 'writes-wait', effect: 'require_approval', scopes: ['*:*'] }];
@@ -17,7 +18,7 @@ const SIZES = [
 
 describe.skipIf(withoutChromium)(
   `pictures of thirty${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 120_000 },
+  { timeout: patience(120_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.organisation({ name: 'Acme' }));

@@ -3,13 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
 const DELETES = { name: 'deletes-wait', effect: 'require_approval', methods: ['DELETE'] };
 
 describe.skipIf(withoutChromium)(
   `policies in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

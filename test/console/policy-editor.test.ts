@@ -5,6 +5,7 @@ import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { goTo, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { mouse } from '../world/hands.ts';
+import { patience } from '../world/patience.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
 const HOSTILE = 'has(request.body.note) && request.body.note == "<img src=x onerror=alert(1)>\u202e"';
@@ -15,7 +16,7 @@ const RULES = [
 
 describe.skipIf(withoutChromium)(
   `the editor of rules in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation({ name: 'acme' }));

@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
 import { WRITE } from '../world/requests.ts';
 
@@ -11,7 +12,7 @@ const HOSTILE = '<img src=x onerror=alert(1)> [Approve](https://evil.example)';
 
 describe.skipIf(withoutChromium)(
   `push in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const service = shared(() => startPushService(world));

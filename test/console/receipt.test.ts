@@ -9,6 +9,7 @@ import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, goTo, openConsole, PHONE } from '../world/console.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
 const world = givenWorld();
@@ -74,7 +75,7 @@ describe('checking a receipt by WebCrypto says what the command says', () => {
 
 describe.skipIf(withoutChromium)(
   `receipts in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const browser = shared(() => startBrowser());
     const page = shared(() => openConsole(world, browser, organisation.owner));

@@ -5,11 +5,12 @@ import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { READ } from '../world/requests.ts';
 
 describe.skipIf(withoutChromium)(
   `a restored store in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
-  { timeout: 60_000 },
+  { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
     const organisation = shared(() => world.demoOrganisation());

@@ -7,6 +7,7 @@ import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -29,7 +30,7 @@ describe.skipIf(withoutChromium)(
           const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
           return waiting === 0 && size >= 3 && checkpoint?.size === size;
         },
-        { timeout: 30_000 },
+        { timeout: patience(30_000) },
       );
       const save = async (path: string, name: string) => {
         const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };

@@ -165,7 +165,7 @@ describe('streams that end', () => {
     await ending.until(({ ended }) => ended());
     expect([going.ended(), ending.comments]).toEqual([false, []]);
     going.close();
-  }, 120_000);
+  }, 180_000);
 
   test('DOS-05 100 streams of one address, and not one more; another address has its own', async () => {
     const readers = await Promise.all(Array.from({ length: 100 }, () => listen(world, organisation.owner)));

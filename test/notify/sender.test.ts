@@ -271,7 +271,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('POST', `/owner/channels/${id}/settings`, change)).body.status).toBe('active');
     await hold();
     await server.waitFor(seen + 1);
-  }, 60_000);
+  }, 180_000);
 
   test('in quiet hours nothing is sent; what still waits is sent when they end, and what was decided is not', async () => {
     const at = (ms: number) => new Date(world.running.broker.clock() + ms).toISOString().slice(11, 16);
@@ -375,5 +375,5 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen).toEqual([]);
     await db().updateTable('leases').set({ until: 0 }).where('fence', '=', fence!).execute();
     await server.waitFor(1, 5_000);
-  }, 60_000);
+  }, 180_000);
 });

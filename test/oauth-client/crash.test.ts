@@ -42,7 +42,7 @@ describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres$
     } finally {
       second.process.signal('SIGKILL');
     }
-  }, 120_000);
+  }, 180_000);
 });
 
 describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${postgresNote}`, () => {
@@ -73,7 +73,7 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
     expect(inVain).toBeGreaterThanOrEqual(6);
     const [after] = await query(world.environment, 'select refresh_claim, status from connections');
     expect(after).toEqual({ refresh_claim: null, status: 'active' });
-  }, 120_000);
+  }, 180_000);
 });
 
 describe.runIf(STORES.includes('postgres')).each(HOLDERS)(
@@ -107,7 +107,7 @@ describe.runIf(STORES.includes('postgres')).each(HOLDERS)(
       } finally {
         second.process.signal('SIGKILL');
       }
-    }, 120_000);
+    }, 180_000);
   },
 );
 
@@ -247,5 +247,5 @@ describe.each(ONE_STORE)(`tokens on %s${postgresNote}`, (store) => {
       expect(placesOf(secret, stored), secret).toEqual([]);
     }
     expect(stdout + stderr + texts.join('\n')).not.toMatch(/CANARY-code|sta_[\w-]{43}/);
-  }, 120_000);
+  }, 180_000);
 });

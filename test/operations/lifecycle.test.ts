@@ -228,7 +228,7 @@ test.runIf(mayUnshare)(
 );
 
 // What is closed, and that it is on either store, is tested above.
-describe('SIGTERM cuts off a call that hangs after 10 s', { timeout: 120_000 }, () => {
+describe('SIGTERM cuts off a call that hangs after 10 s', { timeout: patience(120_000) }, () => {
   test.each(ONE_STORE)('recorded and answered as unknown, and nothing is left open, on %s', async (store) => {
     const { world, agent, environment, child } = await startProcess(store);
     const { answer } = await callInFlight(world, () => agent.act(PATCH));

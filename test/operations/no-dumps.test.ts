@@ -8,6 +8,7 @@ import { expect, test, vi } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { leaksOf } from '../world/canary.ts';
 import { BIN } from '../world/checkout.ts';
+import { patience } from '../world/patience.ts';
 import { newFolder } from '../world/stores.ts';
 
 test('crashed where cores and reports are asked for', { timeout: 180_000 }, async () => {
@@ -40,7 +41,7 @@ test('crashed where cores and reports are asked for', { timeout: 180_000 }, asyn
         return false;
       }
     },
-    { timeout: 40_000 },
+    { timeout: patience(40_000) },
   );
   const ended = once(child, 'exit');
   child.kill('SIGABRT');

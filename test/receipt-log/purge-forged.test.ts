@@ -7,6 +7,7 @@ import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { HASHED_COLUMNS } from '../../broker/store/audit-columns.ts';
 import { runCommand } from '../world/command.ts';
 import { fresh, givenWorld } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { hashOf } from './tampered.ts';
@@ -24,7 +25,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
         const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
         return waiting === 0 && size >= atLeast && checkpoint?.size === size ? (size as number) : undefined;
       },
-      { timeout: 30_000 },
+      { timeout: patience(30_000) },
     );
   const rowsThere = async () =>
     await world.running.broker.store.db

@@ -202,7 +202,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       .where('name', 'like', 'log export %')
       .execute();
     expect(leases).toEqual([]);
-  }, 90_000);
+  }, 180_000);
 
   test('what was announced is deleted, also when there is nothing of the kind in what follows it', async () => {
     await keep({ reads_days: 31 });
@@ -239,7 +239,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(await receipts()).toEqual([200, 200, 200]);
     await purge(40);
     expect(await receipts()).toEqual([404, 404, 404]);
-  }, 90_000);
+  }, 180_000);
 
   test('events go when they are to, but for those that say what went; a store that waits for a review deletes nothing', async () => {
     const { db } = world.running.broker.store;
@@ -328,7 +328,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await settled(3);
     await purge(40);
     expect(await receipt()).toBe(404);
-  }, 60_000);
+  }, 180_000);
 
   test('what was set before there were seals is sealed by the first start, once, with a warning', async () => {
     const { store, vault } = world.running.broker;
@@ -386,5 +386,5 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       .execute();
     expect(left).toHaveLength(2);
     expect((await organisation.ask('GET', '/owner/audit?reason=audit_purged')).body.rows).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 });

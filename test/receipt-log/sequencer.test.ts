@@ -56,7 +56,7 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
         { timeout: 30_000, interval: 500 },
       )
       .toBe(0);
-  }, 60_000);
+  }, 180_000);
 
   test('a log gets its checkpoint while rows of another one keep waiting for their places', async () => {
     const [busy, quiet] = (await organisations(2)) as [string, string];
@@ -69,7 +69,7 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
     const waiting = await db().selectFrom('log_pending').select('row_id').limit(1).execute();
     expect(waiting).toHaveLength(1);
     await db().deleteFrom('log_pending').execute();
-  }, 60_000);
+  }, 180_000);
 
   test('for how long rows have had no checkpoint is measured', async () => {
     const [late] = (await organisations(1)) as [string];
@@ -88,7 +88,7 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
     const [, seconds] = /^agent_broker_log_oldest_unsigned_seconds (\S+)$/m.exec(text) ?? [];
     expect(Number(seconds)).toBeGreaterThanOrEqual(100);
     expect(Number(seconds)).toBeLessThan(200);
-  }, 60_000);
+  }, 180_000);
 
   test('what a log got by a clock that was ahead keeps no agent of another one from new checkpoints', async () => {
     const other = await world.demoOrganisation();
@@ -105,5 +105,5 @@ describe.each(STORES)(`the sequencer on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 0;
     const before = await size();
     await expect.poll(size, { timeout: 30_000, interval: 500 }).toBeGreaterThan(before);
-  }, 120_000);
+  }, 180_000);
 });

@@ -324,7 +324,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     }
     // The others are without the header's keys, which nothing depends on, or changed nothing.
     expect(refused).toBeGreaterThan(TAMPERINGS * 0.9);
-  }, 120_000);
+  }, 180_000);
 
   test('KEY-08 a header that is not first, or without its size, is believed in nothing', async () => {
     const rewritten = copyOf(whole);

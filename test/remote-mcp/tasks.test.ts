@@ -78,7 +78,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
       data: { method: 'POST' },
     });
     expect(sentFor(args)).toBe(1);
-  }, 60_000);
+  }, 180_000);
 
   test('finds a denial in it, as a tool’s error', async () => {
     const { session } = await connect();

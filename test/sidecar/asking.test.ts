@@ -4,6 +4,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
+import { patience } from '../world/patience.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { profileOf, run, type Started, sh, startRun } from './run-world.ts';
 
@@ -186,7 +187,9 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
   });
 });
 
-test('git says at the terminal where an owner can grant the scope, and how to ask', { timeout: 60_000 }, async () => {
+test('git says at the terminal where an owner can grant the scope, and how to ask', {
+  timeout: patience(60_000),
+}, async () => {
   const given = await startGitWorld('sqlite');
   given.host.repository('acme/app');
   const agent = await given.agent({ scopes: ['codehost:contents.read'] });
