@@ -121,9 +121,9 @@ async function contentsToLoad(client: pg.Client, list: string): Promise<string> 
   return `${list.split(/\r?\n/).filter(isWanted).join('\n')}\n`;
 }
 
-/** What stands before the schema in the line of an entry. */
-const ENTRY = /^\d+; \d+ \d+ [A-Z ]+$/;
-const ENTRY_OR_SCHEMA = /^\d+; \d+ \d+ (SCHEMA -|[A-Z ]+)$/;
+/** What stands before the schema in the line of an entry. A table of a publication is one of the schema, the publication is not. */
+const ENTRY = /^\d+; \d+ \d+ (?!PUBLICATION )[A-Z ]+$/;
+const ENTRY_OR_SCHEMA = /^\d+; \d+ \d+ (SCHEMA -|(?!PUBLICATION )[A-Z ]+)$/;
 
 /** The server's major version. */
 async function majorOf(client: pg.Client): Promise<number> {

@@ -25,6 +25,7 @@ describe.runIf(STORES.includes('postgres'))(`a dump of PostgreSQL${postgresNote}
     const extensions = await ask(`select name from pg_available_extensions where name = 'pg_stat_statements'`);
     if (extensions.length > 0) await ask('create extension pg_stat_statements');
     await ask('create publication replicated for all tables');
+    await ask('create publication chosen for table agents');
     await ask('create schema monitoring');
     await ask('create table monitoring.kysely_migration (name text)');
     const { load } = await dumped(url);
