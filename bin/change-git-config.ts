@@ -2,11 +2,10 @@
  * Changes a file of git's configuration in one step: all of it, or nothing. `git config` changes one value each time that it runs, so that to be killed
  * between two of them would leave rules that lead to the broker where nobody signs for it yet.
  */
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Setting } from '../mcp/git-config.ts';
-import { settingsIn } from '../mcp/git-config.ts';
+import { type Setting, settingsIn } from '../mcp/git-config.ts';
 import { CommandFailed } from './failure.ts';
 import { isSame } from './git-rewrites.ts';
 import { replaceFile } from './replace-file.ts';
@@ -24,25 +23,27 @@ export async function changeGitConfig(
 ): Promise<void> {
   const lock = `${existsSync(file) ? realpathSync(file) : file}.lock`;
   takeLock(lock);
-  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-git-'));
+  let folder: string | undefined;
   try {
+    folder = mkdtempSync(join(tmpdir(), 'agent-broker-git-'));
     const copy = join(folder, 'config');
-    if (existsSync(file)) copyFileSync(file, copy);
+    // Not with its rights: of a file that nobody may write, the copy could not be changed.
+    if (existsSync(file)) writeFileSync(copy, readFileSync(file));
     const named = Map.groupBy(removed, ({ name }) => name);
     for (const [name, settings] of named)
       await runGitConfig(['--file', copy, '--unset-all', name, `^(${settings.map(literally).join('|')})$`]);
     const left = existsSync(copy) ? readFileSync(copy, 'utf8') : '';
     const text = left + (left === '' || left.endsWith('\n') ? '' : '\n') + written(added);
     writeFileSync(copy, text);
-    const read = settingsIn(await runGitConfig(['--file', copy, '--null', '--list'])).slice(-added.length);
-    if (added.length > 0 && !added.every((one, i) => read[i] !== undefined && isSame(one, read[i])))
+    const read = settingsIn(await runGitConfig(['--file', copy, '--null', '--list']));
+    if (!added.every((one, i) => isSame(one, read.at(i - added.length) ?? { name: '', value: '' })))
       throw new CommandFailed(`Git would not read ${file} as it was to be written. It stays as it is.`);
     replaceFile(file, text);
   } catch (error) {
     if (error instanceof CommandFailed) throw error;
     throw new CommandFailed(`${file} cannot be written: ${(error as Error).message}. It stays as it is.`);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     rmSync(lock, { force: true });
   }
 }

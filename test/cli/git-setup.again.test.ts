@@ -1,6 +1,16 @@
 /** `git-setup` more than once: several agents and connections, a person's own values, and undoing it later. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -211,6 +221,20 @@ describe('the file', () => {
     expect(signerOf(APP)).toBe('agt_1');
     await setup('--undo');
     expect(machine.config()).toBe(`${own}\n`);
+  });
+
+  test('stays as it is, and unlocked, where there is no folder for the copy; one that nobody may write is replaced', async () => {
+    machine.configure('[user]\n\tname = Ann\n');
+    const env = { ...machine.env, TMPDIR: join(machine.home, 'gone') };
+    const failed = await hosted(['git-setup', 'acme/app'], { cwd: machine.home, env });
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(`${file()} cannot be written`)]);
+    expect(existsSync(`${file()}.lock`)).toBe(false);
+    expect(machine.config()).toBe('[user]\n\tname = Ann\n');
+    // As git does, which asks the folder alone.
+    chmodSync(file(), 0o444);
+    expect((await setup('acme/app')).code).toBe(0);
+    expect(statSync(file()).mode & 0o777).toBe(0o444);
+    expect(signerOf(APP)).toBe('agt_1');
   });
 
   test('is one that can be written: an empty name is none', async () => {

@@ -21,7 +21,7 @@ export function Dialog({ title, keeps = false, onClose, onSubmit, children }) {
       shown?.close();
     };
   }, []);
-  // The browser tells of it later, and of input first: when this one is gone, the next may be open, which \`onClose\` would close.
+  // The browser tells of it later, and of input first: when this one is gone, the next may be open, which `onClose` would close.
   const closed = () => {
     if (isHere.current) onClose();
   };
