@@ -12,7 +12,8 @@ export class NoLongerMay extends Error {
   }
 }
 
-const RANKS = { viewer: 0, approver: 1, admin: 2 };
+/** Of a role each higher one may what it may. */
+export const ROLE_RANKS = { viewer: 0, approver: 1, admin: 2 };
 
 /**
  * In a transaction that has locked the organisation, as whatever removes owners or changes their roles does. The operator, the broker itself and holders of
@@ -26,5 +27,5 @@ export async function refuseFormer(
 ): Promise<void> {
   if (role === undefined) return;
   const now = how === 'pipeline' ? await findPipeline(tx, id) : await findOwner(tx, id);
-  if (now === undefined || RANKS[now.role] < RANKS[role]) throw new NoLongerMay();
+  if (now === undefined || ROLE_RANKS[now.role] < ROLE_RANKS[role]) throw new NoLongerMay();
 }

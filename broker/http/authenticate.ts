@@ -1,6 +1,7 @@
 /** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
+import { ROLE_RANKS } from '../audit/still-may.ts';
 import { claimsAgent } from '../auth/authenticate-agent.ts';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
 import { claimsPipeline } from '../auth/authenticate-pipeline.ts';
@@ -26,8 +27,6 @@ const PIPELINE_ELSEWHERE: AuthRefusal = {
 
 const AGENTS_ALONE: ReadonlySet<Route['auth']> = new Set<Route['auth']>(['agent', 'mcp_client', 'git', 'raw']);
 
-const ROLES = ['viewer', 'approver', 'admin'] as const;
-
 /**
  * Undefined where nobody has to say who they are. Throws Refusal: 401, 403 (also to MCP clients over plain http), 429 where too
  * many bearers of this address were refused, or 502 when the identity provider is away.
@@ -45,10 +44,7 @@ export async function authenticate(
   if (who.kind === 'refused') throw unauthenticated(who, route.auth === 'git' ? 'git' : challengeOf(route, services));
   if (who.kind === 'unavailable')
     throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
-  if (
-    (who.kind === 'owner' || who.kind === 'pipeline') &&
-    ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer')
-  )
+  if ((who.kind === 'owner' || who.kind === 'pipeline') && ROLE_RANKS[who.role] < ROLE_RANKS[route.role ?? 'viewer'])
     throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
   return who;
 }
