@@ -674,7 +674,8 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       'sent to the collector': ['collector header', 'OTLP sink header'],
       ...Object.fromEntries(Object.entries(RECEIVERS).map(([path, secrets]) => [`sent to ${path}`, secrets])),
     };
-    // Those, too, that came when others were over.
+    // Those, too, that came when others were over. A refresh token belongs at the endpoint that gave it: on a slow machine an access token of
+    // `tokens` runs out before the test is done, and is refreshed.
     for (const [which, { given }] of Object.entries({ server, tokens }))
       for (const [kind, all] of Object.entries(given))
         for (const [at, token] of all.entries()) SECRETS[`${kind} token ${at} of ${which}`] = token;
@@ -684,7 +685,8 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       for (const [name, form] of leaksIn(bytes))
         if (
           !theirs[where]?.includes(name) &&
-          !(where === 'sent to platforms' && /^access token \d+ of tokens$/.test(name))
+          !(where === 'sent to platforms' && /^access token \d+ of tokens$/.test(name)) &&
+          !(where === 'sent to the token endpoint' && /^refresh token (of a person|\d+ of tokens)$/.test(name))
         )
           leaks.push(`${name} in ${where} (${form})`);
     expect(leaks).toEqual([]);
