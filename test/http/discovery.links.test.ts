@@ -43,7 +43,7 @@ describe.each(DOCUMENTS.map(({ path }) => path))('%s', (path) => {
 test('docs/agents.md has a row for each, with the seconds for which it may be kept', async () => {
   expect(DOCUMENTS.length).toBeGreaterThan(12);
   const page = readFileSync(join(ROOT, 'docs', 'agents.md'), 'utf8');
-  const table = page.split('\n## What anyone may read\n')[1]!.split('\n## ')[0]!;
+  const table = page.split('\n## Public documents\n')[1]!.split('\n## ')[0]!;
   const rows = [...table.matchAll(/^\| `(\/[^`]+)` \| (\d+) \|/gm)].map(([, path, seconds]) => `${path} ${seconds}`);
   const organisation = await world.organisation();
   await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });

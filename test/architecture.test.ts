@@ -1,11 +1,11 @@
-/** The rooms of the house: imports point one way, and what touches the outside sits in one place. */
+/** The architecture rules of docs/architecture.md: imports point one way, and input and output are confined to single modules. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ROOT } from './world/checkout.ts';
 
-/** In order: a file imports only from its own room and from rooms above it in this list. */
-const FLOORS = [
+/** In order: a file imports only from its own module and from modules above it in this list. */
+const MODULES = [
   'broker/runtime',
   'broker/policy',
   'broker/log',
@@ -17,7 +17,7 @@ const FLOORS = [
   'broker/egress',
   'broker/telemetry',
   'broker/environment',
-  /** The files beside the rooms: vault, keys, leases, the Broker record. */
+  /** The files directly in broker/: vault, keys, leases, the Broker record. */
   'broker',
   'broker/audit',
   'broker/receipt-log',
@@ -41,11 +41,11 @@ const FLOORS = [
   'broker/http',
   'broker/console',
   'broker/docs',
-  /** Starts and stops everything, and so stands above all rooms. */
+  /** Starts and stops everything, so it may import all other modules. */
   'broker/process',
 ] as const;
 
-/** What a text is made readable with is one module for browsers, terminals and sentences. It imports nothing. */
+/** Makes invisible characters visible, in browsers, terminals and sentences. It imports nothing. */
 const SHARED = 'broker/console/static/visible.js';
 
 type Import = { from: string; to: string; specifier: string };
@@ -75,16 +75,16 @@ function placeOf(file: string, specifier: string): string {
     : specifier;
 }
 
-function floorOf(file: string): number {
+function rankOf(file: string): number {
   if (file === SHARED) return 0;
-  if (file === 'broker/services.ts') return FLOORS.indexOf('broker/services');
+  if (file === 'broker/services.ts') return MODULES.indexOf('broker/services');
   const [first = '', second = ''] = file.split('/');
-  const room = second.endsWith('.ts') ? first : `${first}/${second}`;
-  return FLOORS.indexOf(room as (typeof FLOORS)[number]);
+  const module = second.endsWith('.ts') ? first : `${first}/${second}`;
+  return MODULES.indexOf(module as (typeof MODULES)[number]);
 }
 
-/** All that is shipped. */
-const ROOMS = ['broker', 'json', 'mcp', 'lab', 'bin'];
+/** The folders whose code is published. */
+const SHIPPED = ['broker', 'json', 'mcp', 'lab', 'bin'];
 
 const broker = filesBelow('broker');
 const imports = broker.flatMap(importsOf);
@@ -116,17 +116,17 @@ function cyclesOf(to: ReadonlyMap<string, readonly string[]>): string[][] {
   return found;
 }
 
-describe('the rooms', () => {
-  test('every file of broker/ is in a known room', () => {
-    expect(broker.filter((file) => floorOf(file) < 0)).toEqual([]);
+describe('the modules', () => {
+  test('every file of broker/ belongs to a listed module', () => {
+    expect(broker.filter((file) => rankOf(file) < 0)).toEqual([]);
   });
 
-  test('no import points up', () => {
-    const up = imports.filter(({ from, to }) => to.startsWith('broker/') && floorOf(to) > floorOf(from));
+  test('no file imports from a module below its own in the list', () => {
+    const up = imports.filter(({ from, to }) => to.startsWith('broker/') && rankOf(to) > rankOf(from));
     expect(up).toEqual([]);
   });
 
-  test('no two files import each other, not even for types, and not over others either', () => {
+  test('there are no import cycles, type imports included', () => {
     const files = [
       ...broker,
       ...FOLDERS.flatMap((folder) => filesBelow(folder)),
@@ -146,13 +146,13 @@ describe('the rooms', () => {
     ).toEqual([['b', 'c']]);
   });
 
-  test('the module of the console that every room may import imports nothing', () => {
+  test('the console file that every module may import imports nothing', () => {
     expect(importsOf(SHARED)).toEqual([]);
   });
 
-  test('the check would see an arrow that points up', () => {
-    expect(floorOf('broker/http/app.ts')).toBeGreaterThan(floorOf('broker/store/audit.ts'));
-    expect(floorOf('broker/process/main.ts')).toBeGreaterThan(floorOf('broker/console/pages.ts'));
+  test('the check detects an import that points the wrong way', () => {
+    expect(rankOf('broker/http/app.ts')).toBeGreaterThan(rankOf('broker/store/audit.ts'));
+    expect(rankOf('broker/process/main.ts')).toBeGreaterThan(rankOf('broker/console/pages.ts'));
     expect(importsOf('broker/process/main.ts').map(({ to }) => to)).toContain('broker/http/app.ts');
   });
 
@@ -161,28 +161,29 @@ describe('the rooms', () => {
     ['Redis', 'broker/store', ['ioredis', 'rate-limiter-flexible']],
     ['Express', 'broker/http', ['express']],
     ['the network', 'broker/egress', ['undici', 'nodemailer', 'node:net', 'node:tls', 'node:dns', 'node:https']],
-  ])('%s is only in %s', (_what, room, packages) => {
+  ])('%s is used only in %s', (_what, module, packages) => {
     const elsewhere = imports.filter(
       ({ from, specifier }) =>
-        !from.startsWith(`${room}/`) && packages.some((name) => specifier === name || specifier.startsWith(`${name}/`)),
+        !from.startsWith(`${module}/`) &&
+        packages.some((name) => specifier === name || specifier.startsWith(`${name}/`)),
     );
     // Types of a listener's address, and reading an address's text, are no network.
     expect(elsewhere.filter(({ from }) => !isHarmless(from, packages))).toEqual([]);
   });
 
-  test('a function says which capabilities of the broker it uses; only what starts everything has them all', () => {
+  test('functions name the parts of the Broker record that they use; only the files that start the process take the whole record', () => {
     const whole = broker.filter((file) => /[:&|(] *Broker\b(?!\[)/.test(readFileSync(join(ROOT, file), 'utf8')));
     expect(whole.toSorted()).toEqual(['broker/process/main.ts', 'broker/process/start.ts', 'broker/services.ts']);
   });
 
-  test('deciding does no input or output', () => {
+  test('the decision does no input or output', () => {
     const outside = imports.filter(
       ({ from, specifier }) => from.startsWith('broker/policy/') && specifier.startsWith('node:'),
     );
     expect(outside).toEqual([]);
   });
 
-  test('nobody but the configuration reads the environment in broker/', () => {
+  test('only the configuration reads the environment in broker/', () => {
     const readers = broker.filter((file) => readFileSync(join(ROOT, file), 'utf8').includes('process.env'));
     expect(readers.filter((file) => !commentsOnly(file))).toEqual([]);
   });
@@ -209,13 +210,13 @@ describe('the rooms', () => {
     ).toEqual([]);
   });
 
-  test('broker/ knows nothing of bin/, test/ and bench/, and only its doors know the tools of mcp/', () => {
+  test('broker/ imports nothing from bin/, test/ and bench/, and only broker/http imports from mcp/', () => {
     const outside = imports.filter(({ to }) => /^(bin|mcp|test|bench)\//.test(to));
-    const isDoor = ({ from, to }: Import) => from.startsWith('broker/http/') && /^mcp\/(tools|client)\//.test(to);
-    expect(outside.filter((one) => !isDoor(one))).toEqual([]);
+    const isAllowed = ({ from, to }: Import) => from.startsWith('broker/http/') && /^mcp\/(tools|client)\//.test(to);
+    expect(outside.filter((one) => !isAllowed(one))).toEqual([]);
   });
 
-  test('modules of the console that the command line uses are imported relatively, which Node and browsers both can', () => {
+  test('console files that the command line uses have relative imports, which work in Node and in browsers', () => {
     const used = new Set(
       filesBelow('bin')
         .flatMap(importsOf)
@@ -225,14 +226,14 @@ describe('the rooms', () => {
     for (const file of used)
       for (const { to, specifier } of importsOf(file)) if (/^\..*\.js$/.test(specifier)) used.add(to);
     expect(used.size).toBeGreaterThan(3);
-    // Not of types, which are gone when it runs.
+    // Type imports are erased.
     const byAddress = [...used].filter((file) =>
       /^import .* from '\/console\//m.test(readFileSync(join(ROOT, file), 'utf8')),
     );
     expect(byAddress).toEqual([]);
   });
 
-  test('a command that a message tells to run is named as it can be typed', () => {
+  test('commands named in messages can be typed as they stand (npx agent-broker …)', () => {
     const said = filesBelow('bin').flatMap((file) =>
       readFileSync(join(ROOT, file), 'utf8')
         .split('\n')
@@ -242,12 +243,12 @@ describe('the rooms', () => {
     expect(said).toEqual([]);
   });
 
-  test('only the recorder can say that something is recorded', () => {
+  test('only the recorder creates DurableValue', () => {
     const makers = broker.filter((file) => /\bDurableValue\b/.test(readFileSync(join(ROOT, file), 'utf8')));
     expect(makers).toEqual(['broker/audit/record.ts', 'broker/audit/recorder.ts']);
   });
 
-  test('routes leave the store and its transactions to the operations of broker/admin and its like', () => {
+  test('routes do not import the store and open no transactions', () => {
     const asksTheStore = (file: string) =>
       importsOf(file).some(({ to }) => to.startsWith('broker/store/')) ||
       /\b(recordChange|transaction)\(/.test(readFileSync(join(ROOT, file), 'utf8'));
@@ -255,8 +256,8 @@ describe('the rooms', () => {
     expect(asksTheStore('broker/admin/policies.ts')).toBe(true);
   });
 
-  test('doors read stored values, and ask the store nothing', () => {
-    // What it says of values that were read: how their JSON is parsed, bounds, and which errors are faults of the store.
+  test('broker/http imports only helpers for stored values from broker/store', () => {
+    // Helpers for stored values: parsing of their JSON, limits, and which errors are faults of the store.
     const ofValues = ['agent-activity', 'agent-pages', 'open-json', 'store-fault', 'stored-json', 'stored-terms'];
     const asked = broker
       .filter((file) => file.startsWith('broker/http/'))
@@ -268,26 +269,26 @@ describe('the rooms', () => {
     expect(asked).toEqual([]);
   });
 
-  test('there are no utils, helpers, commons or barrels', () => {
-    const files = ROOMS.flatMap((room) => filesBelow(room));
+  test('there are no utils, helpers, common or barrel files', () => {
+    const files = SHIPPED.flatMap((folder) => filesBelow(folder));
     expect(files.filter((file) => /(^|\/)(utils?|helpers?|commons?|index)(\.ts|\/)/.test(file))).toEqual([]);
   });
 
-  test('no file is two ideas long', () => {
-    const files = ROOMS.flatMap((room) => filesBelow(room));
-    // Migrations are never edited once they were published.
+  test('no file has more than 250 lines', () => {
+    const files = SHIPPED.flatMap((folder) => filesBelow(folder));
+    // Published migrations are never edited.
     const code = files.filter((file) => !file.includes('/migrations/'));
     const long = code.filter((file) => readFileSync(join(ROOT, file), 'utf8').split('\n').length > 251);
     expect(long).toEqual([]);
   });
 });
 
-test('what is shipped imports the packages that the build bundles, and reads those that are installed with it', () => {
+test('published code imports only packages that the build bundles, and reads those that are installed with it', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const shipped = ROOMS.flatMap((room) => filesBelow(room));
+  const shipped = SHIPPED.flatMap((folder) => filesBelow(folder));
   const specifiers = shipped.flatMap(importsOf).map(({ specifier }) => specifier);
   const isOf = (name: string) => specifiers.some((one) => one === name || one.startsWith(`${name}/`));
-  // The build writes their code into dist, with that of the packages that they depend on: each is a decision.
+  // The build bundles these packages and their dependencies into dist; adding one is a decision.
   expect(Object.keys(devDependencies).filter(isOf)).toEqual([
     '@block65/webcrypto-web-push',
     '@bufbuild/cel',
@@ -332,7 +333,7 @@ test('what is shipped imports the packages that the build bundles, and reads tho
     'yaml',
     'zod',
   ]);
-  // The console's libraries are files for browsers.
+  // Dependencies are browser libraries, which the console reads as files.
   const texts = shipped.map((file) => readFileSync(join(ROOT, file), 'utf8'));
   const isNamed = (name: string) => texts.some((text) => text.includes(`'${name}'`) || text.includes(`'${name}/`));
   expect(Object.keys(dependencies).filter((name) => isOf(name) || !isNamed(name))).toEqual([]);
