@@ -25,27 +25,31 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
   const { version, sha } = readBuild();
   metrics.build({ version, commit: sha.slice(0, 12), store: store.dialect });
 
-  gauge('store_up', 'Whether the store answered when it was asked last.', () => (storeOutage.isLasting() ? 0 : 1));
-  gauge('audit_failing', 'Whether audit rows cannot be stored: then nothing is sent.', () =>
+  gauge('store_up', '0 while the store is unavailable.', () => (storeOutage.isLasting() ? 0 : 1));
+  gauge('audit_failing', '1 while audit rows cannot be stored; no call is sent then.', () =>
     recorder.isFailing() ? 1 : 0,
   );
-  gauge('audit_rows_waiting', 'Audit rows that wait to be written.', () => recorder.backlog().waiting);
-  gauge('audit_rows_late', 'Outcomes of calls that could not be stored yet.', () => recorder.backlog().late);
+  gauge('audit_rows_waiting', 'Audit rows waiting to be written.', () => recorder.backlog().waiting);
+  gauge(
+    'audit_rows_late',
+    'Outcomes of calls that could not be stored yet (deferred rows).',
+    () => recorder.backlog().late,
+  );
   gauge(
     'clock_offset_seconds',
-    'How far the clock of this machine is ahead of that of the store.',
+    'Offset of the clock of this machine from that of the store, positive if ahead.',
     () => storeClock.offsetMs() / 1000,
   );
-  gauge('clock_in_doubt', 'Whether the clock is so far off that nothing is expired or deleted.', () =>
+  gauge('clock_in_doubt', '1 while the clock offset is too large, so that nothing is expired or deleted.', () =>
     storeClock.problem() === undefined ? 0 : 1,
   );
-  gauge('calls_in_progress', 'Calls that are at a platform now.', () => budget.held.calls);
-  gauge('answer_bytes_held', 'Bytes of answers in memory, or not yet taken by whoever asked.', () => budget.held.bytes);
-  gauge('waiting_requests', 'Requests that wait for news: long polls and event streams.', changes.watchers);
-  gauge('http_connections', 'Connections of clients that are open.', listener.connections);
+  gauge('calls_in_progress', 'Calls currently sent to a platform.', () => budget.held.calls);
+  gauge('answer_bytes_held', 'Bytes of answers in memory, or not yet read by the client.', () => budget.held.bytes);
+  gauge('waiting_requests', 'Open long polls and event streams.', changes.watchers);
+  gauge('http_connections', 'Open client connections.', listener.connections);
   gauge(
     'key_age_seconds',
-    'For how long the key that signs now has been signing.',
+    'Age of the current signing key.',
     () => {
       const now = storeClock.now();
       return new Map(
@@ -60,11 +64,11 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
   );
 
   const disk = readRarely(() => statfs(config.dataFolder));
-  gauge('data_folder_free_bytes', 'Room on the disk of the data folder.', async () => {
+  gauge('data_folder_free_bytes', 'Free space on the disk of the data folder.', async () => {
     const found = await disk();
     return found && found.bavail * found.bsize;
   });
-  gauge('data_folder_size_bytes', 'The disk of the data folder, used or not.', async () => {
+  gauge('data_folder_size_bytes', 'Total size of the disk of the data folder.', async () => {
     const found = await disk();
     return found && found.blocks * found.bsize;
   });
@@ -74,21 +78,21 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
     const now = storeClock.now();
     return { now, ...(await operatorNumbers(store.db, { now, stalledBefore: now - STALLED_MS })) };
   });
-  gauge('approvals_pending', 'Calls that wait for a person.', async () => (await numbers())?.pending);
-  gauge('approvals_oldest_seconds', 'For how long the first of them has been waiting; 0 when none does.', async () => {
+  gauge('approvals_pending', 'Held calls.', async () => (await numbers())?.pending);
+  gauge('approvals_oldest_seconds', 'Age of the oldest held call; 0 if there is none.', async () => {
     const found = await numbers();
     return found && (found.oldestPending === undefined ? 0 : (found.now - found.oldestPending) / 1000);
   });
-  gauge('breakers_open', 'Breakers of agents that are open.', async () => (await numbers())?.openBreakers);
-  gauge('intents_stalled', 'Calls that have been in flight for more than 30 s, of all processes.', async () => {
+  gauge('breakers_open', 'Open breakers of agents.', async () => (await numbers())?.openBreakers);
+  gauge('intents_stalled', 'Calls in flight for more than 30 s, of all processes; includes streams.', async () => {
     return (await numbers())?.stalledIntents;
   });
-  gauge('log_rows_pending', 'Audit rows without a place in their receipt log, 10,000 at most.', async () => {
+  gauge('log_rows_pending', 'Audit rows not yet added to their receipt log, counted up to 10,000.', async () => {
     return (await numbers())?.unlogged;
   });
   gauge(
     'log_oldest_pending_seconds',
-    'For how long the first of them has been waiting; 0 when none does.',
+    'Age of the oldest row not yet added to its receipt log; 0 if there is none.',
     async () => {
       const found = await numbers();
       return found && (found.oldestUnlogged === undefined ? 0 : (found.now - found.oldestUnlogged) / 1000);
@@ -96,7 +100,7 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
   );
   gauge(
     'log_oldest_unsigned_seconds',
-    'Of rows that no checkpoint of their receipt log covers: since when the first tile with one grows no more; 0 when all are covered.',
+    'Age of the oldest complete tile of a receipt log with a row that no checkpoint covers; 0 if all are covered.',
     async () => {
       const found = await numbers();
       return found && (found.oldestUnsigned === undefined ? 0 : (found.now - found.oldestUnsigned) / 1000);
@@ -104,13 +108,13 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
   );
   gauge(
     'last_backup_timestamp_seconds',
-    'When `agent-broker backup` made the last backup of the store; NaN when it made none.',
+    'Time of the last `agent-broker backup`, in seconds since the epoch; NaN if there was none.',
     async () => {
       const at = (await numbers())?.lastBackup;
       return at && at / 1000;
     },
   );
-  gauge('notices_waiting', 'Notices that nobody was told of yet.', async () => (await numbers())?.notices);
+  gauge('notices_waiting', 'Notices not delivered yet.', async () => (await numbers())?.notices);
   const sinks = readRarely(() => sinkNumbers(store.db));
   const bySinkKind = async (pick: (numbers: { behind: number; failing: number }) => number) => {
     const found = await sinks();
@@ -119,16 +123,11 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
   };
   gauge(
     'audit_sink_rows_behind',
-    'Rows that the audit sink of a kind that is furthest behind has not acknowledged; of those that are not paused.',
+    'Rows not acknowledged by an audit sink, for the sink of each kind that is furthest behind; without paused sinks.',
     () => bySinkKind(({ behind }) => behind),
     'kind',
   );
-  gauge(
-    'audit_sinks_failing',
-    'Audit sinks that do not take rows now.',
-    () => bySinkKind(({ failing }) => failing),
-    'kind',
-  );
+  gauge('audit_sinks_failing', 'Audit sinks that currently fail.', () => bySinkKind(({ failing }) => failing), 'kind');
   return metrics.instruments ? addProcessGauges(metrics.instruments) : () => {};
 }
 
@@ -143,10 +142,10 @@ function addStoreLoad({ broker: { metrics, store } }: Services, load: StoreLoad)
     if (load.dialect !== dialect) return;
     metrics.gauge(name, help, () => read(store.load() as Extract<StoreLoad, { dialect: Dialect }>));
   };
-  gauge('postgres', 'pool_connections', 'Connections to PostgreSQL that are open.', ({ connections }) => connections);
-  gauge('postgres', 'pool_connections_in_use', 'Of these, how many are in use.', ({ inUse }) => inUse);
-  gauge('postgres', 'pool_waiting', 'Statements that wait for a connection.', ({ waiting }) => waiting);
-  gauge('postgres', 'pool_connections_most', 'How many may be open.', ({ most }) => most);
-  gauge('sqlite', 'sqlite_bytes', 'Size of the database.', ({ bytes }) => bytes);
-  gauge('sqlite', 'sqlite_log_bytes', 'Size of its write-ahead log.', ({ logBytes }) => logBytes);
+  gauge('postgres', 'pool_connections', 'Open connections to PostgreSQL.', ({ connections }) => connections);
+  gauge('postgres', 'pool_connections_in_use', 'Connections to PostgreSQL in use.', ({ inUse }) => inUse);
+  gauge('postgres', 'pool_waiting', 'Statements waiting for a connection.', ({ waiting }) => waiting);
+  gauge('postgres', 'pool_connections_most', 'Maximum of open connections to PostgreSQL.', ({ most }) => most);
+  gauge('sqlite', 'sqlite_bytes', 'Size of the SQLite database.', ({ bytes }) => bytes);
+  gauge('sqlite', 'sqlite_log_bytes', 'Size of the SQLite write-ahead log.', ({ logBytes }) => logBytes);
 }

@@ -24,46 +24,41 @@ export function makeInstruments() {
     new Gauge({ name: `agent_broker_${name}`, help, labelNames, registers: [...registers] });
   return {
     registry,
-    calls: counter('calls_total', 'Governed calls that are on record, by how they ended.', [
-      'result',
-      'reason',
-      'platform',
-    ]),
+    calls: counter('calls_total', 'Recorded governed calls, by result and reason.', ['result', 'reason', 'platform']),
     callSeconds: histogram(
       'call_duration_seconds',
-      'Time of a governed call after authentication: all of it, what it waited for the audit, and what the broker itself took.',
+      'Time of a governed call after authentication: total, waiting for the audit row, and the rest without the platform.',
       ['part'],
     ),
     upstreamSeconds: histogram(
       'upstream_duration_seconds',
-      'Time from sending a call to a platform until its answer was read or passed on.',
+      'Time from sending a call to a platform until its answer was read or streamed completely.',
       ['platform'],
     ),
-    upstreamFailures: counter('upstream_failures_total', 'Calls that a platform did not answer, or with a 5xx.', [
+    upstreamFailures: counter('upstream_failures_total', 'Calls without an answer of the platform, or with a 5xx.', [
       'platform',
       'code',
     ]),
-    unknownOutcomes: counter(
-      'outcome_unknown_total',
-      'Calls that may have been made, and of which nobody knows how they ended.',
-    ),
+    unknownOutcomes: counter('outcome_unknown_total', 'Calls with an unknown outcome, which may have been made.'),
     auditWriteSeconds: histogram('audit_write_duration_seconds', 'Time to store a group of audit rows durably.'),
-    auditGroupRows: histogram('audit_group_rows', 'Audit rows that were stored together.', [], ROWS),
+    auditGroupRows: histogram('audit_group_rows', 'Audit rows per group.', [], ROWS),
     auditFailures: counter('audit_write_failures_total', 'Groups of audit rows that could not be stored.'),
-    unavailable: counter('unavailable_answers_total', 'Answers with status 503, by their code.', ['code']),
-    limited: counter('limited_answers_total', 'Answers with status 429, by their code.', ['code']),
-    build: gauge('build_info', 'Always 1. What runs here.', ['version', 'commit', 'store']),
-    lastBeat: gauge('last_beat_timestamp_seconds', 'When the last heartbeat was stored, in seconds since the epoch.'),
+    unavailable: counter('unavailable_answers_total', 'Responses with status 503, by error code.', ['code']),
+    limited: counter('limited_answers_total', 'Responses with status 429, by error code.', ['code']),
+    build: gauge('build_info', 'Always 1. Labels have version, commit and store.', ['version', 'commit', 'store']),
+    lastBeat: gauge('last_beat_timestamp_seconds', 'Time of the last stored heartbeat, in seconds since the epoch.'),
     lastRecovery: gauge(
       'last_recovery_timestamp_seconds',
-      'When the last sweep for calls of dead processes was finished, in seconds since the epoch.',
+      'Time when the last sweep for calls of dead processes finished, in seconds since the epoch.',
     ),
-    recoverySeconds: histogram('recovery_duration_seconds', 'Time of a sweep for calls of dead processes.'),
-    lastChore: gauge('last_chore_timestamp_seconds', 'When each chore was last done, in seconds since the epoch.', [
-      'chore',
-    ]),
-    choreSeconds: gauge('chore_duration_seconds', 'How long each chore took last.', ['chore']),
-    choreFailures: counter('chore_failures_total', 'Chores that failed.', ['chore']),
+    recoverySeconds: histogram('recovery_duration_seconds', 'Duration of a sweep for calls of dead processes.'),
+    lastChore: gauge(
+      'last_chore_timestamp_seconds',
+      'Time when each background job last completed, in seconds since the epoch.',
+      ['chore'],
+    ),
+    choreSeconds: gauge('chore_duration_seconds', 'Duration of the last run of each background job.', ['chore']),
+    choreFailures: counter('chore_failures_total', 'Failed runs of background jobs.', ['chore']),
   };
 }
 
