@@ -89,8 +89,8 @@ test('every symptom of a restored backup has a test of the title beside it', () 
 });
 
 describe('the threat model', () => {
-  test('every promise names cases that are tested, and tests', () => {
-    const promises = rowsOf(section(model, 'Promises'));
+  test('every guarantee names tested cases, and tests', () => {
+    const promises = rowsOf(section(model, 'Guarantees'));
     expect(promises.map(([number]) => number)).toEqual(promises.map((_, at) => `${at + 1}`));
     expect(promises.length).toBeGreaterThan(14);
     for (const [number, , cases = '', tests = ''] of promises) {
