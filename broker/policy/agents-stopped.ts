@@ -21,6 +21,9 @@ type Standing = {
   status_detail: string | null;
 };
 
+/** The status of an agent while all are stopped; see `standingWhenStopped`. */
+export const statusWhenStopped = (status: AgentStatus): AgentStatus => (status === 'active' ? 'suspended' : status);
+
 /** How an active agent stands while all are stopped: as one that an owner suspended. Others stand as they did. */
 export function standingWhenStopped<One extends Standing>(agent: One, stopped: AgentsStopped): One {
   if (agent.status !== 'active') return agent;

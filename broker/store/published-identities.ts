@@ -1,5 +1,6 @@
 /** Public data of an agent whose organisation publishes identity documents. */
 
+import { statusWhenStopped } from '../policy/agents-stopped.ts';
 import type { Db } from './store.ts';
 import type { AgentTable } from './tables/agents.ts';
 
@@ -10,10 +11,11 @@ export type PublishedIdentity = Pick<
 
 /**
  * The agent of this `agt_` id; undefined when there is none, when it is still pending, or when its organisation does not
- * publish. The same statement covers all cases, so that timing does not tell them apart.
+ * publish. The same statement covers all cases, so that timing does not tell them apart. `status`: as it is while all agents of the
+ * organisation are stopped, too.
  */
 export async function findPublishedIdentity(db: Db, agentId: string): Promise<PublishedIdentity | undefined> {
-  return await db
+  const found = await db
     .selectFrom('agents as agent')
     .innerJoin('organisations as organisation', 'organisation.id', 'agent.organisation_id')
     .leftJoin('agents as parent', (join) =>
@@ -31,9 +33,13 @@ export async function findPublishedIdentity(db: Db, agentId: string): Promise<Pu
       'agent.key_fingerprint',
       'parent.agent_id as parent_agent_id',
       'workload.id as workload_id',
+      'organisation.agents_stopped',
     ])
     .where('agent.agent_id', '=', agentId)
     .where('agent.status', 'not in', ['pending', 'pending_bind'])
     .where('organisation.publish_identity_documents', '=', 1)
     .executeTakeFirst();
+  if (!found) return undefined;
+  const { agents_stopped: stopped, ...identity } = found;
+  return stopped === null ? identity : { ...identity, status: statusWhenStopped(identity.status) };
 }

@@ -135,6 +135,20 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
       expect((await documentOf(agent.agentId)).body).toEqual(before);
     });
 
+    test('while all agents of the organisation are stopped each is as one that is suspended', async () => {
+      const agent = await agentIn(published);
+      const revoked = await agentIn(published);
+      await move(revoked, 'revoke');
+      const { body: before } = await documentOf(agent.agentId);
+      expect((await published.ask('POST', '/owner/agents/suspend-all', {})).status).toBe(200);
+      const stopped = await documentOf(agent.agentId);
+      expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('suspended');
+      expect([stopped.status, stopped.body]).toEqual([200, { ...before, authentication: [], assertionMethod: [] }]);
+      expect((await documentOf(revoked.agentId)).status).toBe(410);
+      expect((await published.ask('POST', '/owner/agents/resume-all', {})).status).toBe(200);
+      expect((await documentOf(agent.agentId)).body).toEqual(before);
+    });
+
     test('DI-01 revoked and deleted: 410', async () => {
       const revoked = await agentIn(published);
       expect((await documentOf(revoked.agentId)).status).toBe(200);
