@@ -94,7 +94,7 @@ async function readPermissions(
   const platforms = effectivePermissions(facts, now);
   const told = tellsHosts ? [...hosts].sort() : undefined;
   const acted = {
-    agent: [who.agent.agent_id, who.agent.name, who.agent.status],
+    agent: [who.agent.status, ...conditionedOn(who.agent)],
     platforms,
     hosts: told,
     addresses: [...addresses],
@@ -105,6 +105,17 @@ async function readPermissions(
   const version = sha256Base64url(JSON.stringify(acted));
   return { platforms, hosts: told, addresses, servers, version };
 }
+
+/** What conditions read of an agent, and of a child's parent, whom its rules have to let, too. */
+const conditionedOn = (agent: FactsRow) => [
+  agent.agent_id,
+  agent.name,
+  agent.owner_id,
+  agent.labels,
+  agent.parent_name,
+  agent.parent_owner_id,
+  agent.parent_labels,
+];
 
 const addressOf = ({ base_url: baseUrl, error_body: errorBody, failed_if }: Manifest): PlatformAddress => ({
   baseUrl,

@@ -3,8 +3,10 @@ import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
 import { expectReportHint } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CANARY, DEMO_SCOPES } from '../world/world.ts';
 
@@ -211,6 +213,30 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     await changed('where a platform is');
     world.clock.skewMs = 3_601_000;
     await changed('an expiry');
+  });
+
+  test('the version changes with what conditions read of the agent and of its parent', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const rules = [{ effect: 'allow' }, { effect: 'deny', when: '"frozen" in agent.labels' }];
+    const agent = await fresh.agent({ rules });
+    const child = await childOf(world, fresh, agent);
+    const to = await fresh.addOwner('admin');
+    const changes: [what: string, path: string, body: unknown, status: number][] = [
+      ['labels', `/owner/agents/${agent.agentId}/labels`, { labels: ['frozen'] }, 403],
+      ['no labels', `/owner/agents/${agent.agentId}/labels`, { labels: [] }, 200],
+      ['the owner', '/owner/hand-over', { from: fresh.owner.id, to: to.id }, 200],
+    ];
+    const both = [agent, child];
+    for (const [what, path, body, status] of changes) {
+      const before = await Promise.all(both.map(async (one) => (await one.get(PATH)).headers.get('etag')!));
+      const changed = await fresh.ask('POST', path, body);
+      expect(changed.status, changed.text).toBe(200);
+      for (const [i, one] of both.entries()) {
+        expect((await one.act(READ)).status, what).toBe(status);
+        expect((await one.get(PATH, { 'if-none-match': before[i]! })).status, what).toBe(200);
+      }
+    }
   });
 
   test('each connection tells its own holds, conditions and limits, and the version changes with each of them', async () => {
