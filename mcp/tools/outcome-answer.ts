@@ -87,6 +87,8 @@ export function errorAnswer(error: BrokerError, written: boolean, next = (words:
     code: error.code,
     detail: error.message,
     retry_after_seconds: error.retryAfterSeconds,
+    // Of a call that is on record all the same: its receipt says what is known of it.
+    ...(typeof error.body.audit_id === 'string' && { audit_id: error.body.audit_id }),
     // Of a failure of the broker's own, which its log has in full.
     ...((error.status ?? 0) >= 500 && { correlation_id: error.correlationId }),
     next: next(afterError(error, written)),

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readWords } from '../../bin/quick-mcp.ts';
-import { makeKeyPair, TestAgent } from '../world/agent.ts';
+import { makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
@@ -318,6 +319,33 @@ describe('a broker', () => {
     const told = new RegExp(`3(599|600|601) seconds ${how} the broker’s`);
     await vi.waitUntil(() => told.test(mcp.stderr()), { timeout: 5_000 });
   });
+});
+
+test('a call that failed names its row on record, over stdio and HTTP: its receipt says what is known', async () => {
+  const cut = { ...PATCH, reason: 'a cut' };
+  const wrong = { ...READ, endpoint: 'items' };
+  const mcp = await connected(writeProfile(agent));
+  const overHttp = async (name: string, args: object) => {
+    const headers = { authorization: `Bearer ${agent.token()}`, accept: 'application/json, text/event-stream' };
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
+    const { text } = await send(`${agent.baseUrl}/mcp`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', 'mcp-protocol-version': '2025-06-18' },
+      body: JSON.stringify(message),
+    });
+    return JSON.parse(/^data: (.*)$/m.exec(text)![1]!).result;
+  };
+  world.upstream.answer = (_request, response) => response.destroy();
+  for (const call of [(name: string, args: object) => callTool(mcp, name, args), overHttp])
+    for (const [name, args, reason] of [
+      ['write_platform', cut, 'upstream_unreachable'],
+      ['read_platform', wrong, 'invalid_endpoint'],
+    ] as const) {
+      const { structuredContent } = await call(name, args);
+      expect(structuredContent).toMatchObject({ status: 'failed', code: reason });
+      const { row } = await evidenceOf(world, agent, structuredContent.audit_id);
+      expect(row).toMatchObject({ result: 'errored', reason });
+    }
 });
 
 test('an agent that is halted: the model is told to stop and to tell the person', async () => {
