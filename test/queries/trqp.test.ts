@@ -247,6 +247,15 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(owners.message).toBe(message);
     });
 
+    test('the OpenAPI document names every message but the sentence', async () => {
+      const { body } = await send(`${world.running.baseUrl}/v1/openapi.json`, {});
+      const { description } = body.components.schemas.TrqpRecognition.properties.message;
+      const named = description.split(': ')[1].split(/, (?:or )?/);
+      const child = ['parent_not_active', 'expired'];
+      const own = ['agent_suspended', 'agent_revoked', 'agent_pending'];
+      expect(named).toEqual([...own, ...child, 'not_public', 'entity_not_governed_by_authority']);
+    });
+
     test('CH-11, CH-15 a child is recognised as long as it lives and its parent is active', async () => {
       const parent = await published.agent({ agent: { expires_at: Date.now() + 120_000 } });
       const other = await child(parent, { expires_at: Date.now() + 60_000 });

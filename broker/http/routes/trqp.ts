@@ -34,7 +34,9 @@ const Authorization = z
     authorized: z.boolean(),
     message: z
       .string()
-      .describe('why not: the reason of the refused or held call, not_public, or entity_not_governed_by_authority'),
+      .describe(
+        'a fixed sentence where it is true; why not otherwise: the reason of the refused or held call, not_public, or entity_not_governed_by_authority',
+      ),
     context: z
       .object({
         decision: z.enum(['allow', 'require_approval', 'deny']).optional(),
@@ -56,7 +58,7 @@ const Recognition = z
     message: z
       .string()
       .describe(
-        'recognized, agent_suspended, agent_revoked, agent_pending, parent_not_active, expired, not_public, or entity_not_governed_by_authority',
+        'a fixed sentence where it is true; why not otherwise: agent_suspended, agent_revoked, agent_pending, parent_not_active, expired, not_public, or entity_not_governed_by_authority',
       ),
     context: z.object({ time_requested_ignored }).optional(),
   })
