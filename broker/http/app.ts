@@ -16,6 +16,7 @@ import { guardGit, guardProxy, guardRequests } from './request-guard.ts';
 import { echoRequestId } from './request-id.ts';
 import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
+import { nameUndecodable } from './undecodable-path.ts';
 
 /** `routes`: everything that is served. */
 export function makeApp(services: Services, routes: readonly Route[]): Express {
@@ -29,6 +30,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.use(guardRequests(services, routes));
   app.use(guardGit(services.broker.baseUrl));
   app.use(guardProxy(services));
+  app.use(nameUndecodable(pageFor));
   const limits = makeRateLimits(config.limitFactor, rateCounts, makeRefusalLog(log));
   const bearers = countRefusedBearers(limits, services.broker.baseUrl);
   const handlerOf = (route: Route): RequestHandler => {
@@ -146,19 +148,16 @@ function refuseUnknown(services: Services, served: ReadonlySet<string>): Request
   };
 }
 
-/** Errors of the router itself, which come before any route. */
+/** What nobody foresaw, outside of any route. */
 function refuseBroken(services: Services): ErrorRequestHandler {
-  return (error: Error & { status?: number }, request, response, next) => {
+  return (error: unknown, _request, response, next) => {
     if (response.headersSent) return next(error);
     const id = correlationId();
-    const isTheirs = error.status !== undefined && error.status < 500;
-    const page = isTheirs ? pageFor(request) : undefined;
-    if (page) return send(response, page, id);
-    const refusal = isTheirs
-      ? new Refusal('invalid_request', 'The request could not be parsed.')
-      : new Refusal('internal_error', 'Internal error. The operator finds it in the log by the correlation id.');
-    if (refusal.code === 'internal_error')
-      services.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
+    services.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
+    const refusal = new Refusal(
+      'internal_error',
+      'Internal error. The operator finds it in the log by the correlation id.',
+    );
     send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
 }

@@ -66,7 +66,8 @@ function refuseCodings({ 'transfer-encoding': codings }: IncomingHttpHeaders): R
   );
 }
 
-const isRaw = (path: string): boolean => isGitPath(path) || isProxyPath(path);
+/** Whether a path is below `/git` or `/proxy`. */
+export const isRaw = (path: string): boolean => isGitPath(path) || isProxyPath(path);
 
 const elsewhere = (detail: string): Refusal => new Refusal('misdirected_request', detail);
 

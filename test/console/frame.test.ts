@@ -29,7 +29,10 @@ describe('addresses and files of the console', () => {
   test('a link that cannot be decoded is such a page, too', async () => {
     const page = await fetch(at('/approve/%zz'), { headers: HTML });
     expect([page.status, await page.text()]).toEqual([404, expect.stringContaining('There is no such page')]);
-    expect(await send(at('/approve/%zz'), {})).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+    expect(await send(at('/owner/agents/%zz'), { headers: HTML })).toMatchObject({
+      status: 401,
+      body: { error: 'missing_token' },
+    });
   });
 
   test('an unknown address of the API is the envelope, whoever asks', async () => {

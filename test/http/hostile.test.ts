@@ -216,7 +216,7 @@ describe('hostile HTTP', () => {
       ['GET /v1/%61gents/me HTTP/1.1', 404],
       ['GET /v1/agents%2fme HTTP/1.1', 404],
       ['GET /v1/../health HTTP/1.1', 404],
-      ['GET /v1/audit/%zz/receipt HTTP/1.1', 400],
+      ['GET /v1/audit/%zz/receipt HTTP/1.1', 404],
       ['GET /health HTTP/3.7', 400],
       ['get /health HTTP/1.1', 400],
     ])('%s', async (line, status) => {

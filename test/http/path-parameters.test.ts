@@ -10,6 +10,7 @@ const ODD = {
   NUL: '%00',
   'NUL in a text': 'a%00b',
   'no character at all': '%ED%A0%80',
+  'a broken escape': '%zz',
   'a smile': '%F0%9F%98%80',
   'a quote': "'%20OR%201=1--",
   'a folder up': '%2e%2e',
@@ -43,6 +44,34 @@ describe.each(ONE_STORE)(`path parameters on %s${postgresNote}`, (store) => {
         ...(odd === '%2e%2e' ? [401, 302] : []),
       ];
       expect(refused, `${method} ${path} ${answer.text}`).toContain(answer.status);
+    }
+  });
+
+  test('what cannot be decoded is answered by its route, as a name that it does not know', async () => {
+    const at = (path: string, bearer?: string) =>
+      fetch(world.running.baseUrl + path, { headers: bearer ? { authorization: `Bearer ${bearer}` } : {} });
+    const told = async (answer: Response) => [
+      answer.status,
+      ((await answer.json()) as { error?: unknown }).error,
+      answer.headers.get('access-control-allow-origin'),
+      answer.headers.has('ratelimit'),
+    ];
+    for (const broken of ['%', '%zz', 'a%ffb', '%ED%A0%80']) {
+      expect(await told(await at(`/agents/${broken}/did.json`))).toEqual([404, 'not_found', '*', true]);
+      expect(await told(await at(`/v1/register/status/${broken}`))).toEqual([404, 'not_found', null, true]);
+      expect(await told(await at(`/v1/approvals/${broken}`))).toEqual([401, 'missing_token', null, false]);
+      expect(await told(await at(`/v1/approvals/${broken}?wait=0`, agent.token()))).toEqual([
+        400,
+        'invalid_id',
+        null,
+        true,
+      ]);
+      expect(await told(await at(`/v1/approvals/${broken}?wait=x`, agent.token()))).toEqual([
+        400,
+        'invalid_request',
+        null,
+        true,
+      ]);
     }
   });
 
