@@ -69,7 +69,7 @@ export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
     case 'too_many_pending':
       return refused(
         'too_many_pending_approvals',
-        `${outcome.limit} calls of this agent wait for a decision already. Wait until some are decided.`,
+        `${outcome.limit} calls of this agent, with its parent or children, wait for a decision already. Wait until some are decided.`,
         { audit_id },
         { 'Retry-After': '60' },
       );

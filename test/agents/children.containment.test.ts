@@ -399,7 +399,11 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
            from approvals, (${numbers}) as more where organisation_id = '${organisation.id}'`,
         ),
       );
-      expectEnvelope(await child.act(POST), 429, 'too_many_pending_approvals');
+      const refused = await child.act(POST);
+      expectEnvelope(refused, 429, 'too_many_pending_approvals');
+      expect(refused.body.detail).toBe(
+        '100 calls of this agent, with its parent or children, wait for a decision already. Wait until some are decided.',
+      );
       const other = await organisation.agent();
       await hold(await childOf(world, organisation, other));
     });
