@@ -176,8 +176,8 @@ export type Route<
   errors: readonly ErrorCode[];
   /** Answers an authenticated caller whose body is refused, where more than a 400 comes of it. `body`: as far as it parsed. */
   onMalformed?: (context: Context<A, undefined, Declared<Query>>, problem: MalformedBody) => Promise<Reply>;
-  /** Whether a body that is too large goes to `onMalformed` as well. It is a 413 in any case. */
-  recordTooLarge?: true;
+  /** Whether a body that is too large goes to `onMalformed` as well, which answers 413 unless another refusal comes first. */
+  tooLargeIsMalformed?: true;
   handle: (context: Context<A, z.output<Schema>, Declared<Query>, ParamOf<Path>>) => Promise<Reply>;
 };
 

@@ -313,10 +313,21 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
         const [row] = (await organisation.ask('GET', `/owner/audit?agent=${agent.agentId}&kind=action`)).body.rows;
         expect(row).toMatchObject({ id: audit_id, result: 'denied', reason });
       }
-      const access = await agent.request('POST', '/v1/access-request', { body: '{}', headers });
-      expect([access.status, access.body.error, access.body.halt?.state]).toEqual([403, 'agent_halted', state]);
-      const child = await agent.request('POST', '/v1/agents/children', { body: '{}', headers });
-      expect([child.status, child.body.error, child.body.halt?.state]).toEqual([403, 'agent_not_active', state]);
+      for (const body of ['{}', `{${' '.repeat(1024 * 1024)}}`]) {
+        for (const [path, refused] of [
+          ['/v1/access-request', 'agent_halted'],
+          ['/v1/consent/caller/start', 'agent_halted'],
+          ['/v1/agents/children', 'agent_not_active'],
+        ] as const) {
+          const answer = await agent.request('POST', path, { body, headers });
+          expect([path, answer.status, answer.body.error, answer.body.halt?.state]).toEqual([
+            path,
+            403,
+            refused,
+            state,
+          ]);
+        }
+      }
     },
   );
 

@@ -51,6 +51,7 @@ export const accessRequest = route({
     202: { description: 'An owner has been asked.', schema: Asked },
     403: { description: 'The agent is halted.', schema: ActionDenied, headers: ['Retry-After'] },
   },
+  tooLargeIsMalformed: true,
   onMalformed: async (context, { code, detail }) => {
     const stopped = stoppedReply(context, PATH);
     if (stopped) return stopped;

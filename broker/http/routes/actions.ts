@@ -33,7 +33,7 @@ export const actions = route({
     'credential_unreadable',
     'store_restored',
   ],
-  recordTooLarge: true,
+  tooLargeIsMalformed: true,
   isUnreadWhenStopped: true,
   onMalformed: (context, problem) =>
     performCall(context, { ...sent(context), asked: { ok: false, ...problem } }, outcomeReply),

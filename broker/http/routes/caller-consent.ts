@@ -64,6 +64,7 @@ export const callerConsentStart = route({
     },
     403: { description: 'The agent is halted.', schema: ActionDenied, headers: ['Retry-After'] },
   },
+  tooLargeIsMalformed: true,
   onMalformed: async (context, { code, detail }) => {
     const stopped = stoppedReply(context, PATH);
     if (stopped) return stopped;

@@ -106,6 +106,7 @@ export const issueChildren = route({
     'audit_unavailable',
     'as_signing_unavailable',
   ],
+  tooLargeIsMalformed: true,
   onMalformed: async (context, problem) => {
     refuseCaller(context);
     throw malformed(problem);
@@ -168,9 +169,9 @@ function refuseCaller({ services: { broker }, who }: Pick<Context<'agent'>, 'ser
 }
 
 /** By where the first problem is. */
-function malformed({ detail, issues = [] }: MalformedBody): Refusal {
+function malformed({ code, detail, issues = [] }: MalformedBody): Refusal {
   const path = issues[0]?.path ?? [];
-  if (path[0] !== 'grants') return new Refusal('invalid_request', detail);
+  if (path[0] !== 'grants') return new Refusal(code, detail);
   return new Refusal(path[2] === 'constraints' ? 'invalid_constraints' : 'invalid_grants', detail);
 }
 
