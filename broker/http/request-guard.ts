@@ -112,10 +112,10 @@ const refuseBrowser = (request: IncomingMessage, baseUrl: string): Reply | undef
     ? line(403, 'forbidden', 'this address is for git clients, not for browsers')
     : undefined;
 
-/** Judged as it was sent: what a router decodes may be another path. Other methods are told which ones there are. */
+/** Judged as it was sent: what a router decodes may be another path. Who asks by a method that is for others is told which ones there are. */
 function refuseGitPath({ method = '', url = '' }: IncomingMessage): Reply | undefined {
-  const asked = ['GET', 'HEAD', 'POST'].includes(method) ? [method] : ['GET', 'POST'];
-  const targets = asked.map((one) => readTarget(one, url));
+  const asked = readTarget(method, url);
+  const targets = asked === 'unknown' ? ['GET', 'POST'].map((one) => readTarget(one, url)) : [asked];
   if (targets.every((one) => one === 'unknown')) {
     const isLfs = /^\/git\/[^/]+\/[^/]+\/(?:info\/)?lfs(?:\/|$)/.test(url);
     return isLfs

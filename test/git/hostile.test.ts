@@ -136,13 +136,20 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
     });
 
     test('another method is told which ones there are', async () => {
-      const answer = await exchange(port, head('PUT /git/acme/app/git-upload-pack'));
-      expectOneLine(answer, 405, 'method_not_allowed');
-      expect(answer.head).toMatch(/^allow: POST$/im);
+      for (const [line, allowed] of [
+        ['PUT /git/acme/app/git-upload-pack', 'POST'],
+        ['GET /git/acme/app/git-upload-pack', 'POST'],
+        ['GET /git/acme/app.git/git-receive-pack', 'POST'],
+        ['POST /git/acme/app/info/refs?service=git-upload-pack', 'GET, HEAD'],
+        ['POST /git/acme/app/info/refs', 'GET, HEAD'],
+      ]) {
+        const answer = await exchange(port, head(`${line}`));
+        expectOneLine(answer, 405, 'method_not_allowed');
+        expect(answer.head).toMatch(new RegExp(`^allow: ${allowed}$`, 'im'));
+      }
       nothingWasSent();
       const asGet = await exchange(port, head('HEAD /git/acme/app/info/refs?service=git-upload-pack'));
       expect([asGet.status, asGet.body]).toEqual([200, '']);
-      expectOneLine(await get('/git/acme/app/git-upload-pack'), 404, 'not_found');
     });
   });
 
