@@ -25,6 +25,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       const { ConfigError, readConfig } = await import('../../broker/environment/config.ts');
       const { serve } = await import('../../broker/process/main.ts');
       const sandboxes = await import('../../broker/process/sandbox.ts');
+      const { startFault } = await import('../../broker/process/start-fault.ts');
       let config: ReturnType<typeof readConfig>;
       try {
         config = readConfig(process.env);
@@ -50,7 +51,9 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       const wanted = options.sandbox && options.config === undefined;
       let sandbox =
         wanted && (isNew || sandboxes.hasSandbox(config.dataFolder))
-          ? await sandboxes.startSandboxPlatform(config.dataFolder)
+          ? await sandboxes.startSandboxPlatform(config.dataFolder).catch((error) => {
+              throw startFault(error, config);
+            })
           : undefined;
       // Elsewhere the output is a log, and whoever reads it within 15 minutes could sign in as an admin.
       const printsLink = options.printLink ?? process.stdout.isTTY;

@@ -28,7 +28,10 @@ const rememberedAt = (dataFolder: string): string => join(dataFolder, 'sandbox.j
 /** Whether this data folder has a sandbox already. */
 export const hasSandbox = (dataFolder: string): boolean => existsSync(rememberedAt(dataFolder));
 
-/** Starts the platform, on the port that it had before when that is free. */
+/**
+ * Starts the platform, on the port that it had before when that is free. A data folder without one remembers it from here on, so that a first
+ * start that fails later has it again. Throws, with nothing left listening, when the folder cannot be written.
+ */
 export async function startSandboxPlatform(dataFolder: string): Promise<Sandbox & { token: string }> {
   const path = rememberedAt(dataFolder);
   const known = hasSandbox(dataFolder)
@@ -41,10 +44,24 @@ export async function startSandboxPlatform(dataFolder: string): Promise<Sandbox 
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
     sandbox = await startSandbox({ port: 0, token: known.token });
   }
+  const started = { ...sandbox, token: known.token };
+  try {
+    if (!hasSandbox(dataFolder)) remember(dataFolder, started);
+  } catch (error) {
+    await started.close();
+    throw error;
+  }
+  return started;
+}
+
+/** Remembers port and token for the next start. */
+function remember(dataFolder: string, { url, token }: Sandbox & { token: string }): void {
+  const path = rememberedAt(dataFolder);
+  const text = `${JSON.stringify({ port: Number(new URL(url).port), token })}\n`;
+  // Not written again as it is: on a full disk that would empty it.
+  if (existsSync(path) && readFileSync(path, 'utf8') === text) return;
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
-  const port = Number(new URL(sandbox.url).port);
-  writeFileSync(path, `${JSON.stringify({ port, token: known.token })}\n`, { mode: 0o600 });
-  return { ...sandbox, token: known.token };
+  writeFileSync(path, text, { mode: 0o600 });
 }
 
 /**
@@ -63,6 +80,8 @@ export async function settleSandbox(
   const platforms = await listPlatforms(db, organisationId);
   const platform = platforms.find((each) => each.platform_id === SANDBOX_PLATFORM);
   if (platform) {
+    // Only now: a folder that another broker serves was refused before.
+    remember(broker.config.dataFolder, sandbox);
     const moved = { ...readStored(StoredObject, platform.manifest, 'manifest'), base_url: sandbox.url };
     if (JSON.stringify(moved) !== platform.manifest)
       await movePlatform(services, organisationId, JSON.stringify(moved));

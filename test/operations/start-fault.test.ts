@@ -1,11 +1,17 @@
 /** A start that fails says what was at fault and, where it can, what to do. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { type Config, readConfig } from '../../broker/environment/config.ts';
 import { serve } from '../../broker/process/main.ts';
+import { startSandboxPlatform } from '../../broker/process/sandbox.ts';
 import { startFault } from '../../broker/process/start-fault.ts';
+import { BIN, COMPILE_CACHE } from '../world/checkout.ts';
 import { query } from '../world/stored.ts';
 import { newDatabase, newFolder, STORES } from '../world/stores.ts';
 
@@ -74,4 +80,31 @@ test.runIf(STORES.includes('postgres'))('a new store in a database that does not
   const refused = /^The database of DATABASE_URL stores texts as LATIN1, and the broker needs one that stores UTF-8: /;
   await expect(starting({ DATABASE_URL: url })).rejects.toThrow(refused);
   expect(await query({ DATABASE_URL: url }, 'select from pg_tables where schemaname = current_schema()')).toEqual([]);
+});
+
+test('a data folder that cannot be made: the process ends, and does not stay for its sandbox', async () => {
+  const folder = join(newFolder(), 'data');
+  symlinkSync('/nowhere/at/all', folder);
+  const child = spawn(process.execPath, [BIN, 'serve'], {
+    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: COMPILE_CACHE, PORT: '0', AGENT_BROKER_DATA: folder },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let told = '';
+  child.stderr.on('data', (chunk) => (told += chunk));
+  expect(await once(child, 'close')).toEqual([1, null]);
+  expect(told).toContain(`mkdir '${folder}'`);
+});
+
+test('a start that is refused later leaves what the sandbox of the folder is known by', async () => {
+  const data = newFolder();
+  const first = await startSandboxPlatform(data);
+  onTestFinished(() => first.close());
+  const known = readFileSync(join(data, 'sandbox.json'), 'utf8');
+  // The port is taken, as by the broker that serves this folder.
+  const second = await startSandboxPlatform(data);
+  onTestFinished(() => second.close());
+  expect(second).toMatchObject({ token: first.token });
+  expect(second.url).not.toBe(first.url);
+  expect(readFileSync(join(data, 'sandbox.json'), 'utf8')).toBe(known);
 });
