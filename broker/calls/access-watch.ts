@@ -1,4 +1,4 @@
-/** Stops calls under way whose agent might not begin them any more: within two seconds, on every replica. */
+/** Stops calls in flight whose agent lost the access to make them: within two seconds, on every replica. */
 import type { Uses } from '../broker.ts';
 import type { Allowed, CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -14,19 +14,19 @@ type Services = Uses<'clock' | 'log' | 'store' | 'storeOutage'> & {
 };
 
 const EVERY_MS = 1_000;
-/** Calls that are younger were decided just now. Most have ended before they are looked at, and cost nothing. */
+/** Calls younger than this were decided just now and are skipped. Most calls end before they reach this age and cost nothing here. */
 const YOUNG_MS = 500;
 
 /**
- * Looks at all calls under way once a second. Their facts are kept by version, so that a look costs one small statement an organisation, and
- * nothing while no call is as old as that; what they came with beside a signed token costs one statement for each kind. Notifications are not
- * relied on: they are lost while a connection is. While the store does not answer, calls go on, and none can begin.
+ * Checks all calls in flight once a second. Facts are cached by version, so a check costs one small statement per organisation, and nothing
+ * while no call is older than YOUNG_MS; credentials other than a signed token cost one statement per kind. Database notifications are not
+ * relied on: they are lost while the connection is down. While the store is unavailable, running calls continue and no call can begin.
  */
 export function startAccessWatch(services: Services): { stop(): Promise<void> } {
   const { broker, budget } = services;
   let looking: Promise<void> | undefined;
   const look = async (): Promise<void> => {
-    // An agent's calls are looked at by one question.
+    // One query per agent, however many calls it has in flight.
     const asked = new Map<string, ReturnType<FactsReader>>();
     const facts: FactsReader = (...of) => {
       const key = of.slice(0, 3).join(' ');
@@ -48,10 +48,10 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
         (allowed.lent.length > 0 ? credentialEnded(allowed.lent, await live) : undefined);
       if (why) lease.stop(why);
     });
-    // Of calls without any nobody awaits it.
+    // Nothing awaits `live` when no call uses a lent credential; avoids an unhandled rejection.
     live.catch(() => {});
     const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected');
-    // That the store is away was logged when it went.
+    // A store outage was already logged when it began.
     if (failed && !broker.storeOutage.isLasting())
       broker.log.error(
         { err: (failed as PromiseRejectedResult).reason },
@@ -73,7 +73,7 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
 
 const GONE: AccessEnded = { reason: 'agent_revoked', detail: 'the agent is deleted' };
 
-/** Why an agent could not begin such a call now; undefined: it could. */
+/** Returns why the agent could not begin such a call now, or undefined when it could. */
 export async function whyEnded(
   { facts, loadFacts }: Pick<Services, 'facts' | 'loadFacts'>,
   { agentId, source, signedWith, ...access }: Omit<Allowed, 'lent'>,

@@ -1,4 +1,4 @@
-/** A call from request to outcome (specification, Governed call), decided again where what decides it changes meanwhile. */
+/** Runs a call from request to outcome (specification, Governed call), and decides again when its facts changed meanwhile. */
 import type { Replay } from '../approvals/replay.ts';
 import type { CallRecord } from '../audit/outcome.ts';
 import { piiOfRequest } from '../audit/pii.ts';
@@ -16,7 +16,7 @@ import { gitRecord } from './git-request.ts';
 import { reloadPrincipal } from './reload.ts';
 import { callAttributes } from './trace-attributes.ts';
 
-/** `now`: the moment at which the call is decided. */
+/** `now`: the time as of which the call is decided. */
 export type ActOptions = FromDoor & {
   correlationId: string;
   auditId?: string;
@@ -24,12 +24,12 @@ export type ActOptions = FromDoor & {
   replay?: Replay;
 };
 
-/** Whoever changes what decides a call this often while it is decided wants it not to be made. */
+/** Attempts before a call fails because its facts changed concurrently each time. */
 const MOST_ATTEMPTS = 10;
 
 /**
- * Decides, and holds, refuses or makes the call. Every answer is recorded before it is given; throws AuditUnavailable
- * when it cannot be, and ConcurrentUpdate when what decides it changed each time.
+ * Decides the call, and holds, refuses or makes it. Every outcome is recorded before it is returned. Throws AuditUnavailable when it cannot
+ * be recorded, and ConcurrentUpdate when the facts changed during each of MOST_ATTEMPTS attempts.
  */
 export async function act(
   services: CallServices,

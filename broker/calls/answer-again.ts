@@ -1,4 +1,4 @@
-/** Answers that were kept, and are read later than their call was made: of an approved call, or of one with an Idempotency-Key. */
+/** Stored answers that are handed out later than their call was made: of an approved call, or of a call with an Idempotency-Key. */
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import { findAuditRow } from '../store/audit.ts';
@@ -7,10 +7,11 @@ import type { CallServices } from './call-services.ts';
 import { isWhole, recordedAsk } from './recorded-ask.ts';
 
 /**
- * Notes the call again before its answer is handed out, where rules look back at it: they apply for as long after the answer was read as after
- * the call. By its row, since the rules may be others than when it was made; what a row does not say counts against the agent.
+ * Notes the call again before its stored answer is handed out, when rules look back at it: those rules apply as long after the answer was
+ * read as after the call itself. The call is rebuilt from its audit row, because the rules may have changed since; what the row lacks
+ * counts against the agent.
  *
- * @param auditId of the row of the call that was made
+ * @param auditId the audit row of the call that was made
  */
 export async function noteAnswerAgain(
   services: Pick<CallServices, 'broker' | 'earlierCalls' | 'facts' | 'loadFacts'>,
@@ -29,10 +30,10 @@ export async function noteAnswerAgain(
 }
 
 /**
- * Why the agent is not given the platform's answer to a call that was made before: it could not begin such a call now. Undefined: it may have it, or
- * there is none. By the row of the call; once that is gone nobody can tell.
+ * Returns why the agent may not get the platform's answer to an earlier call, because it could not begin such a call now. Undefined: it may
+ * have the answer, or there is none, or the audit row of the call is gone.
  *
- * @param named the connection that the call named; left out: the one that it went through
+ * @param named the connection that the call named; when omitted, the connection that it used
  */
 export async function whyNotAgain(
   { broker, facts, loadFacts }: Pick<CallServices, 'broker' | 'facts' | 'loadFacts'>,

@@ -1,6 +1,6 @@
 /**
- * What the token of an App's installation is limited to for one call: the permissions of the call's operation, or of its scope, and, on a
- * grant that lists repositories, the one that the call names (specification, Repository constraint).
+ * Limits of the App installation token used for one call: the permissions of the call's operation, or else of its scope, and, for a grant
+ * that lists repositories, the one repository that the call names (specification, Repository constraint).
  */
 import type { LoadedFacts } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
@@ -12,12 +12,12 @@ import { namesAsk } from '../policy/rule-selection.ts';
 import type { AppLimits } from '../token-source/app-installation.ts';
 import type { Call } from './call.ts';
 
-/** A call that was judged: its path is in its one form, and its repository is one that the grant lists. */
+/** Matches the path of a judged call: normalised, with a repository that the grant lists. */
 const IN_REPOSITORY = /^\/(?:repos\/([^/]+)\/([^/]+)|git\/([^/]+)\/([^/]+?)(?:\.git)?)(?:\/|$)/;
 
 /**
- * The limits. Without a list of repositories in the grant the token is good for all of the installation, so that agents without such
- * a list share tokens; and so it is where a call names none: the few that a list allows, and creating one.
+ * Returns the limits. A grant without a list of repositories gives a token for the whole installation, so that agents without such a list
+ * share tokens. Calls that name no repository (the few that a list allows, and creating a repository) get such a token too.
  */
 export function appLimits(
   { action, path, git }: Pick<Call, 'action' | 'path' | 'git'>,
@@ -54,8 +54,8 @@ function permissionsOf(wanted: AppPermissions, isAllowed: (scope: string) => boo
 }
 
 /**
- * Whether a scope may be used as it is, on the grant that the call uses: what a rule holds or may refuse is not given along. `used`:
- * the scope of the call.
+ * Whether a scope is allowed unconditionally under the call's own grant; a permission whose scope a rule holds or may refuse is not added
+ * to the token. `used`: the scope of the call.
  */
 function isAllowed(
   scope: string,
@@ -73,8 +73,8 @@ function isAllowed(
 }
 
 /**
- * Whether a rule holds or refuses the scope on operations of the scope that is used, such as pushes, which are none of the first, so
- * that the standing question leaves the rule out. One that names both was asked about the call itself.
+ * Whether a rule holds or refuses operations of `ask`'s scope only when called under `used` (pushes, for example), which `decide` without a
+ * concrete call does not cover. A rule that names both scopes was already applied to the call itself.
  */
 function isNarrowed(ask: Ask, used: string, { guardrails, policy, platform }: Facts): boolean {
   return [...guardrails.rules, ...(policy?.rules ?? [])].some(

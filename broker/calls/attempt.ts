@@ -1,6 +1,6 @@
 /**
- * One attempt at a call, on the facts of one moment (specification, Governed call): read it, look at its tool, decide, connect, hold or
- * send. Each step answers with what it found, or with what ends the attempt.
+ * One attempt at a call, on facts of one moment (specification, Governed call): read it, look up its tool, decide, connect, hold or send.
+ * Each step returns its result, or an Ended that ends the attempt.
  */
 import { requestHash, requestOf, sentOtherwise } from '../approvals/held-request.ts';
 import { hold, MAX_PENDING } from '../approvals/hold.ts';
@@ -34,29 +34,29 @@ import { sentenceOfCall } from './sentence-of-call.ts';
 import { quarantine, refuseTool, type ToolOnFile, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
 
-/** `joined`: the same request is held already, and nothing was recorded: whoever asked waits for that one. */
+/** `joined`: the same request is already held and nothing was recorded; the caller waits for the held one. */
 export type Acted = Recorded<Outcome> | 'joined';
 
-/** A call on the facts of one moment. */
+/** A call with the facts of one moment. */
 export type Attempt = FromDoor & {
   who: AgentPrincipal;
   now: Instant;
   asked: Action;
-  /** What is known of the call before it is read. */
+  /** The call's record before the request is parsed. */
   record: CallRecord;
   replay: Replay | undefined;
   watch: CallWatch;
   lease: CallLease;
-  /** Standing approvals that were found used up, or ended, when they were to be used. */
+  /** Standing approvals that turned out to be used up or ended when this call tried to use them. */
   spent: Set<string>;
 };
 
-/** An outcome that is not recorded yet. `asking`: the call, for which a consent is asked if one helps. */
+/** An outcome that is not recorded yet. `asking`: the call, for which consent is requested when consent helps. */
 type Unrecorded = { outcome: Outcome; asking?: Call };
 
 /**
- * What ends an attempt. `facts_changed`: while it was decided something changed that decides it; nothing was sent or recorded, and the
- * call is decided again.
+ * What ends an attempt. `facts_changed`: facts changed while the call was decided; nothing was sent or recorded, and the call is decided
+ * again.
  */
 class Ended {
   readonly as: Unrecorded | { acted: Acted } | 'facts_changed';
@@ -68,7 +68,7 @@ class Ended {
 const FACTS_CHANGED = new Ended('facts_changed');
 const endWith = (outcome: Outcome, asking?: Call): Ended => new Ended({ outcome, ...(asking && { asking }) });
 
-/** Makes one attempt; what it comes to is recorded before it is answered. */
+/** Makes one attempt. Its outcome is recorded before it is returned. */
 export async function attemptCall(services: CallServices, attempt: Attempt): Promise<Acted | 'facts_changed'> {
   const { as: end } = await takeSteps(services, attempt);
   if (end === 'facts_changed') return end;
@@ -93,7 +93,7 @@ async function takeSteps(services: CallServices, attempt: Attempt): Promise<Ende
 
 type Read = { call: Call; loaded: LoadedFacts; inferred: InferredScope | undefined };
 
-/** The request as a call, with the facts that decide it. */
+/** Parses the request into a call and loads the facts that decide it. */
 async function readStep(services: CallServices, attempt: Attempt): Promise<Read | Ended> {
   const { who, now, asked, record: recorded, replay, watch, lease, taker, git, raw, left, identify } = attempt;
   const loaded = await services.loadFacts(who.rows, asked.platform, now);
@@ -111,16 +111,16 @@ async function readStep(services: CallServices, attempt: Attempt): Promise<Read 
     ...{ who, action, ...parts, watch, lease, taker, git, raw, left, caller },
     record: { ...record, path: parts.path, droppedHeaders: dropped, caller: recordedCaller(caller) },
   };
-  // A header that the platform takes for itself since then would be left out: not what was shown.
+  // A header that the platform's entry has since reserved would be dropped: the request would differ from the approved one.
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
     return endWith(notAsApproved(call, 'request_changed', 'The request would not be sent as it was approved.'));
   return { call, loaded, inferred };
 }
 
-/** `now`, and who asks: of after the look. `isListed`: the server was asked for its tools. */
+/** `now` and `ask` are as of after the tool list was fetched, if it was. `isListed`: the server was asked for its tools. */
 type Known = Read & { now: Instant; ask: Ask; onFile: ToolOnFile | undefined; isListed: boolean };
 
-/** What the tool that the call names does; where that is not known, its server is asked. */
+/** Looks up what the called tool does; asks the MCP server for its tools when that is unknown. */
 async function toolStep(
   services: CallServices,
   attempt: Attempt,
@@ -139,7 +139,7 @@ async function toolStep(
   if (preflight.kind === 'facts_changed') return FACTS_CHANGED;
   if (preflight.kind === 'failed') return endWith(preflight.outcome, call);
   if (preflight.kind === 'unneeded') return asIs;
-  // Only now is it known what the tool does, and it may be two minutes later: nothing of before counts.
+  // The tool's effect is known only now, up to two minutes later: load all facts again.
   const after = await services.loadFacts(preflight.who.rows, action.platform, preflight.now);
   const listed = await toolOnFile(services, organisationId, after.platform, ask);
   return {
@@ -161,7 +161,7 @@ async function decideStep(services: CallServices, attempt: Attempt, known: Known
   const { facts } = loaded;
   const isPastRead = facts.guardrails.readsPast || facts.policy?.readsPast;
   const told = isPastRead ? await withPast(services, facts, known.ask, now) : known.ask;
-  // A replay has its own approval, and uses up nothing else.
+  // A replay uses its own approval, never a standing approval.
   const { verdict: decided, ask } = watch.decide(() =>
     replay
       ? { verdict: decide(facts, told, now), ask: told }
@@ -171,14 +171,14 @@ async function decideStep(services: CallServices, attempt: Attempt, known: Known
   const call = withRecord(known.call, { decided: decidedBy(verdict, loaded) });
   if (verdict.unread && raw && isLong(raw.body)) return endWith(tooLong(call));
   if (verdict.kind === 'deny') return endWith(await refuse(services, call, verdict));
-  // Of a replay nothing was signed.
+  // A replay carries no agent signature, so it proves nothing to the breakers.
   if (facts.breakers.length > 0 && !replay) await closeByDecision(services, call.who, facts.breakers);
   return { ...known, call, ask, verdict };
 }
 
 type Ready = DecidedCall & { connected: Extract<Connected, { ok: true }> };
 
-/** The connection that it goes through, and whether what was decided, or approved, still is what would be sent. */
+/** Finds the connection of the call, and checks that the request to be sent still is the one that was decided or approved. */
 async function connectStep(services: CallServices, attempt: Attempt, decided: DecidedCall): Promise<Ready | Ended> {
   const { replay, git, raw } = attempt;
   const { verdict, onFile, isListed } = decided;
@@ -189,7 +189,7 @@ async function connectStep(services: CallServices, attempt: Attempt, decided: De
     return endWith(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
   const changed = replay && sentOtherwise(replay.destination, destinationOf(connected.platform, call));
   if (changed !== undefined) return endWith(notAsApproved(call, 'request_changed', changed));
-  // Nothing was on file, and the preflight saw no reason to ask: what decides the call is another now.
+  // No tool was on file, and the preflight had no reason to list: the facts changed in between.
   if (onFile?.isFirst && !isListed) return FACTS_CHANGED;
   const quarantined =
     onFile && (whyQuarantined(onFile) ?? (onFile.isFirst ? quarantine(onFile.tool, undefined) : undefined));
@@ -199,7 +199,7 @@ async function connectStep(services: CallServices, attempt: Attempt, decided: De
   return { ...decided, call, connected };
 }
 
-/** A person is asked. */
+/** Holds the call for a decision by an owner. */
 async function holdStep(
   services: CallServices,
   { watch }: Attempt,
@@ -225,14 +225,14 @@ async function holdStep(
   return endWith({ kind: 'too_many_pending', limit: MAX_PENDING, call: call.record });
 }
 
-/** It takes its place among the calls that are made, and the trials of its breakers, and is made. */
+/** Takes a slot in the call budget and the trials of half-open breakers, then makes the call. */
 async function sendStep(services: CallServices, { replay, spent }: Attempt, ready: Ready): Promise<Ended> {
   const { broker } = services;
   const { call, connected, verdict, ask, now } = ready;
   const { facts } = ready.loaded;
   const begun = await beginCall(call, replay !== undefined);
   if (begun === 'too_many') return endWith({ kind: 'too_many_calls', call: call.record });
-  // It keeps its place, and is decided again.
+  // The call keeps its slot and is decided again.
   if (begun === 'after_wait') return FACTS_CHANGED;
   const trials = await takeTrials(broker, call.who, facts, call.action.platform, now);
   if (trials === undefined) return FACTS_CHANGED;

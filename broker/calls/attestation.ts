@@ -1,4 +1,4 @@
-/** Attestations: to an MCP server, who is calling it (specification, Attestation on upstream MCP calls). */
+/** Attestations: signed statements to an MCP server about who is calling it (specification, Attestation on upstream MCP calls). */
 import { type Broker, didOfAgent } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { signCompact } from '../crypto/jws.ts';
@@ -7,16 +7,17 @@ import type { Call } from './call.ts';
 export const ATTESTATION_TYPE = 'svc-attest+jwt';
 export const ATTESTATION_HEADER = 'X-Svc-Attestation';
 export const ATTESTATION_META_KEY = 'ai.svc/attestation';
-/** How long one is good for, in seconds. */
+/** Lifetime of an attestation, in seconds. */
 export const ATTESTATION_TTL_SECONDS = 120;
 
 /**
- * A compact JWS under the evidence key set, for one request to one server. The `jti` of a tool call is its audit row, with `.2` after it where the same
- * call is sent a second time; every other request has one of its own. So a server is shown none twice.
+ * Creates an attestation: a compact JWS signed with the evidence key, for one request to one server. The `jti` of a tool call is its audit
+ * id, with `.2` appended when the same call is sent a second time; every other request gets a fresh `jti`. So a server never receives the
+ * same `jti` twice.
  *
- * @param server the server's own address: the audience, so that one server cannot show it to another (MC-01)
- * @param tool the tool that is called; undefined: another request, such as for the list of tools
- * @param turn which request of the tool call it is, from 1
+ * @param server the server's own address: the audience, so that a server cannot replay it to another one (MC-01)
+ * @param tool the tool that is called; undefined for other requests, such as listing tools
+ * @param turn the number of the request within the tool call, from 1
  * @param scopes the scopes that the agent holds on the platform now
  */
 export function attest(
@@ -48,13 +49,13 @@ export function attest(
       session_id: record.sessionId,
       trace_id: record.traceId ?? record.correlationId,
       ...(approval && { approval }),
-      // As of an approval, not whose it was.
+      // As with `approval`: when and how it was given, not by whom.
       ...(standing && { standing_approval: standing }),
     },
   );
 }
 
-/** The human decision, as far as it is a stranger's business: that there was one, when and how; not whose. */
+/** The part of the approval that an MCP server may see: when and how it was decided, not by whom. */
 function approvalIn({ approval }: Call['record']) {
   if (!approval) return undefined;
   const { decided_at, how } = approval.provenance;

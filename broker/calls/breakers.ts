@@ -21,20 +21,20 @@ function keyOf(who: AgentPrincipal, cause: BreakerCause, platformId: string): Br
   return { organisation_id: who.agent.organisation_id, agent_id: who.agent.id, cause, key };
 }
 
-/** Those that only the platform's answer closes. */
+/** Breakers that only an answer of the platform closes. */
 const ofPlatform = (breakers: readonly BreakerFacts[]): BreakerFacts[] =>
   breakers.filter(({ platformId }) => platformId !== undefined);
 
-/** Whose breaker it is: the caller's, or its parent's. */
+/** The agent that a breaker belongs to: the caller, or its parent. */
 type Whose = Pick<FactsRow, 'id' | 'agent_id' | 'organisation_id'>;
 
-/** A trial call of a half-open breaker, taken by a call that is about to be sent. */
+/** The trial of a half-open breaker, claimed by a call that is about to be sent. */
 export type Trial = { agent: Whose; key: BreakerKey; takenAt: Instant };
 
 /**
- * Takes the trials of the platform's breakers that are half-open: of a child's call its parent's, too, since it must not come to
- * more calls by its children. Undefined: the breakers are others by now, because another call has taken a trial or come to its
- * verdict; this call has to be decided again.
+ * Claims the trials of the platform's half-open breakers. A child's call also claims its parent's, so that a parent cannot make extra calls
+ * through children. Returns undefined when the breakers have changed, because another call claimed a trial or finished it; this call then
+ * has to be decided again.
  */
 export async function takeTrials(
   { store }: Pick<Broker, 'store'>,
@@ -63,8 +63,8 @@ export async function takeTrials(
 }
 
 /**
- * Releases trials that came to no verdict, as when the platform did not take the credential, so that the next call can be
- * the trial. Never rejects: what is not released is free again after its time.
+ * Releases trials that ended without a verdict, for example when the platform refused the credential, so that the next call can be the
+ * trial. Never rejects: a trial that is not released here expires.
  */
 export async function releaseTrials(
   { store, log }: Pick<Broker, 'log' | 'store'>,
@@ -80,8 +80,8 @@ export async function releaseTrials(
 }
 
 /**
- * Closes the half-open breakers that a call which may be made says enough about: it was signed rightly, and it is well-formed.
- * What the platform makes of it is nothing to them. A breaker that cannot be closed keeps no call from being made.
+ * Closes the half-open breakers that an allowed call satisfies by itself: its signature is valid and it is well-formed. The platform's
+ * answer does not matter for them. A failure to close a breaker does not stop the call.
  */
 export async function closeByDecision(
   services: Changing,
@@ -98,7 +98,7 @@ export async function closeByDecision(
   }
 }
 
-/** Counts a failure of the caller; when it opens the breaker, that is on record. */
+/** Counts a strike of the caller; records an audit row when this opens the breaker. */
 export async function countFailure(
   services: Changing,
   who: AgentPrincipal,
@@ -108,7 +108,7 @@ export async function countFailure(
   await countOne(services, who.agent, keyOf(who, cause, platformId));
 }
 
-/** Counts a failure of the platform, and opens every breaker again whose trial the call was. */
+/** Counts a failure of the platform, and opens again every breaker whose trial this call was. */
 export async function countUpstreamFailure(
   services: Changing,
   who: AgentPrincipal,
@@ -126,7 +126,7 @@ async function countOne(services: Changing, agent: Whose, key: BreakerKey): Prom
   if (row.opened_at === now) await noteBreaker(services, 'breaker_opened', agent, key);
 }
 
-/** Closes the half-open breakers whose trial went well. */
+/** Closes the half-open breakers whose trial succeeded. */
 export async function closeByTrial(services: Changing, trials: readonly Trial[]): Promise<void> {
   for (const { agent, key } of trials) await close(services, agent, key);
 }
@@ -136,7 +136,7 @@ async function close(services: Changing, agent: Whose, key: BreakerKey): Promise
   if (await closeBreaker(store.db, key, clock())) await noteBreaker(services, 'breaker_closed', agent, key);
 }
 
-/** Strangers open these: those of so many addresses at once are on record, and the rest in the log. */
+/** Anyone can open these breakers: at most this many open addresses get an audit row, the rest is only logged. */
 const MOST_ADDRESSES = 10;
 
 const openAddresses = (
@@ -145,8 +145,8 @@ const openAddresses = (
 ) => countBreakersOpenAt(broker.store.db, { organisation_id, agent_id, cause: 'breaker_auth_failure' }, broker.clock());
 
 /**
- * Puts on record that a breaker opened or closed, without a receipt (specification, Audit receipts). The breaker stands also
- * when this cannot be recorded.
+ * Records that a breaker opened or closed, without a receipt (specification, Audit receipts). The breaker's state holds even when this
+ * cannot be recorded.
  */
 export async function noteBreaker(
   services: Changing,

@@ -1,4 +1,4 @@
-/** What a governed call takes of the process that makes it. */
+/** The services that a governed call uses. */
 import type { Changing } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import type { CallBudget } from '../egress/call-budget.ts';
@@ -19,28 +19,28 @@ import type { ToolChecks } from './tool-checks.ts';
 
 export type CallServices = Changing &
   Uses<'config' | 'did' | 'keysRestoredAt' | 'metrics' | 'tracing' | 'vault' | 'keys' | 'outbound'> & {
-    /** Facts that no token asks for: of replays, and of questions about another; of any agent, children included. */
+    /** Reads facts by agent id instead of by token: for replays, and for questions about another agent, children included. */
     facts: FactsReader;
-    /** Calls at once, and bytes of their answers. */
+    /** Limits concurrent calls and the bytes of their answers. */
     budget: CallBudget;
     loadFacts: FactsLoader;
     credentials: Credentials;
-    /** What agents did before. */
+    /** What agents did before, for `first_time` rules. */
     deeds: AgentDeeds;
     /** Calls that rules look back at. */
     earlierCalls: EarlierCalls;
     keysToRelease: KeysToRelease;
     longBodies: LongBodies;
     freshRefusals: FreshRefusals;
-    /** Session and protocol version of each MCP server. */
+    /** Session and protocol version of each MCP server, per credential and agent. */
     mcpSessions: McpSessions;
     toolChecks: ToolChecks;
     /** Connections that a person makes at the platform's authorization server. */
     oauth: OAuthConnections;
-    /** For whom calls are made, where a platform holds one token per person. */
+    /** People for whom calls are made, on platforms with one token per person. */
     people: People;
-    /** When tokens of people were used last. */
+    /** When each person's tokens were last used. */
     tokenUses: NotedUses;
-    /** Tokens that are got without a person: of Apps, clients and service accounts. */
+    /** Tokens issued without a person: for Apps, OAuth clients and service accounts. */
     issuedTokens: IssuedTokens;
   };

@@ -1,4 +1,4 @@
-/** A governed request in flight: who asks for what, and what is known of it so far. */
+/** A governed request in flight: who makes it, what it asks for, and what is known of it so far. */
 import type { CallRecord, Decided } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
@@ -18,50 +18,50 @@ import type { GivenBody } from './given-body.ts';
 import type { RawRequest } from './raw-request.ts';
 import type { StreamTaker } from './streamed.ts';
 
-/** A request that was read: it has an endpoint, and headers that may be sent. Immutable. */
+/** A parsed request: it has an endpoint, and only headers that may be sent. Immutable. */
 export type Call = {
   readonly who: AgentPrincipal;
   readonly action: Action;
   /** The endpoint, in normal form. */
   readonly path: string;
   readonly query: string;
-  /** The agent's headers that are sent. */
+  /** The agent's headers that are sent on. */
   readonly headers: Readonly<Record<string, string>>;
   readonly watch: CallWatch;
-  /** Begun before a platform is asked. */
+  /** The call's lease on the budget; begun before the platform is contacted. */
   readonly lease: CallLease;
-  /** Where the answer is to be passed on as it comes: who takes it. */
+  /** Receives the answer piece by piece, when it is streamed. */
   readonly taker?: StreamTaker | undefined;
-  /** Of a git request. */
+  /** Only for git requests. */
   readonly git?: GitRequest | undefined;
-  /** Of a request whose operation takes another body than its platform does. */
+  /** Only for an operation that takes another kind of body than its platform does. */
   readonly given?: GivenBody | undefined;
-  /** Of a request that is passed on as its client wrote it. */
+  /** Only for a request that is passed on as its client wrote it. */
   readonly raw?: RawRequest | undefined;
-  /** Aborted when whoever asked has left. */
+  /** Aborted when the client has disconnected. */
   readonly left?: AbortSignal | undefined;
-  /** Makes the intent durable, where it was only noted. */
+  /** Makes the intent durable, when it was only noted in the journal. */
   readonly makeDurable?: () => Promise<void>;
-  /** Why a body that was still on its way may not be sent to its end, which is kept back until this is known. */
+  /** Returns why a request body that is still being uploaded may not be completed; the end of the body is held back until it resolves. */
   readonly beforeEnd?: () => Promise<AccessEnded | undefined>;
-  /** Where it is made by a standing approval: when and how a person gave that, as a server is told. */
+  /** Only for a call under a standing approval: its id, and when and how a person gave it, as the attestation says. */
   readonly standing?: { readonly id: string; readonly decided_at: string; readonly how: string } | undefined;
-  /** What is masked in its answer. */
+  /** What is masked in the answer. */
   readonly mask?: Mask | undefined;
-  /** The trace context that a platform may be sent. */
+  /** The trace context to send, if the platform may have it. */
   readonly traceparent?: string | undefined;
-  /** For whom it is, where the platform holds one token per person; undefined: it holds none. */
+  /** The person whom the call is for; undefined on platforms without one token per person. */
   readonly caller?: Honoured | Unidentified | undefined;
   readonly record: CallRecord;
 };
 
-/** How long an answer may be silent, in milliseconds: as the connection says, or its platform; undefined: neither does. */
+/** Returns the idle timeout of an answer in milliseconds: the connection's, else the platform's; undefined when neither sets one. */
 export const idleMsOf = (
   { idleMs }: Pick<ConnectionFacts, 'idleMs'>,
   { idle_seconds: seconds }: Pick<Manifest, 'idle_seconds'>,
 ): number | undefined => idleMs ?? (seconds === undefined ? undefined : seconds * 1000);
 
-/** A call before anything is known but who asks for what; of a malformed one, less than that. */
+/** The record of a call that was not parsed yet; a malformed call lacks some of `asked`. */
 export function beginRecord(
   { agent, sessionId, staticKey, workload }: Pick<AgentPrincipal, 'agent' | 'sessionId' | 'staticKey' | 'workload'>,
   { platform, scope, method, reason }: CallRecord['asked'],
@@ -94,17 +94,14 @@ export function beginRecord(
   };
 }
 
-/** Whose budget a call is on, and with whom it takes turns: an agent and its children are one family. */
+/** The id under which a call is counted and scheduled: an agent and its children share their budget and turns. */
 export const familyOf = ({ agent }: Pick<AgentPrincipal, 'agent'>): string => agent.parent_id ?? agent.id;
 
-/** A call that a person approved waits for its place so long. */
+/** How long an approved call waits for a slot. */
 const APPROVED_PATIENCE_MS = 60_000;
 const AGAIN_MS = 100;
 
-/**
- * Takes its place among the calls that are made at once. `after_wait`: it has one now, and what decides it may be another than when
- * it began to wait.
- */
+/** Takes a slot among the concurrent calls. `after_wait`: it got one after waiting, so the facts may have changed meanwhile. */
 export async function beginCall({ lease }: Call, isApproved: boolean): Promise<'at_once' | 'after_wait' | 'too_many'> {
   if (lease.begin()) return 'at_once';
   const until = performance.now() + (isApproved ? APPROVED_PATIENCE_MS : 0);
@@ -115,7 +112,7 @@ export async function beginCall({ lease }: Call, isApproved: boolean): Promise<'
   return 'too_many';
 }
 
-/** A decision with what it was made on, as it goes on record. */
+/** Returns a verdict with the policy and guardrail versions it is based on, for the audit row. */
 export function decidedBy(verdict: Verdict, { facts }: LoadedFacts): Decided {
   const { policy, guardrails } = facts;
   return {
@@ -129,7 +126,7 @@ export function decidedBy(verdict: Verdict, { facts }: LoadedFacts): Decided {
   };
 }
 
-/** The call with more on record. */
+/** Returns the call with more members in its record. */
 export const withRecord = <C extends Call>(call: C, more: Partial<CallRecord>): C => ({
   ...call,
   record: { ...call.record, ...more },

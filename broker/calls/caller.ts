@@ -1,6 +1,6 @@
 /**
- * For whom a call is: the headers `X-Svc-Caller`, another way to say `caller` (specification, Caller identity), and `X-Svc-Session`
- * (Authentication 4), and the person, on platforms that hold one token per person.
+ * Whom a call is for: the header `X-Svc-Caller`, an alternative to `caller` in the body (specification, Caller identity), the header
+ * `X-Svc-Session` (Authentication 4), and the person, on platforms that hold one token per person.
  */
 import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
@@ -20,8 +20,8 @@ import type { CallServices } from './call-services.ts';
 export type Caller = z.infer<typeof CallerIdentity>;
 
 /**
- * Whom a call is for: what the body says, or the header `jwt <token>` or `id <source>:<id>`, split at the first colon.
- * A malformed header, two of them, and a header that says another than the body are an error, in words for a 400.
+ * Reads the caller from the body, or from the header `jwt <token>` or `id <source>:<id>`, split at the first colon. A malformed header, a
+ * repeated header, and a header that differs from the body are errors, worded for a 400.
  *
  * @param headers every value of the header, as Node reads it
  */
@@ -46,10 +46,10 @@ export function readCaller(
 }
 
 /**
- * Whoever calls, with the session of the marker. Only a child has none in its token: who signs its tokens itself says there in
- * which session it is, and the marker, which anything on the way could set, says nothing.
+ * Returns the principal with the session of the `X-Svc-Session` header. Only a child lacks a session in its token; for an agent that signs
+ * its own tokens the token says the session, and the header, which any intermediary could set, is ignored.
  *
- * @param marker as the caller sent it; a list where it was sent more than once
+ * @param marker the header as sent; a list when it was sent more than once
  */
 export function inSession(
   who: AgentPrincipal,
@@ -60,7 +60,7 @@ export function inSession(
   return { ok: false, error: 'X-Svc-Session: 1 to 128 letters, digits or ._~:@/+=-, one header.' };
 }
 
-/** Who the caller of a request is; made once, however often it is asked. */
+/** Identifies the caller of a request; the lookup runs once, however often this is called. */
 export type Identify = () => Promise<Identification>;
 
 type Asked = {
@@ -73,9 +73,9 @@ type Asked = {
 const NOBODY: Unidentified = { reason: 'no_caller', detail: 'No caller was named.' };
 
 /**
- * The person whom a call is for. Undefined: the platform does not hold one token per person, and whoever was named counts for nothing.
- * `late`: fetching the keys of an issuer may take seconds, and did; now they are here. Only this is timed: a store that is slow is
- * slow each time.
+ * Returns the person whom the call is for. Undefined: the platform does not hold one token per person, and any named caller is ignored.
+ * `late`: fetching the issuer's keys took longer than LONG_WAIT_MS, so the call has to be decided again (the keys are cached now). Only
+ * that fetch is timed, because a slow store would be slow each time.
  */
 export async function callerOfCall(
   { broker }: Pick<CallServices, 'broker'>,
@@ -84,7 +84,8 @@ export async function callerOfCall(
 ): Promise<Honoured | Unidentified | 'late' | undefined> {
   const perPerson = manifest?.per_person;
   if (!perPerson?.enabled) return undefined;
-  // Approved for this person. That a source is not taken any more, or that the person ended it, is found with the tokens.
+  // The approval was given for this person. A source no longer accepted, or consent that the person ended, is found when the tokens are
+  // loaded.
   if (replay) return callerOfReplay(replay);
   if (identify === undefined) return NOBODY;
   let tookMs = 0;
@@ -102,7 +103,7 @@ export async function callerOfCall(
 const callerOfReplay = ({ caller }: Replay): Honoured | Unidentified =>
   caller === undefined ? NOBODY : { verified: caller.verified, personId: caller.person_id, namedBy: caller.named_by };
 
-/** What of it goes on record: never who it is. */
+/** The part of the caller that is recorded: never who it is. */
 export const recordedCaller = (caller: Call['caller']): RecordedCaller | undefined =>
   caller === undefined || 'reason' in caller
     ? undefined

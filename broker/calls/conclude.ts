@@ -1,4 +1,4 @@
-/** After the upstream: breakers and connection status, and the outcome of the call. */
+/** Handles the result of the upstream request: breakers, connection status, and the outcome of the call. */
 import type { Outcome, UpstreamAnswer } from '../audit/outcome.ts';
 import { beginningOf, piiKinds } from '../audit/pii.ts';
 import type { Changing } from '../audit/record-change.ts';
@@ -20,7 +20,7 @@ import type { FreshRefusals } from './token-renewal.ts';
 
 type Answered = Extract<Concluded, { kind: 'answer' }>;
 type Services = Changing & { freshRefusals: FreshRefusals };
-/** `trials`: those of half-open breakers that the call was. */
+/** `trials`: the trials of half-open breakers that this call was. */
 type Sent<Result = Concluded> = {
   trials: readonly Trial[];
   platform: CompiledPlatform;
@@ -30,22 +30,22 @@ type Sent<Result = Concluded> = {
 
 const TOO_LITTLE = 'The platform refused the call: this person has consented to less than it needs.';
 
-/** What ends a call and is no failure of the platform. */
+/** Codes that end a call without being a failure of the platform. */
 const NO_FAILURES: ReadonlySet<string> = new Set([
   ...ENDED_HERE,
   'body_gone',
   ...BODY_CUT,
-  // There was no token to ask the platform with: one person's would halt the platform for everybody.
+  // No token was available: counting one person's missing token would open the breaker for everybody.
   'token_unavailable',
   'client_rejected',
   'redirect_refused',
   'redirected_again',
 ]);
 
-/** Whether a status is the platform's own failure, and no answer about the call (RFC 9110 section 15.6). */
+/** Whether a status is a failure of the platform and not an answer about the call (RFC 9110 section 15.6). */
 export const isFailureOf = (status: number): boolean => status >= 500;
 
-/** What became of a call that was forwarded, and what that means for the connection and the breakers. */
+/** Turns the result of a forwarded call into its outcome, and updates the connection's status and the breakers. */
 export async function concludeCall(services: Services, call: Call, sent: Sent): Promise<Outcome> {
   const { trials, platform, connection, forwarded } = sent;
   const { broker } = services;
@@ -80,7 +80,10 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
   }
 }
 
-/** The platform took the credential: if it was marked as one that does not work, it is not any more. `lapsed`: nor for long. */
+/**
+ * Clears the connection's reauth mark, because the platform accepted the credential. `lapsed`: the token is about to end, so the mark
+ * stays.
+ */
 async function markWorking(
   { broker, freshRefusals }: Services,
   { organisationId }: Call['record'],
@@ -93,7 +96,7 @@ async function markWorking(
     await setCredentialStatus(broker.store.db, place, 'active', connection.credential);
 }
 
-/** Bookkeeping after a call that must never prevent its outcome from being recorded. */
+/** Runs bookkeeping after a call; a failure is logged and never prevents the outcome from being recorded. */
 async function bestEffort<Done>(broker: Pick<Broker, 'log'>, work: () => Promise<Done>): Promise<Done | undefined> {
   try {
     return await work();
@@ -111,7 +114,7 @@ async function concludeRefused(
 ): Promise<Outcome> {
   const { id: connectionId } = connection;
   if (error === 'credential_malformed' || error === 'no_token') {
-    // A mark for the owner: nothing was sent, so the platform did not refuse it.
+    // Marks the connection for the owner. Nothing was sent, so the platform did not refuse the credential.
     const place = holderOf(record.organisationId, connection);
     await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
   }
@@ -142,12 +145,12 @@ async function concludeAnswer(
   }: Sent<Answered>,
 ): Promise<Outcome> {
   const { broker, freshRefusals } = services;
-  // What is withheld, or no text, is not looked at.
+  // Withheld and binary answers are not scanned for PII.
   const responsePii = read.kind === 'data' && !read.encoding ? piiKinds(beginningOf(read.data)) : null;
   const place = holderOf(record.organisationId, connection);
-  // What the platform redirected to never got the credential.
+  // The credential is never sent to the target of a redirect, so a 401 from there says nothing about it.
   const isUnauthorized = status === 401 && !followed;
-  // A token that was issued just now is good: what was refused is this call, unless others are refused, too.
+  // A just-issued token is valid: the refusal concerns this call only, unless other calls are refused too.
   if (isUnauthorized && !(justIssued && !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock()))) {
     // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
     await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed', connection.credential));
@@ -164,7 +167,7 @@ async function concludeAnswer(
     if (!isUnauthorized) await bestEffort(broker, () => markWorking(services, record, connection, lapsed));
     if (trials.length > 0) await bestEffort(broker, () => closeByTrial(services, trials));
   }
-  // Of what was granted already no consent gives more.
+  // Consent cannot add scopes that were already granted.
   const missing = wantedScopes.filter((scope) => !connection.upstreamScopes?.includes(scope));
   const helps = missing.length > 0 && platform.manifest.auth.type === 'oauth2';
   if (helps && (await bestEffort(broker, () => keepWantedScopes(broker.store.db, place, missing)))) {
@@ -179,7 +182,7 @@ async function concludeAnswer(
           call: record,
         });
   }
-  // Of git nothing but a 401 comes here.
+  // For git, only a 401 reaches this point.
   if (git) return { kind: 'not_passed_on', cause: 'auth_refused', upstreamStatus: status, call: record };
   if (read.kind === 'blocked')
     return { kind: 'response_blocked', cause: read.cause, upstreamStatus: status, followed, call: record };
@@ -205,14 +208,14 @@ async function concludeAnswer(
   };
 }
 
-/** Bytes of JSON text: errors are short, and what is longer is not read again for this. */
+/** Longest JSON text, in bytes, that is parsed again for error signs: errors are short. */
 const MOST_ERROR_BYTES = 256 * 1024;
 
 /**
- * Whether an answer with a status of success says in its body that the platform did not do what it was asked: an error of an MCP tool
- * (`isError`) or of JSON-RPC, `errors` of GraphQL (GraphQL specification, section 7.1), or what the manifest names in `failed_if`.
+ * Whether a 2xx answer says in its body that the platform did not do what was asked: an error of an MCP tool (`isError`) or of JSON-RPC,
+ * `errors` of GraphQL (GraphQL specification, section 7.1), or the manifest's `failed_if`.
  *
- * @param answer as it is passed on. What is no JSON, or too long, says nothing
+ * @param answer as it is passed on; non-JSON and too long bodies count as not failed
  */
 function saysFailed(
   { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,

@@ -1,4 +1,4 @@
-/** Which connection an allowed or held call uses, and its credential; or why it cannot go. */
+/** Finds the connection and the credential of an allowed or held call, or the reason why it cannot be sent. */
 
 import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import type { Uses } from '../broker.ts';
@@ -21,13 +21,13 @@ import type { CallCredential } from './token-renewal.ts';
 const TOO_LITTLE = 'The person has consented to less than this scope needs.';
 const ISSUER_GONE = 'The organisation does not trust the issuer that said who the person is any more (caller_issuers).';
 
-/** `call`: with the connection on record. */
+/** `call`: with the connection in its record. */
 export type Connected = { call: Call } & (
   | { ok: true; platform: CompiledPlatform; connection: ConnectionFacts; credential: CallCredential }
   | { ok: false; outcome: Outcome }
 );
 
-/** `grant`: the one that the decision used. */
+/** Connects the call. `grant`: the grant that the decision used. */
 export async function connect(
   services: Uses<'clock' | 'store'> & { credentials: Credentials; people: People },
   given: Call,
@@ -54,7 +54,7 @@ export async function connect(
   const opened = connection && services.credentials.open(organisationId, connection, auth);
   if (opened === 'unreadable') return ended({ kind: 'credential_unreadable', call: record });
   if (!connection || !opened) {
-    // At an authorization server an owner connects it by one button.
+    // With OAuth an owner connects it by one button, so the outcome names the connection.
     const isWaiting = connection !== undefined && auth.type === 'oauth2';
     return ended({ kind: 'not_connected', ...(isWaiting && { connectionId: connection.id }), call: record });
   }
@@ -71,7 +71,7 @@ export async function connect(
           ),
         };
   const token = 'token' in credential ? credential.token : undefined;
-  // Nobody but a person can help, so nobody is asked.
+  // The token cannot be refreshed: only a person can help, so no token is requested.
   if (token && !token.refreshable && isExpired(token, now))
     return ended(
       orAwaited(connection, { kind: 'reauth_needed', connectionId: connection.id, cause: 'expired', call: record }),
@@ -79,7 +79,7 @@ export async function connect(
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent') {
     if (connection.personTokens === undefined)
       return ended({ kind: 'needs_consent', connectionId: connection.id, call: record });
-    // No owner can help: the person has to consent to more, for which their next consent has to ask.
+    // An owner cannot help: the person has to consent to more, and their next consent must request these scopes.
     const needed = manifest.needs?.[action.scope] ?? [];
     await keepNeededScope(services.broker.store.db, holderOf(organisationId, connection), needed);
     return ended(
@@ -94,7 +94,7 @@ export async function connect(
   return { ok: true, call, platform, connection, credential };
 }
 
-/** What keeps a scope from being used through a connection, as far as shows without opening its credential. */
+/** Returns why a scope cannot be used through a connection, as far as can be seen without opening its credential. */
 export function connectionLack(
   manifest: Manifest,
   connection: Usability | undefined,
@@ -105,7 +105,7 @@ export function connectionLack(
   return connection.status === 'reauth_needed' ? 'platform_reauth_needed' : undefined;
 }
 
-/** Whether a scope needs more than the platform granted; where it does not say what it granted, nothing is known to be missing. */
+/** Whether a scope needs more than the platform granted. When the platform does not report what it granted, nothing counts as missing. */
 export function lacksConsent(
   { needs }: Pick<Manifest, 'needs'>,
   upstreamScopes: readonly string[] | null | undefined,
@@ -116,8 +116,8 @@ export function lacksConsent(
 }
 
 /**
- * What ends a call whose tokens cannot be used; where the person has given others already, that an owner has to confirm those: another consent
- * would bring nothing nearer.
+ * Returns the outcome of a call whose tokens cannot be used. When the person has already given newer tokens that wait for an owner's
+ * confirmation, the outcome says so, because another consent would not help.
  */
 export function orAwaited(
   { awaitsOwner }: Pick<ConnectionFacts, 'awaitsOwner'>,
@@ -135,8 +135,8 @@ export function orAwaited(
 type NoTokens = Pick<OutcomeOf<'consent_required'>, 'reason' | 'detail' | 'awaits'>;
 
 /**
- * The connection with the tokens of the person whom the call is for, in place of its own. `connection`: undefined when there is none
- * that people could give tokens for.
+ * Returns the shared connection with the tokens of the call's person in place of its own. `connection` is undefined when there is no
+ * connection that people could give tokens for.
  */
 async function connectionOfPerson(
   { broker: { store }, people }: Uses<'store'> & { people: People },
@@ -158,7 +158,7 @@ async function connectionOfPerson(
   });
   const kept = given.find(({ standing }) => standing === 'kept');
   if (kept === undefined) return { reason: 'not_consented', ...(given.length > 0 && { awaits: 'owner' as const }) };
-  // Of a replay nobody knows any more which source said so when it was held, and its assertion was verified then.
+  // A replay does not store which source named the caller when it was held; its assertion was verified then.
   if (kept.verified === 0 && !asserted.includes(kept.named_by)) return { reason: 'asserted_not_allowed' };
   const isPast = kept.verified === 1 && caller.who === undefined;
   if (isPast && !(await people.assertions.issuer(organisationId, kept.named_by)))

@@ -1,4 +1,7 @@
-/** What needs more consent raises an access request, names the pending one, or begins the consent of a person (specification, Governed call, 409 and 412). */
+/**
+ * Handles outcomes that need more consent: raises an access request, names the pending one, or begins the consent of a person
+ * (specification, Governed call, 409 and 412).
+ */
 import { askConsent, pendingConsent } from '../approvals/ask-consent.ts';
 import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
@@ -6,7 +9,7 @@ import { beginConsent } from '../people/consents.ts';
 import type { Call } from './call.ts';
 import type { CallServices } from './call-services.ts';
 
-/** What is done once this outcome is on record; it answers the outcome with where to go. Undefined: no consent helps. */
+/** Returns what to do once this outcome is recorded: it adds where to go to the outcome. Undefined when no consent helps. */
 export function consentHelps(
   services: CallServices,
   call: Call,
@@ -14,7 +17,7 @@ export function consentHelps(
 ): (() => Promise<Outcome>) | undefined {
   if (outcome.kind === 'needs_consent') return async () => ({ ...outcome, ...(await askConsent(services, call)) });
   if (outcome.kind === 'reauth_needed') return async () => ({ ...outcome, ...(await pendingConsent(services, call)) });
-  // A line of git has no room for a link that is good for half an hour.
+  // A git error line has no room for a consent link, which is valid for half an hour.
   return outcome.kind === 'consent_required' && call.git === undefined
     ? () => withConsent(services, call, outcome)
     : undefined;
@@ -22,7 +25,7 @@ export function consentHelps(
 
 type ConsentRequired = OutcomeOf<'consent_required'>;
 
-/** The refusal with the consent that the person has to give, if a consent would help. The refusal itself is on record already. */
+/** Adds the consent that the person has to give, if consent helps. The refusal itself is already recorded. */
 async function withConsent(
   services: CallServices,
   { who, action, caller, record }: Call,

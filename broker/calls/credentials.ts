@@ -14,7 +14,7 @@ import type { TokenRowPlace } from '../store/oauth-tokens.ts';
 import { type AccessToken, readCredential } from '../token-source/access-token.ts';
 import type { Given } from '../token-source/token-request.ts';
 
-/** A credential that was opened, with the search for it in answers. `token`: it is an access token that may be replaced. */
+/** An opened credential, with the patterns to find it in answers. `token`: set when it is an access token that may be replaced. */
 export type Credential = {
   secret: Secret;
   patterns: CredentialPatterns;
@@ -23,17 +23,20 @@ export type Credential = {
 };
 
 export type Credentials = {
-  /** undefined: the connection has none. `unreadable`: what is stored was changed, or belongs to another row or key. */
+  /**
+   * Opens the credential of a connection. Undefined: the connection has none. `unreadable`: the stored bytes were altered, or belong to
+   * another row or key.
+   */
   open(
     organisationId: string,
     connection: Pick<ConnectionFacts, 'id' | 'credential' | 'personTokens'>,
     auth: Manifest['auth'],
   ): Credential | Given | 'unreadable' | undefined;
-  /** An access token that was got by itself, as the credential of a call. */
+  /** Returns an access token that was issued without a stored credential as the credential of a call. */
   ofToken(token: AccessToken): Credential;
 };
 
-/** The row that holds what is used of a connection: its own, or that of one person's tokens. */
+/** The row that holds the credential in use: the connection's own, or one person's tokens. */
 export const holderOf = (
   organisationId: string,
   { id, personTokens }: Pick<ConnectionFacts, 'id' | 'personTokens'>,
@@ -48,12 +51,12 @@ const KEPT_BYTES = 48 * MIB;
 /** An App has many more tokens than connections. */
 const TOKENS_KEPT = 256;
 const TOKENS_BYTES = 16 * MIB;
-/** What a prepared search takes, as measured: 37 KiB of a credential of 40 bytes, 131 KiB of one of 1,000. */
+/** Estimated memory of a prepared search, as measured: 37 KiB for a credential of 40 bytes, 131 KiB for one of 1,000. */
 const bytesOf = (secret: Secret): number => 40 * 1024 + 100 * secret.reveal().length;
 
 /**
- * Opens credentials, in memory only. Kept by the very bytes that are stored, so that a replaced, moved or altered one is
- * opened (and checked) again; preparing the search for one costs more than a call should.
+ * Opens credentials, in memory only. The cache key contains the sealed bytes, so a replaced, moved or altered credential is opened (and
+ * checked) again. They are cached because preparing the search for one is too slow to do per call.
  */
 export function credentialOpener(broker: Pick<Broker, 'log' | 'vault'>): Credentials {
   const kept = recentlyUsed<Credential | Given>(KEPT, KEPT_BYTES);
@@ -96,11 +99,12 @@ export function credentialOpener(broker: Pick<Broker, 'log' | 'vault'>): Credent
 }
 
 /**
- * What is held in place of a credential; undefined: it is one. `unreadable`: given when the platform took another kind of credential.
- * `given`: of the sealed text.
+ * Returns what is stored in place of a credential (an installation id, or the parts of a client or service account); undefined when the
+ * text is the credential itself. `unreadable`: it was stored when the platform took another kind of credential. `given`: hash of the sealed
+ * text.
  */
 function givenIn(auth: Manifest['auth'], text: string, given: string): Given | 'unreadable' | undefined {
-  // It becomes a part of an address.
+  // The installation id becomes part of a URL.
   if (auth.type === 'app') return INSTALLATION_ID.test(text) ? { installationId: text, given } : 'unreadable';
   if (auth.type !== 'client_credentials' && auth.type !== 'service_account') return undefined;
   const read = readSecretParts(auth, text);
@@ -109,7 +113,7 @@ function givenIn(auth: Manifest['auth'], text: string, given: string): Given | '
   return { parts: Object.fromEntries(parts), given };
 }
 
-/** A key that signs is never sent; what a platform knows of it all the same is taken out of its answers. */
+/** A signing key is never sent, but the platform may know it: its secret parts are removed from answers. */
 function madeOf(auth: Manifest['auth'], text: string): MadeOf {
   if (!isSigning(auth)) return { basic: auth.type === 'basic' };
   const read = readSecretParts(auth, text);

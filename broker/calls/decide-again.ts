@@ -1,4 +1,4 @@
-/** A call that was allowed and then waited for a token: whether it is allowed still, on the facts of this moment. */
+/** Decides again about a call that was allowed and then waited for a token, on the current facts. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -13,13 +13,13 @@ import type { Forwarded } from './forwarded.ts';
 import { usesTheSame } from './limits.ts';
 import { reloadPrincipal } from './reload.ts';
 
-/** Whether all that rules look back at of the call, as it is decided again, was noted with its intent. */
+/** Whether every look-back mark that the new decision needs was noted with the call's intent. */
 const isNoted = (again: Ask, { call }: Ask): boolean =>
   (again.call?.notes ?? []).every((kind) => call?.notes?.includes(kind));
 
 /**
- * Undefined: it may be sent. `isApproved`: a person approved it, which stands in for a hold. `standing`: the approval that it has used, and
- * the only one that counts; one that was ended meanwhile counts no more.
+ * Returns undefined when the call may be sent. `isApproved`: a person approved it, which stands in for a hold. `standing`: the standing
+ * approval that it used, the only one that counts, unless it was ended meanwhile.
  */
 export async function decideAgain(
   services: Uses<'clock' | 'store'> & { facts: FactsReader; loadFacts: FactsLoader; earlierCalls: EarlierCalls },
@@ -42,7 +42,7 @@ export async function decideAgain(
   const facts = { ...withoutBreakers(loaded.facts), standing: stands ? [standing] : [] };
   const { guardrails, policy } = facts;
   const readsPast = guardrails.readsPast || policy?.readsPast || ask.call?.earlier !== undefined;
-  // Which rules apply for what was done before is looked up again: what was found is about the rules of before.
+  // Look up earlier calls again: the previous result was for the previous rules.
   const again = readsPast
     ? await services.earlierCalls.withOthers(facts, ask, { auditId: call.record.auditId, now })
     : ask;
@@ -52,7 +52,7 @@ export async function decideAgain(
   const isSame =
     connection?.id === connectionId &&
     isDeepStrictEqual(verdict.mask, call.mask) &&
-    // What it uses of limits was taken with its intent, as was that rules can look back at it.
+    // The limits it uses and its look-back marks were stored with its intent, so they must still be the same.
     (!readsPast || (usesTheSame(facts, ask, now) && isNoted(again, ask)));
   if ((verdict.kind === 'allow' || isApproved) && isSame) return undefined;
   const detail = 'What decides this call changed while its token was refreshed. Nothing was sent: send the call again.';

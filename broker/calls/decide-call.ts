@@ -1,4 +1,4 @@
-/** The decision on a call that is to be made: whether a standing approval stands in for what holds it, too. */
+/** Decides a call that is to be made, including whether a standing approval stands in for a hold. */
 import { decide } from '../policy/decide.ts';
 import type { Ask, Facts, Instant, Verdict } from '../policy/facts.ts';
 import type { Call } from './call.ts';
@@ -6,9 +6,9 @@ import { repeatOf } from './repeat.ts';
 import type { ToolOnFile } from './tool-on-file.ts';
 
 /**
- * What is sent is looked at only where something holds the call, because that takes its whole body.
+ * Decides the call. The body is compared with standing approvals only when something holds the call, because that needs the whole body.
  *
- * @param spent standing approvals that were found used up, or ended, meanwhile
+ * @param spent standing approvals that turned out to be used up or ended meanwhile
  */
 export function decideCall(
   facts: Facts,

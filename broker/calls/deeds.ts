@@ -1,7 +1,7 @@
 /**
- * What agents did before: asked where a rule wants to know (`first_time`), and remembered of every call that was sent. With the row of
- * the call where a rule asked or a person approved, so that nobody is asked twice; elsewhere in batches soon after it: to a process that has
- * just started everything that agents do is new, and a transaction for each would delay all other calls.
+ * What agents did before: looked up when a rule uses `first_time`, and stored for every call that was sent. Stored in the transaction of
+ * the call's row when a rule asked or a person approved, so that nobody is asked twice; otherwise in batches soon after, because after a
+ * start every deed is new to the process, and one transaction each would delay all other calls.
  */
 import { createHash } from 'node:crypto';
 import { mayBeSent } from '../audit/effect.ts';
@@ -20,40 +20,40 @@ import type { Db } from '../store/store.ts';
 import type { AgentDeedTable } from '../store/tables/approvals.ts';
 import type { Bit } from '../store/tables/column-types.ts';
 
-/** About 20 MB when it is full; what is not in here is asked of the store, or stored once more. */
+/** About 20 MB when full; an evicted deed is read from the store, or stored once more. */
 const REMEMBERED = 100_000;
-/** How long a batch of deeds that no rule asked about is filled before it is written. */
+/** How long a batch of deeds that no rule asked about is collected before it is written. */
 const BATCH_MS = 200;
 /** Rows in one statement. */
 const BATCH_ROWS = 500;
-/** Rows kept while the store is unavailable; a deed beyond them is stored the next time. */
+/** Rows kept while the store is unavailable; a deed beyond them is stored the next time it is done. */
 const MOST_PENDING = 50_000;
 
 export type AgentDeeds = {
-  /** The ask with what its agent does for the first time, where a rule of these facts wants to know. */
+  /** Returns the ask with what its agent does for the first time, when a rule of these facts uses it. */
   withFirstTimes<A extends Ask>(facts: LoadedFacts['facts'], ask: A): Promise<A>;
-  /** What is to be remembered of a call that ended; undefined: all of it is known, or it was not sent. */
+  /** Returns what to store for a finished call; undefined when all of it is known, or the call was not sent. */
   toRemember(outcome: Outcome, agentId: string, deeds: () => Deeds): Memory | undefined;
-  /** Writes the pending batch. Throws when the store is unavailable: then it is kept for the next time. */
+  /** Writes the pending batch. Throws when the store is unavailable; the batch is kept and retried. */
   write(): Promise<void>;
 };
 
 /**
- * `companion`: stores it with the row of the call, and `keep` is to be called once that is durable. `writeSoon`: stores it without the
- * row; what a crash loses of it counts as never done, which asks a person once more and lets nothing through.
+ * `companion`: stores the deeds in the transaction of the call's row; call `keep` once that is durable. `writeSoon`: stores them without
+ * the row. What a crash loses of these counts as never done, which asks a person once more and lets nothing through.
  */
 export type Memory = { companion: Companion; keep(): void; writeSoon(): void };
 
-/** Deeds of agents, kept in the store, and those of late in memory. */
+/** Deeds of agents: in the store, with recent ones cached in memory. */
 export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock' | 'log'>): AgentDeeds {
-  /** By agent and deed; whether it was done by a change. Never wrong, because nothing is ever undone. */
+  /** By agent and deed; the value says whether it was done by a change. Never stale, because a deed is never undone. */
   const done = recentlyUsed<Bit>(REMEMBERED);
   const isDone = (key: string, isChange: boolean): boolean => {
     const changed = done.get(key);
     return changed !== undefined && (changed === 1 || !isChange);
   };
 
-  /** By agent and hash: one statement cannot write a row twice. */
+  /** By agent and hash, because one statement cannot write a row twice. */
   let pending = new Map<string, AgentDeedTable>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -77,7 +77,7 @@ export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock'
       const key = `${row.agent_id} ${row.hash}`;
       if (pending.size < MOST_PENDING && pending.get(key)?.changed !== 1) pending.set(key, row);
     }
-    // A failure is repeated, and logged, by housekeeping.
+    // Housekeeping retries a failed write and logs it.
     timer ??= setTimeout(() => void write().catch(() => {}), BATCH_MS).unref();
   };
 
@@ -95,7 +95,7 @@ export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock'
       const { call, platformId } = ask;
       if (call === undefined || !facts.platform) return ask;
       if (!facts.policy?.readsFirstTimes && !facts.guardrails.readsFirstTimes) return ask;
-      // A child's are its parent's, so that no child has to be approved again.
+      // A child shares its parent's deeds, so that no child has to be approved again.
       const agentId = familyIn(facts);
       const { known, unknown, isChange } = deedsOf(platformId, facts.platform.rules, call);
       const isNew = (deed: Deed) => !isDone(keyOf(agentId, deed), isChange);
@@ -146,7 +146,7 @@ export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock'
   };
 }
 
-/** Stores the rows; where the store refuses one of them for what it says, the others alone. */
+/** Stores the rows. When the store refuses a row for its content, stores the others one by one. */
 async function putEach(db: Db, rows: readonly AgentDeedTable[], refused: (error: unknown) => void): Promise<void> {
   try {
     await putDeeds(db, rows);
@@ -159,6 +159,6 @@ async function putEach(db: Db, rows: readonly AgentDeedTable[], refused: (error:
 
 const keyOf = (agentId: string, { kind, value }: Deed): string => `${agentId} ${kind} ${value}`;
 
-/** 128 bits: of what one agent did, no two are the same by chance. */
+/** 128 bits, so that two deeds of one agent do not collide by chance. */
 const hashOf = ({ kind, value }: Deed): string =>
   createHash('sha256').update(`${kind}\n${value}`).digest('base64url').slice(0, 22);

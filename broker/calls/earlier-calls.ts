@@ -1,4 +1,7 @@
-/** Calls that rules look back at: found before a call is decided, and noted in the transaction of an intent, before its agent can have read an answer. */
+/**
+ * Calls that rules look back at: looked up before a call is decided, and noted in the transaction of its intent, before its agent can have
+ * read an answer.
+ */
 import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
@@ -12,27 +15,30 @@ import type { Db } from '../store/store.ts';
 import type { CallMarkTable } from '../store/tables/rules.ts';
 import { withCharges } from './limits.ts';
 
-/** About 10 MB when it is full; what is not in here is asked of the store, or noted once more. */
+/** About 10 MB when full; an evicted mark is read from the store, or written once more. */
 const REMEMBERED = 50_000;
 
 export type EarlierCalls = {
-  /** The ask with the rules that apply for what the agent did before, and with what of this call is to be noted. */
+  /** Returns the ask with the look-back rules that apply because of earlier calls, and with what to note of this call. */
   withEarlier<A extends Ask>(facts: Facts, ask: A, now: Instant): Promise<A>;
-  /** The same of a call that is noted itself: what was found is of others. `auditId`: of its row. */
+  /** The same for a call that is itself noted: marks of its own audit row (`auditId`) are left out. */
   withOthers<A extends Ask>(facts: Facts, ask: A, call: Noted): Promise<A>;
-  /** Notes a call, in the transaction of its intent. `auditId`: of its row. */
+  /** Notes a call in the transaction of its intent. `auditId`: its audit row. */
   note(tx: Db, facts: Facts, ask: Ask, call: Noted): Promise<void>;
-  /** Notes a call of the past again, by what is known of it. */
+  /** Notes a past call again, from what is known of it. */
   noteAgain(facts: Facts, ask: Ask, call: Noted): Promise<void>;
-  /** Notes a call again while its answer is read, until what is returned is called. */
+  /** Notes a call again periodically while its answer is read, until the returned function is called. */
   whileRead(facts: Facts, ask: Ask, auditId: string): () => void;
-  /** That this is durable. */
+  /** Caches the marks of a call once its intent is durable. */
   noted(facts: Facts, ask: Ask, call: Noted): void;
-  /** Why a call whose body was still on its way when it was decided may not be sent to its end: what its agent did meanwhile could be in it. */
+  /**
+   * Returns why a call whose body was still being uploaded when it was decided may not be completed: what its agent read meanwhile could be
+   * in the body.
+   */
   meanwhile(facts: Facts, ask: Ask): Promise<AccessEnded | undefined>;
 };
 
-/** The ask with all that rules look at of the past: what was used of limits, and earlier calls. */
+/** Returns the ask with everything that rules use of the past: usage of limits, and earlier calls. */
 export async function withPast<A extends Ask>(
   { broker, earlierCalls }: Uses<'store'> & { earlierCalls: EarlierCalls },
   facts: Facts,
@@ -42,19 +48,22 @@ export async function withPast<A extends Ask>(
   return await earlierCalls.withEarlier(facts, await withCharges(broker, facts, ask, now), now);
 }
 
-/** As what calls are noted that rules look back at. `text`: says which (compile-rules.ts). */
+/** The kind under which calls are noted for a look-back rule. `text`: the rule's look-back condition (compile-rules.ts). */
 export const kindOfText = (text: string): string => sha256Hex(text).slice(0, 32);
 
-/** Of which row, and when. */
+/** The audit row of a call, and when it was made. */
 type Noted = { auditId: string; now: Instant };
 type Mark = Pick<CallMarkTable, 'made_at' | 'audit_id'>;
 
-/** `againMs`: after how long a call whose answer is still read is noted again: the time by which a rule applies longer covers what is read until then. */
+/**
+ * Keeps track of earlier calls. `againMs`: the interval at which a call whose answer is still being read is noted again. Look-back rules
+ * apply longer than their window by enough to cover what is read in between.
+ */
 export function earlierCalls(
   { store, clock, log, keysRestoredAt: restoredAt }: Pick<Broker, 'store' | 'clock' | 'log' | 'keysRestoredAt'>,
   againMs = NOTED_FOR_MS / 2,
 ): EarlierCalls {
-  /** Marks that are durable, by agent and kind. None is ever taken back, so that what is known here is true, and may only be older than what is stored. */
+  /** Durable marks, by agent and kind. Marks are never removed, so a cached one is true and at worst older than the stored one. */
   const known = recentlyUsed<Mark>(REMEMBERED);
   const kinds = new WeakMap<After, string>();
   const kindOf = (after: After): string => {

@@ -1,4 +1,4 @@
-/** An allowed git request, to the code host and back (specification, Governed git). */
+/** Sends an allowed git request to the code host and returns the answer (specification, Governed git). */
 import type { NotPassedOn } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { Secret } from '../crypto/secret.ts';
@@ -17,10 +17,10 @@ import type { Forwarded } from './forwarded.ts';
 import type { GitRequest, ReadsReport } from './git-request.ts';
 import type { StreamedPart, StreamTaker } from './streamed.ts';
 
-/** GitHub's name for whoever has a token; other hosts take any name beside one, or say theirs in the manifest. */
+/** GitHub's user name for token authentication. Other hosts accept any name beside a token, or the manifest names theirs. */
 const DEFAULT_USER = 'x-access-token';
 
-/** Sends the request once, and lets the answer be taken if it is one of git. */
+/** Sends the request once, and streams the answer to the taker if it is a git answer. */
 export async function forwardGit(
   { outbound }: Pick<Broker, 'outbound'>,
   call: Call & { git: GitRequest },
@@ -40,7 +40,7 @@ export async function forwardGit(
     headers: { ...git.headers, authorization },
     connectionKey: connection.id,
     ...patienceOf(connection, manifest),
-    // A pack is compressed: in it any other form of the credential would be there by chance.
+    // A pack is compressed: any encoded form of the credential found in it would be a coincidence.
     search: { credential: credential.streamed, forms: git.step === 'fetched' ? 'raw' : 'all' },
     ...(git.body && body && { body, bodyBytes: git.body.bytes }),
   };
@@ -58,7 +58,7 @@ export async function forwardGit(
   return { kind: 'not_passed_on', status: answer.status, cause, sent: await answer.uploaded() };
 }
 
-/** A taker that has the report of a push read from what it takes. */
+/** Wraps a taker so that the report of a push is parsed from the answer on the way. */
 const readBy =
   (report: ReadsReport, taker: StreamTaker): StreamTaker =>
   (part) =>
@@ -71,7 +71,9 @@ async function* seenBy(report: ReadsReport, body: StreamedPart['body']): Streame
   }
 }
 
-/** The repository at the code host, always with `.git`. Names are checked by the door, so that they change nothing of the path. */
+/**
+ * The repository's URL at the code host, always with `.git`. Owner and name were validated by the git route, so they cannot alter the path.
+ */
 function addressOf({ git_base_url }: Manifest, git: GitRequest, { path, query }: Call): URL {
   const base = present(git_base_url, 'git_base_url');
   const { owner, name } = git.repository;
@@ -79,7 +81,7 @@ function addressOf({ git_base_url }: Manifest, git: GitRequest, { path, query }:
   return new URL(`${base.replace(/\/+$/, '')}/${owner}/${name}.git/${tail}${query === '' ? '' : `?${query}`}`);
 }
 
-/** RFC 7617. A credential of the form `user:password` is sent as it is. */
+/** Builds the Basic credential (RFC 7617). A credential of the form `user:password` is sent as it is. */
 function basicCredential({ auth, git_user: user = DEFAULT_USER }: Manifest, secret: Secret): string {
   const text = secret.reveal();
   if (text === '' || !text.isWellFormed()) return '\n';

@@ -1,4 +1,4 @@
-/** An allowed call to an MCP server on its way: the tools are looked at, then the one is called, once. */
+/** Sends an allowed call to an MCP server: lists and checks its tools, then calls the one, once. */
 
 import type { Recording } from '../audit/recorder.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -26,7 +26,10 @@ import { quarantine } from './tool-on-file.ts';
 
 const { version } = readBuild();
 
-/** What a call to a server goes by. `grant`: the one that the decision used. `attested`: for how many requests its tool call was attested. */
+/**
+ * What a request to a server needs. `grant`: the grant that the decision used. `attested`: how many requests of the tool call were attested
+ * so far.
+ */
 export type McpRequest = {
   platform: CompiledPlatform;
   connection: ConnectionFacts;
@@ -35,10 +38,10 @@ export type McpRequest = {
   attested: { turns: number };
 };
 
-/** What a server offers, compared with what is on file; or what kept it from being read. */
+/** The tools that a server offers, compared with those on file, or the answer because of which they could not be read. */
 type Looked = { ok: true; offered: OfferedTools } | { ok: false; answer: McpAnswer };
 
-/** Calls a tool, or without one lists the tools of the call's scope. Whatever comes back, the credential is not in it. */
+/** Calls a tool; without `tool`, lists the tools of the call's scope. The credential is removed from every answer. */
 export async function forwardMcp(
   services: Recording & { mcpSessions: McpSessions } & Uses<'did' | 'keys' | 'outbound'>,
   call: Call,
@@ -51,7 +54,7 @@ export async function forwardMcp(
     const looked = await look(services, call, request, client);
     if (!looked.ok)
       return tool === undefined ? await shown(looked.answer, reader) : await unlisted(looked.answer, reader);
-    // Definitions that were accepted.
+    // Accepted definitions are not masked.
     const listed = readerOf(services.broker, call, request);
     if (tool === undefined) return await listed(200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
@@ -62,7 +65,7 @@ export async function forwardMcp(
   });
 }
 
-/** Puts the tools of a server on file before a decision, where nothing is known of it yet; or says what kept them from it. */
+/** Puts the tools of a server on file before a decision, when none are known yet. Returns the failure if that is not possible. */
 export async function whyUnlisted(
   services: Recording & { mcpSessions: McpSessions } & Uses<'did' | 'keys' | 'outbound'>,
   call: Call,
@@ -83,10 +86,11 @@ async function withMcpClient<Said>(
 ): Promise<Said> {
   const mode = manifest.attestation ?? 'off';
   const about = { server: manifest.base_url, scopes: grant?.scopes ?? [] };
-  // Made when it is sent: the list may take as long as one is good for.
+  // Created when the request is sent: listing may take as long as an attestation is valid.
   const attestation = (called: string | undefined, turn: number) =>
     attest(broker, call, { ...about, tool: called, turn });
-  // A call's header and `_meta` have the same; one that is made again, as a task, has another: servers take none twice.
+  // The header and `_meta` of one call carry the same attestation; a call that is sent again, as a task, gets a new one, because servers
+  // accept each only once.
   let ofTool: string | undefined;
   const attestationOf = (rpc: string): string => {
     if (rpc !== 'tools/call') return attestation(undefined, 1);
@@ -139,13 +143,13 @@ async function look(
       ? { ok: false, answer: unreachable(offered, true, 'list') }
       : { ok: true, offered };
   } catch (error) {
-    // Not to be thrown from here: the call has its own row, which says what became of it. That is not an unknown outcome.
+    // Must not throw: the call has its own audit row with its outcome, which is known (the tool was not called).
     services.broker.log.error({ err: error, platform: place.platformId }, 'tools could not be compared');
     return { ok: false, answer: unreachable('tools_unknown', false) };
   }
 }
 
-/** What an agent is told of the tools of its scope: definitions that were accepted, never what a server says since. */
+/** Lists the tools of the call's scope for an agent: accepted definitions only, never what the server has sent since. */
 function listing(offered: OfferedTools, { action }: Call, { rules }: CompiledPlatform) {
   const covered = [...offered.values()].filter(({ name }) => {
     const ask = { method: 'POST' as const, path: `/tools/${name}`, query: '', headers: {}, body: undefined };
@@ -164,7 +168,7 @@ function listing(offered: OfferedTools, { action }: Call, { rules }: CompiledPla
   };
 }
 
-/** Makes an answer of what a server said, without the credential. A text is the JSON of a body. */
+/** Builds the result from a server's answer, with the credential removed. A string is the JSON text of a body. */
 type Reader = (status: number, json: string, received?: Received) => Promise<Forwarded>;
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -183,15 +187,15 @@ const readerOf =
     ...(status === 403 && wanting(received)),
   });
 
-/** Scopes that a token has to have for what was refused; nothing where it was refused for something else. */
+/** Scopes that the token lacks for a refused request; empty when it was refused for another reason. */
 function wanting({ headers }: Received): { wantedScopes?: readonly string[] } {
   const { error, scopes } = readBearerChallenge(headers['www-authenticate']);
   return error === 'insufficient_scope' && scopes.length > 0 ? { wantedScopes: scopes } : {};
 }
 
 /**
- * The tools could not be read: whatever was sent, the tool was not called. Another error would be on record as the answer of a call that was
- * made; what a server says of the caller (401, 403, 429) is told as it is.
+ * The result when the tools could not be listed. Whatever was sent, the tool was not called, so an error must not be recorded as the answer
+ * of a made call. Answers about the caller (401, 403, 429) are passed on.
  */
 async function unlisted(answer: McpAnswer, read: Reader): Promise<Forwarded> {
   if (isOwnFailure(answer)) return unreachable('tools_unlisted', false);
@@ -199,7 +203,7 @@ async function unlisted(answer: McpAnswer, read: Reader): Promise<Forwarded> {
   return forwarded.kind === 'unreachable' ? { ...forwarded, sent: false } : forwarded;
 }
 
-/** What a server said, as a call's answer: a result as it stands, an error of JSON-RPC under `error`. */
+/** Turns a server's answer into a call's result: an MCP result as it is, a JSON-RPC error under `error`. */
 async function shown(answer: McpAnswer, read: Reader): Promise<Forwarded> {
   if (!('kind' in answer)) return { kind: 'refused_locally', error: answer.error, detail: answer.detail };
   switch (answer.kind) {

@@ -1,4 +1,4 @@
-/** An allowed call whose answer is passed on as it comes. */
+/** Sends an allowed call and streams its answer. */
 
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { Received } from '../egress/answer.ts';
@@ -20,7 +20,7 @@ import type { Forwarded } from './forwarded.ts';
 import { type MaskedStream, maskStream, readWhole } from './mask-stream.ts';
 import type { StreamedPart, StreamTaker } from './streamed.ts';
 
-/** RFC 9110 §7.6.1. */
+/** Hop-by-hop headers (RFC 9110 §7.6.1). */
 const ONE_HOP = new Set([
   'connection',
   'keep-alive',
@@ -30,13 +30,13 @@ const ONE_HOP = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
-/** A refusal of the credential is read here: another one may have to be tried. */
+/** Longest 401 body that is buffered, because the call may be retried with another credential. */
 const MAX_REFUSAL_BYTES = 1024 * 1024;
 
-/** A call that is streamed: by whom it is taken, and the credential that was put in. */
+/** A streamed call: its taker, and the credential that was injected. */
 export type Streaming = { outbound: Outbound; call: Call; taker: StreamTaker; credential: Credential };
 
-/** How long a streamed answer may be silent: as the connection says, or its platform, or as any may. */
+/** Returns the idle timeout of a streamed answer: the connection's, the platform's, or the default. */
 export const patienceOf = (
   connection: Pick<ConnectionFacts, 'idleMs'>,
   manifest: Pick<Manifest, 'idle_seconds'>,
@@ -44,7 +44,7 @@ export const patienceOf = (
   idleTimeoutMs: idleMsOf(connection, manifest) ?? STREAM_IDLE_MS,
 });
 
-/** Sends the call once, and lets the answer be taken. Resolves when that is over. */
+/** Sends the call once, and streams the answer to the taker. Resolves when that has ended. */
 export async function forwardStream(
   streaming: Streaming,
   request: StreamRequest,
@@ -54,10 +54,10 @@ export async function forwardStream(
   return answer.kind === 'stream' ? await passOn(streaming, answer) : answer;
 }
 
-/** The head of an answer, of which nothing was taken yet. */
+/** The head of an answer whose body was not read yet. */
 export type OpenedStream = StreamedAnswer & { followed?: Followed };
 
-/** Sends the call once, and where `follow` says so once more to where it is redirected. Of a 401 of the platform all is answered. */
+/** Sends the call once, and follows one redirect when `follow` says so. A 401 of the platform is returned as a whole answer. */
 export async function openStream(
   { outbound, call, credential }: Streaming,
   request: StreamRequest,
@@ -87,7 +87,7 @@ export async function openStream(
 const isComing = (body: StreamRequest['body']): body is AsyncIterable<Uint8Array> =>
   typeof body === 'object' && Symbol.asyncIterator in body;
 
-/** Throws where the body may not be sent to its end: then its call is stopped. */
+/** Throws when the body may not be completed; the call is then stopped. */
 const mayEnd = async ({ lease }: Call, whyNot: NonNullable<Call['beforeEnd']>): Promise<void> => {
   const why = await whyNot().catch(() => NOT_KNOWN);
   if (!why) return;
@@ -100,7 +100,7 @@ const NOT_KNOWN: AccessEnded = {
   detail: 'a rule looks back at what the agent did while this was sent, and that could not be looked up',
 };
 
-/** Lets an answer be taken. Resolves when that is over. */
+/** Streams an answer to the taker. Resolves when that has ended. */
 export async function passOn(
   streaming: Streaming,
   answer: OpenedStream,
@@ -127,7 +127,7 @@ export async function passOn(
       isClean,
     });
     if (taken === 'blocked') found = 'credential_found';
-    // A taker that did not want all of it has left.
+    // A taker that returned before the end no longer reads.
     if (answer.body.ended === undefined) await answer.body.return();
   } catch (error) {
     if (error instanceof StreamBroken && error.ended === 'not_masked') found = error.ended;
@@ -157,7 +157,7 @@ const maskedOf = (
     count: (bytes) => call.lease.count(bytes),
   });
 
-/** A whole answer is looked at in all views, as a buffered one is, which a stream cannot be. */
+/** Checks a complete body in all views, as for a buffered answer; a stream cannot be checked that way. */
 async function isCleanOf({ outbound, credential, call }: Streaming, whole: Received): Promise<boolean> {
   const type = whole.headers['content-type'];
   const bare = { ...whole, headers: type === undefined ? {} : { 'content-type': type } };
@@ -174,7 +174,7 @@ async function readRefusal({ body }: StreamedAnswer): Promise<Buffer | undefined
   }
 }
 
-/** The headers of an answer that are passed on. `redacted`: some held the credential. */
+/** Returns the headers of an answer that are passed on. `redacted`: some held the credential and were dropped. */
 export function passedOn(
   headers: StreamedAnswer['headers'],
   patterns: CredentialPatterns,
@@ -186,7 +186,7 @@ export function passedOn(
       .map((name) => name.trim()),
   );
   const all = Object.entries(headers).filter(([name]) => !ONE_HOP.has(name) && !named.has(name));
-  // Looked through as one text, since a search costs more than the few bytes of a header; one by one only where it is found.
+  // Search all headers as one text, because a search costs more than the few bytes of a header; search them singly only after a hit.
   const isClean = !patterns.isIn(textOf(all));
   const clean = isClean ? all : all.filter((header) => !patterns.isIn(textOf([header])));
   return { headers: Object.fromEntries(clean), redacted: clean.length < all.length };

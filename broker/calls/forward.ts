@@ -22,12 +22,12 @@ import { bodyToKeep, rawAnswer } from './raw-answer.ts';
 import { bytesOf, type RawRequest } from './raw-request.ts';
 
 /**
- * How long an approved call of the raw door may take in all: its answer is kept whole and not streamed, and may be as long in coming as
- * that of a model that was not held. As the most that `idle_seconds` can say.
+ * Total timeout of an approved call through /proxy. Its answer is buffered instead of streamed, and may take as long as a streamed one of a
+ * model. Equals the largest `idle_seconds`.
  */
 const MOST_REPLAY_MS = 600_000;
 
-/** How a platform's manifest says that a request is written. */
+/** How requests to a platform are written, from its manifest. */
 export function restPlatform(manifest: Manifest): RestPlatform {
   return {
     baseUrl: manifest.base_url,
@@ -40,13 +40,16 @@ export function restPlatform(manifest: Manifest): RestPlatform {
   };
 }
 
-/** The address of the platform that a call is sent to: some operations have one of their own. */
+/** Returns the base URL for a call: some operations have their own. */
 export const baseUrlOf = (
   { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
   { action: { method }, path }: Pick<Call, 'action' | 'path'>,
 ): string => entryFor(rules.baseUrls, { method, path })?.baseUrl ?? manifest.base_url;
 
-/** Where a call would be sent, and how it would be written. A raw request is sent as its client wrote it, with the entry's headers. */
+/**
+ * Where a call would be sent, and a hash of how it would be written. A raw request is sent as its client wrote it, plus the entry's
+ * headers.
+ */
 export function destinationOf(
   { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
   call: Pick<Call, 'action' | 'path' | 'given' | 'raw'>,
@@ -59,7 +62,7 @@ export function destinationOf(
   };
 }
 
-/** Sends the call once. Whatever comes back, the credential is not in it. */
+/** Sends the call once. The credential is removed from every answer. */
 export async function forward(
   broker: Pick<Broker, 'clock' | 'outbound'>,
   { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
@@ -109,11 +112,11 @@ export async function forward(
   return { kind: 'answer', status: answer.status, read, ...kept, ...way };
 }
 
-/** Of an answer that is kept whole, where its connection or platform says how long it may be silent: it may take as long in all. */
+/** Timeouts of a buffered answer when its connection or platform sets an idle timeout: the total timeout is at least as long. */
 const wholeLimits = (idleMs: number | undefined): Partial<ExchangeLimits> =>
   idleMs === undefined ? {} : { idleTimeoutMs: idleMs, totalTimeoutMs: Math.max(idleMs, WHOLE_TOTAL_MS) };
 
-/** The trace context, for a platform that is to have it: the broker's own, never that of whoever asked. */
+/** The `traceparent` header for a platform that may have it: the broker's own, never the client's. */
 export const traceHeaders = (
   { trace }: Pick<Manifest, 'trace'>,
   { traceparent }: Pick<Call, 'traceparent'>,
@@ -126,7 +129,7 @@ const followRule = (manifest: Manifest, { patterns }: Credential): FollowRule =>
   holdsCredential: (text) => patterns.isIn(Buffer.from(text)) || patterns.isIn(bytesOfHeader(text)),
 });
 
-/** The body as it is written. */
+/** Encodes the body. */
 async function bodyOf({ given, action }: Call): Promise<Pick<RestCall, 'body' | 'asItIs'>> {
   const members = action.data as JsonObject | undefined;
   if (given === undefined || isInMembers(given.written)) return { body: members };
@@ -143,14 +146,14 @@ const asItIs = ({ bodyHeaders, body }: RawRequest): NonNullable<RestCall['asItIs
   bytes: bytesOf(body),
 });
 
-/** The request with a body that is passed on as it comes; undefined when that was taken before. */
+/** The request with a streamed body; undefined when the body was already consumed. */
 function withPieces(request: OutboundRequest, { body }: RawRequest): StreamRequest | undefined {
   if (body.kind !== 'stream') return request;
   const pieces = body.open();
   return pieces && { ...request, body: pieces, ...(body.length !== undefined && { bodyBytes: body.length }) };
 }
 
-/** The first answer was that the token is over, and the body went with it. */
+/** The first answer said that the token had expired, and the body had been consumed by it. */
 export const GONE: Forwarded = {
   kind: 'unreachable',
   code: 'body_gone',

@@ -1,4 +1,4 @@
-/** What became of a call that was sent, or was about to be. */
+/** Result of a call that was sent, or was about to be. */
 import type { Decided, NotPassedOn } from '../audit/outcome.ts';
 import type { RawAnswer, ReadAnswer } from '../egress/answer.ts';
 import type { Followed } from '../egress/redirect.ts';
@@ -9,15 +9,15 @@ import type { Streamed } from './streamed.ts';
 
 export type Forwarded =
   /**
-   * `lapsed`: the credential works still, and is about to end. `justIssued`: of a 401 to a token that the
-   * authorization server had just issued. `followed`: the answer is of the address that the platform redirected to, which never got
-   * the credential. `wantedScopes`: of a 403 of an MCP server, the scopes that it wants a token to have (RFC 6750 section 3.1).
+   * `lapsed`: the credential still works but ends soon. `justIssued`: a 401 to a token that the authorization server had just issued.
+   * `followed`: the answer comes from the redirect target, which never got the credential. `wantedScopes`: on a 403 of an MCP server, the
+   * scopes that the token lacks (RFC 6750 section 3.1).
    */
   | {
       kind: 'answer';
       status: number;
       read: ReadAnswer<string | Buffer>;
-      /** Of a raw call whose answer is kept. */
+      /** Only for a raw call whose answer is stored. */
       raw?: RawAnswer;
       lapsed?: boolean;
       justIssued?: boolean;
@@ -26,7 +26,7 @@ export type Forwarded =
     }
   | {
       kind: 'refused_locally';
-      /** `no_token`: no token is issued to the connection; `no_token_for_call`: none that is good for this call. */
+      /** `no_token`: no token is issued to the connection; `no_token_for_call`: none that is valid for this call. */
       error:
         | 'endpoint_refused'
         | 'body_refused'
@@ -37,26 +37,26 @@ export type Forwarded =
       detail: string;
     }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean; followed?: Followed }
-  /** The answer was passed on, as far as it came. */
+  /** The answer was passed on, as far as it was received. */
   | { kind: 'streamed'; status: number; streamed: Streamed; followed?: Followed }
-  /** Of a code host, and not for git. */
+  /** The code host's answer is not a git answer, and was not passed on. */
   | { kind: 'not_passed_on'; status: number; cause: NotPassedOn; sent: Transferred }
-  /** The tool of an MCP server is not the one that was accepted. */
+  /** The MCP server's tool differs from the accepted one. */
   | { kind: 'quarantined'; detail: string }
-  /** While the call waited for a token it was forbidden. */
+  /** The call was denied by the decision after waiting for a token. */
   | { kind: 'denied_meanwhile'; verdict: Extract<Verdict, { kind: 'deny' }>; decided: Decided };
 
-/** What can be concluded without another decision. */
+/** Results that lead to an outcome without another decision. */
 export type Concluded = Exclude<Forwarded, { kind: 'quarantined' | 'denied_meanwhile' }>;
 
 export const isConcluded = (forwarded: Forwarded): forwarded is Concluded =>
   forwarded.kind !== 'quarantined' && forwarded.kind !== 'denied_meanwhile';
 
 /**
- * What became of a call that was stopped while it was made. `accessEnded`: why its answer is not handed out, or not as a whole. What had ended
- * otherwise before stays what it is.
+ * Applies a stop to the result of a call that was in flight. `accessEnded`: why its answer is withheld or cut off. A result that had
+ * already ended in another way is unchanged.
  *
- * @param why of its lease; undefined: it was not stopped
+ * @param why the stop reason of the lease; undefined when it was not stopped
  */
 export function asStopped<Result extends Forwarded>(
   forwarded: Result,
@@ -70,7 +70,7 @@ export function asStopped<Result extends Forwarded>(
       return forwarded.code === 'access_ended' ? { forwarded, accessEnded: why } : { forwarded };
     case 'streamed': {
       const { streamed } = forwarded;
-      // Whoever took it was cut off: with the end, or in the middle of what had come as a whole.
+      // The client was cut off at the end, or within an answer that had arrived completely.
       const isCut = ['complete', 'client_closed', 'access_ended'].includes(streamed.ended);
       if (!isCut) return { forwarded };
       return { forwarded: { ...forwarded, streamed: { ...streamed, ended: 'access_ended' } }, accessEnded: why };

@@ -4,20 +4,23 @@ import type { GitRequest } from './git-request.ts';
 import type { RawRequest } from './raw-request.ts';
 import type { StreamTaker } from './streamed.ts';
 
-/** What a door may bring beside the action. */
+/** What an entry point (/v1, /proxy, /git, /mcp) may pass beside the action. */
 export type FromDoor = {
-  /** Of the budget, to be released by the door when the answer has been taken; without one the answer is given up here. */
+  /**
+   * The caller's lease on the budget, released by the entry point after the answer was read; without one the lease is released when the
+   * call ends.
+   */
   lease?: CallLease | undefined;
-  /** Of a door that passes answers on as they come. */
+  /** Only for entry points that stream answers. */
   taker?: StreamTaker | undefined;
-  /** Of the git door, which has a taker, too. */
+  /** Only for git requests, which also have a taker. */
   git?: GitRequest | undefined;
-  /** Of the raw door: the request as its client wrote it, whose scope is found by its endpoint. */
+  /** Only for /proxy: the request as its client wrote it; its scope is inferred from the endpoint. */
   raw?: RawRequest | undefined;
-  /** The trace context that came with the request. */
+  /** The trace context of the incoming request. */
   traceparent?: string | undefined;
-  /** Aborted when whoever asked has left; of streamed calls. */
+  /** Aborted when the client has disconnected; only for streamed calls. */
   left?: AbortSignal | undefined;
-  /** Who the caller is; asked only where that counts. */
+  /** Identifies the caller; called only when a decision needs it. */
   identify?: Identify;
 };

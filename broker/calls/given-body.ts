@@ -1,6 +1,6 @@
 /**
- * The body of a call that is written as JSON, where its operation takes another than its platform does (`bodies` of the manifest): a
- * list, text, bytes, parts, or an object in the other form. What is sent is judged as the raw door judges the same bytes.
+ * The body of a call written as JSON whose operation takes another kind of body than its platform does (`bodies` of the manifest): a list,
+ * text, bytes, parts, or an object in the other form. The encoded body is judged as /proxy judges the same bytes.
  */
 import { formProblem } from '../egress/form.ts';
 import { partsProblem } from '../egress/parts.ts';
@@ -16,7 +16,10 @@ import { judgedParts } from './given-parts.ts';
 import { type BodyOf, isFormType, isKept, judgeInTurns } from './judge-body.ts';
 import { methodMemberInTurns } from './method-json.ts';
 
-/** `judged`: what is known of it. `written`: how its members are, or the very bytes. `bodyHeaders`: what says of which type they are. */
+/**
+ * `judged`: what the decision knows of it. `written`: how its members are encoded, or the exact bytes. `bodyHeaders`: the headers that
+ * state its type.
+ */
 export type GivenBody = {
   judged: JsonObject | UnreadBody | undefined;
   isForm: boolean;
@@ -24,7 +27,7 @@ export type GivenBody = {
   written: { as: 'json' | 'form' | 'multipart' } | { as: 'bytes'; bytes: Buffer };
 };
 
-/** `given` undefined: the body is an object as the platform takes it, or there is none. */
+/** `given` undefined: the body is an object in the platform's default form, or absent. */
 export type ReadBody = { ok: true; given: GivenBody | undefined } | { ok: false; detail: string };
 
 const NO_JSON = 'headers: the Content-Type of a list or an object is JSON, such as application/json-patch+json';
@@ -44,8 +47,10 @@ const DEFAULT_TYPES = {
 };
 
 /**
- * @param path of the endpoint, in normal form
- * @param parsing reads bytes that are long
+ * Reads the body of a call by the kinds of body that its operation takes.
+ *
+ * @param path the endpoint's path, normalised
+ * @param parsing parses long bodies in slices
  */
 export async function readGivenBody(
   action: Action,
@@ -59,7 +64,7 @@ export async function readGivenBody(
     return refuse('encoding: it says that `data` is a text in base64; leave it out for anything else');
   if (data === undefined) return { ok: true, given: undefined };
   const at = { method, path };
-  // The document of a GraphQL call is judged, and JSON.
+  // A GraphQL document is always judged as JSON.
   const kinds = platform && !isGraphql(platform.rules, at) ? bodyKinds(platform.rules, at) : undefined;
   const of = platform && {
     refused: platform.rules.refused.body,

@@ -1,9 +1,9 @@
-/** What is known of an object that goes out in parts: the same as of the bytes that are sent (parse-multipart.ts). */
+/** What the decision knows of an object that is sent in parts: the same as for the encoded bytes (parse-multipart.ts). */
 import type { JsonObject, JsonValue, UnreadBody } from '../policy/facts.ts';
 import { FormTree, GAPS } from './parse-form.ts';
 import { FILE_NAME, knownFile, PART_NAME, unreadParts } from './parse-multipart.ts';
 
-/** @param data as `partsProblem` has nothing against it */
+/** @param data an object that `partsProblem` accepts */
 export function judgedParts(data: JsonObject): JsonObject | UnreadBody {
   const tree = new FormTree();
   for (const [name, values] of Object.entries(data)) {
@@ -20,7 +20,7 @@ export function judgedParts(data: JsonObject): JsonObject | UnreadBody {
 
 function judgedPart(value: JsonValue): JsonValue | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    // As FormData writes texts (WHATWG HTML, "multipart/form-data encoding algorithm").
+    // Line breaks as FormData writes them (WHATWG HTML, "multipart/form-data encoding algorithm").
     return String(value).replace(/\r?\n|\r/g, '\r\n');
   const { filename, data, encoding, content_type: type = 'application/octet-stream' } = value;
   // FormData writes a file without a name as a field.

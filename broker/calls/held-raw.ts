@@ -1,4 +1,4 @@
-/** Held raw requests: which held call the same request joins, and what becomes of it (decisions, Raw door and sidecar). */
+/** Held raw requests: which held call an equal request joins, and what became of it (decisions, Raw door and sidecar). */
 import { findOwnApproval, readResult } from '../approvals/own-approvals.ts';
 import { isSettled, statusAt } from '../audit/approval-state.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -12,18 +12,18 @@ import { boundaryOf, MOST_PARTS } from './parse-multipart.ts';
 import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
 /**
- * A denial answers the same request for so long, without asking a person again. So does what a client was told of a call that was made and has no
- * answer, or of which it is not known whether it was made: whoever sends it again may have missed that, and would make the call a second time.
+ * How long a denial answers equal requests without asking a person again. The same applies after a client was told that its call has no
+ * answer, or that its outcome is unknown: a client that missed that and retries would make the call a second time.
  */
 const REMEMBERED_FOR_MS = 10 * 60_000;
 
 /**
- * What makes it the same request: agent, connection, method, target, media type and body. Other headers do not count, since clients
- * change them from one attempt to the next; another Idempotency-Key separates requests that are open at the same time. Undefined: it
- * joins none, as reads, and bodies that are not kept.
+ * Returns the key by which equal requests join: agent, connection, method, target, media type and body. Other headers do not count, because
+ * clients change them between retries; a different Idempotency-Key separates requests that are open at the same time. Undefined: the
+ * request joins none, as for reads and bodies that are not kept.
  *
- * @param range where the body belongs, of one that is a part: the same bytes may be written in several places
- * @param body of a form with parts, its parts in order: the boundary is another each time
+ * @param range the range of a partial upload: the same bytes may be written at several places
+ * @param body for a multipart form its parts are hashed in order, because the boundary differs each time
  */
 export function joinOf(
   { method, body, bodyHeaders }: Pick<RawRequest, 'method' | 'body' | 'bodyHeaders'>,
@@ -59,21 +59,21 @@ export function joinOf(
 }
 
 /**
- * The same request for another person is another call: its answer is of what that person may see.
+ * Adds the person to the key: the same request for another person is another call, whose answer depends on what that person may see.
  *
- * @param person what stands for the person whom the request names; undefined: it names nobody
+ * @param person a value that identifies the named person; undefined when nobody is named
  */
 export const joinFor = (join: HeldJoin, person: string | undefined): HeldJoin =>
   person === undefined ? join : { ...join, key: sha256Hex(JSON.stringify([join.key, person])) };
 
 /**
- * The hash of a body. Of one in parts it is that of what stands between its delimiters (RFC 2046 section 5.1.1), where each is a line of its own,
- * so that it cannot be taken for text of a part; elsewhere another boundary is another body.
+ * Hashes a body. For a multipart body the pieces between its delimiters (RFC 2046 section 5.1.1) are hashed, if each delimiter is a line of
+ * its own and so cannot be text of a part; otherwise another boundary makes another body.
  */
 function bodyHash({ 'content-type': type = '' }: RawRequest['bodyHeaders'], bytes: Buffer): string {
   if (!/^multipart\//i.test(type)) return sha256Hex(bytes);
   const boundary = boundaryOf(type);
-  // Each piece costs a hash, before anything is decided: of more, the body counts as it is.
+  // Each piece costs a hash before anything is decided: a body of more parts is hashed as a whole.
   const pieces = boundary === undefined ? [] : bytes.toString('latin1').split(`--${boundary}`, MOST_PARTS + 3);
   const [before = '', ...parts] = pieces;
   const end = parts.pop();
@@ -89,7 +89,7 @@ function bodyHash({ 'content-type': type = '' }: RawRequest['bodyHeaders'], byte
   );
 }
 
-/** The approval that the same request joins; undefined: it is a call of its own. Forgets those that are over. */
+/** Returns the approval that an equal request joins, or undefined when the request is a new call. Deletes joins that have ended. */
 export async function findJoined(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   { agent }: AgentPrincipal,
@@ -108,12 +108,12 @@ export async function findJoined(
 function isOver(found: FoundJoin, now: Instant): boolean {
   const status = statusAt(found, now);
   if (status === 'expired') return true;
-  // Whoever comes long after the call was made was told nothing yet.
+  // `told_at` is null until a client was told the result: such a join never ends here.
   const since = status === 'denied' ? found.decided_at : found.told_at;
   return since !== null && since + REMEMBERED_FOR_MS <= now;
 }
 
-/** The same request is answered so for ten minutes from when its client was first told that there is no answer, which is now. */
+/** Starts the ten minutes for which equal requests get the same "no answer" result; called when a client is first told. */
 export async function tellJoin(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   { agent }: AgentPrincipal,
@@ -123,7 +123,7 @@ export async function tellJoin(
   await tellHeldJoin(store.db, { organisation_id, agent_id, approval_id: approvalId }, clock());
 }
 
-/** The next equal request is another call: this one's client has its answer, or it was not made. */
+/** Ends the join: its client has the answer, or the call was not made, so the next equal request is a new call. */
 export async function endJoin(
   { store }: Pick<Broker, 'store'>,
   { agent }: AgentPrincipal,
@@ -134,8 +134,8 @@ export async function endJoin(
 }
 
 /**
- * What became of a held call. `in_progress`: it was approved, and is being made. `unknown`: it may have been made. `no_answer`: it was
- * made, and there is no answer to give. `failed`: it was approved, and not made. `result`: the stored answer of the platform, as JSON text.
+ * What became of a held call. `in_progress`: approved, and being made. `unknown`: it may have been made. `no_answer`: made, but there is no
+ * answer to return. `failed`: approved, but not made. `made`: `result` is the stored answer of the platform, as JSON text.
  */
 export type HeldEnd =
   | { kind: 'pending' }
@@ -145,7 +145,7 @@ export type HeldEnd =
   | { kind: 'unknown' | 'no_answer' | 'failed'; error: string; auditId: string | null }
   | { kind: 'made'; result: string; auditId: string | null };
 
-/** Undefined: there is no such held call of this agent. */
+/** Returns the state of a held call; undefined when this agent has no such held call. */
 export async function readHeld(
   broker: Pick<Broker, 'store' | 'vault' | 'log' | 'clock'>,
   { agent }: AgentPrincipal,

@@ -1,4 +1,4 @@
-/** `Idempotency-Key`: the first answer again, for 24 hours, instead of a second effect. */
+/** `Idempotency-Key`: returns the first answer again, for 24 hours, instead of a second effect. */
 
 import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
@@ -20,41 +20,44 @@ import {
 import type { KeysToRelease } from '../store/keys-to-release.ts';
 import type { IdempotencyTable } from '../store/tables/calls.ts';
 
-/** How long the answer to a key is known. */
+/** How long the answer to a key is kept. */
 export const LIFETIME_MS = 24 * 3600 * 1000;
 /**
- * Longer than a write goes without a row, which is there before it is sent: what comes before may list the tools of an MCP server, twice in 120 s
- * (it may refuse a token). A read that takes longer is made again. A claim without a row after that is one that its process could not
- * release, or of a machine that was asleep: its call is closed first, or it would be made beside the other. Those of dead processes are
- * released by recovery, sooner.
+ * Age after which a claim without an audit row counts as abandoned. Longer than a write can be without a row, which is stored before it is
+ * sent: before that, the tools of an MCP server may be listed, twice in 120 s (it may refuse a token). A read that takes longer is made
+ * again. Such a claim was not released by its process, or its machine was asleep: its call is closed first, so that it cannot be made
+ * beside the new one. Recovery releases the claims of dead processes sooner.
  */
 const ABANDONED_MS = 300_000;
 
-/** What the stored responses of an agent and its children may take together: whoever asks with ever new keys must not fill the disk. */
+/** Limit of stored responses for an agent and its children together: ever new keys must not fill the disk. */
 const MAX_STORED_BYTES = 32 * 1024 * 1024;
 
-/** More than storing an answer takes. */
+/** Grace period for storing an answer after its row; longer than that takes. */
 const SETTLING_MS = 30_000;
 
-/** A response as it is stored for whoever sends the same key again. */
+/** A response as stored for retries with the same key. */
 export type StoredResponse = { status: number; body?: string | Buffer };
 
-/** Why a call with this key is not made. `auditId`: the row of the first call with it, or of this one where it is another call. */
+/**
+ * Why a call with this key is not made. `auditId`: the row of the first call with the key, or of this one when the key was reused for
+ * another call.
+ */
 export type KeyRefused = {
   code: 'idempotency_key_reused' | 'idempotency_in_progress' | 'idempotency_outcome_unknown';
   detail: string;
   auditId: string;
 };
 
-/** `auditId`: of the row of the first call. */
+/** `auditId`: the audit row of the first call. */
 type Repeated = { kind: 'again'; response: StoredResponse; auditId: string } | ({ kind: 'key_refused' } & KeyRefused);
 
-/** What the caller is answered. `again`: with the stored response of the first call with this key. */
+/** The result for the caller. `again`: the stored response of the first call with this key. */
 export type Once<Answer> = { kind: 'answered'; answer: Answer } | Repeated;
 
 const MAX_KEY = 255;
 
-/** The key of a call, unless what the caller sent is none. */
+/** Returns the key of a call, or the error when the header is malformed. */
 export function readKey(
   sent: string | readonly string[] | undefined,
 ): { ok: true; value: string | undefined } | { ok: false; error: string } {
@@ -65,12 +68,11 @@ export function readKey(
 }
 
 /**
- * Runs `perform` for the first caller with this key, under the audit id that it is given; whoever comes later gets the
- * same answer. What had no effect (a refusal, a read) is not kept: the same call may succeed once it is allowed, and a read is
- * made again.
+ * Runs `perform` for the first request with this key, under the audit id that it is given; later ones get the same answer. A call without
+ * effect (a refusal, a read) is not kept: a refused call may succeed once it is allowed, and a read is made again.
  *
- * @param request what makes it the same call: another one with this key is refused
- * @param isRead whether it is a call without an effect, which may be sent before there is a row of it
+ * @param request identifies the call: a different one with this key is refused
+ * @param isRead whether the call has no effect, so that it may be sent before its row is stored
  */
 export async function onceForKey<Answer extends StoredResponse>(
   services: Uses<'clock' | 'instanceId' | 'log' | 'store' | 'vault'> & {
@@ -99,7 +101,7 @@ export async function onceForKey<Answer extends StoredResponse>(
   for (;;) {
     const earlier = await claimIdempotencyKey(db, claim);
     if (earlier === 'claimed') return { kind: 'answered', answer: await performOnce(services, who, claim, perform) };
-    // Whoever was first has just given it back.
+    // The first request has just released the key.
     if (!earlier) continue;
     const judged = await judge(services, who, earlier, claim.request_hash);
     if (judged !== 'abandoned') return judged;
@@ -107,7 +109,7 @@ export async function onceForKey<Answer extends StoredResponse>(
   }
 }
 
-/** `stored`: what a repetition is answered, where that is something else. `isKept`: whether anything may have happened because of the call. */
+/** `stored`: what a retry is answered, if that differs from `answer`. `isKept`: whether the call may have had an effect. */
 type First<Answer> = { answer: Answer; stored?: Answer; isKept: boolean };
 
 type Claim = Omit<IdempotencyTable, 'status' | 'answer'>;
@@ -129,7 +131,7 @@ async function performOnce<Answer extends StoredResponse>(
   try {
     first = await perform(claim.audit_id);
   } catch (error) {
-    // With an effect, or a possible one, the claim stays and says so to whoever asks again.
+    // After an effect, or a possible one, the claim stays, and retries get its status.
     if (!(error instanceof AuditUnavailable && error.sent)) await keysToRelease.release(claim).catch(() => {});
     throw error;
   }
@@ -147,8 +149,7 @@ async function performOnce<Answer extends StoredResponse>(
       await putIdempotentAnswer(db, claim, { status: stored.status, sealed: isKept ? sealed : null });
     }
   } catch (error) {
-    // It is on record, so it is answered: an error now would say that nothing was sent. Who asks again learns that the
-    // answer is lost.
+    // The call is recorded, so it is answered: an error now would mean that nothing was sent. A retry gets "the answer was lost".
     broker.log.error({ err: error, auditId: claim.audit_id }, 'the answer to an Idempotency-Key could not be kept');
   }
   return answer;
@@ -187,7 +188,7 @@ async function judge(
       `The first call with this key was made and answered with ${earlier.status}, but the answer was too large to be kept, or the answers kept for this agent take up all of their ${MAX_STORED_BYTES / 1024 / 1024} MiB. Its receipt says what is known; it is not made again.`,
     );
   const row = await findAuditRow(broker.store.db, earlier.organisation_id, earlier.audit_id);
-  // The row is stored just before the answer is: until that is surely over, the first call is still under way.
+  // The row is stored just before the answer: within SETTLING_MS the first call may still be storing it.
   const settling = row?.reason !== 'outcome_unknown' && (row?.finished_at ?? 0) > broker.clock() - SETTLING_MS;
   if (row?.state === 'final' && !settling) {
     if (!keepsResponse(row)) return 'abandoned';

@@ -1,4 +1,4 @@
-/** What deciding can know of a raw body: the members of JSON and of forms, in parts too; of anything else that it was not read. */
+/** What the decision can know of a raw body: the members of JSON and forms, multipart included; otherwise that it was not read. */
 import { isUtf8 } from 'node:buffer';
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
@@ -12,7 +12,7 @@ import { isTakenForForm, isTakenForJson, methodField, whyNotSent } from './metho
 import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
 
-/** A body is read up to this many bytes, and one that is longer is streamed (decisions, Streams and raw doors). */
+/** Bodies up to this many bytes are read; longer ones are streamed (decisions, Streams and raw doors). */
 export const MOST_READ_BYTES = 1024 * 1024;
 
 export type JudgedBody = { ok: true; judged: JsonObject | UnreadBody | undefined } | { ok: false; detail: string };
@@ -20,7 +20,7 @@ export type JudgedBody = { ok: true; judged: JsonObject | UnreadBody | undefined
 const CODED = new UnreadBody('a body with a Content-Encoding is not read');
 export const TOO_LONG = new UnreadBody(`a body of more than ${MOST_READ_BYTES / 1024} KiB is not read`);
 
-/** Why a body of this type and coding is not read, whatever it holds; undefined: it is. */
+/** Returns why a body of this type and encoding is not read, whatever it contains; undefined when it is read. */
 export function whyUnread({ 'content-type': type, 'content-encoding': coding }: BodyHeaders): UnreadBody | undefined {
   if (isCoded(coding)) return CODED;
   const { essence, charsets } = mediaType(type);
@@ -35,25 +35,25 @@ export function whyUnread({ 'content-type': type, 'content-encoding': coding }: 
 type BodyHeaders = Readonly<Record<string, string>>;
 const FORM = 'application/x-www-form-urlencoded';
 const PARTS = 'multipart/form-data';
-/** A parameter of a media type has no blanks around its `=` (RFC 9110 section 5.6.6), and some readers take it all the same. */
+/** A media type parameter has no blanks around its `=` (RFC 9110 section 5.6.6), but some readers accept them. */
 function isUtf8Parameter(parameter: string): boolean {
   const [, quoted, bare] = /^charset=(?:"([^"]*)"|([^"]*))$/i.exec(parameter) ?? [];
   return isUtf8Name(quoted ?? bare ?? '');
 }
-/** Types that some server may read members of, whatever they are here. */
+/** Types that some server may parse members from, although the broker does not read them. */
 const MAY_HAVE_MEMBERS = /json|form|multipart/;
 const isJson = (essence: string): boolean => essence === 'application/json' || essence.endsWith('+json');
 
-/** Whether a body says that it is a form, so that its values are texts whatever they mean. */
+/** Whether the body's type is a form, so that all its values are text. */
 export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
   const { essence } = mediaType(type);
   return essence === FORM || essence === PARTS;
 };
 
 /**
- * What is known of the operation that a body is for. `asRead`: the type by which some server reads it (`typeAsRead`). `refused`: names of
- * fields that the platform takes from no agent. `isStored`: it is a file that the platform keeps, whatever its type says. `kinds`: the
- * bodies that the platform takes there; undefined: nothing is known of it.
+ * What is known of the operation that a body is for. `asRead`: the type by which some server reads it (`typeAsRead`). `refused`: field
+ * names that the platform accepts from no agent. `isStored`: the body is a file that the platform stores, whatever its type. `kinds`: the
+ * body kinds that the platform takes there; undefined when unknown.
  */
 export type BodyOf = {
   asRead?: string;
@@ -63,15 +63,15 @@ export type BodyOf = {
 };
 
 /**
- * Whether a body is a file that its operation only stores, and of which nothing is refused: it may be any JSON or none (comments in it, a name
- * twice), as no server takes another method from a PUT of JSON. A form is looked at whatever its operation does.
+ * Whether a body is a file that its operation only stores, with no refused names: it may then be any JSON, or malformed (comments,
+ * duplicate names), because no server takes another method from a PUT of JSON. A form is always searched.
  */
 export const isKept = (asRead: string, { isStored, refused }: BodyOf): boolean =>
   isStored === true && refused === undefined && !isTakenForForm(asRead);
 
 /**
- * Reads a whole body. `ok: false`: it says that it is JSON, and is none, or a form, and looks like JSON, or it names a method, or a field
- * that is refused and would be in no judged member, or that cannot be looked for; `detail`: a sentence for a 400.
+ * Reads a whole body. `ok: false` when it claims to be JSON but is malformed, is a form that looks like JSON, names a method, or contains a
+ * refused field in a part that is not judged or cannot be searched. `detail`: a sentence for a 400.
  */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}): JudgedBody {
   const judged = atOnce(judgeUnlessJson(headers, bytes, of));
@@ -80,10 +80,10 @@ export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}):
     : judged;
 }
 
-/** In bytes. A name of a form costs several times what one of JSON costs. */
+/** In bytes. Parsing a name of a form costs several times as much as a name in JSON. */
 const LONG_FORM = 8 * 1024;
 
-/** The same; a long body in slices. */
+/** As judgeBody, but parses a long body in slices. */
 export function judgeInTurns(
   headers: BodyHeaders,
   bytes: Buffer,
@@ -101,14 +101,14 @@ export function judgeInTurns(
   });
 }
 
-/** The text of a body that is JSON; of any other, what is known of it. Yields between its steps. */
+/** Returns the text of a JSON body, or what is known of any other body. Yields between its steps. */
 function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Generator<void, JudgedBody | string> {
   if (bytes.length === 0) return { ok: true, judged: undefined };
   const asRead = typeOf(headers, of);
   const unsearched = whyUnsearchable(headers, of);
   if (unsearched !== undefined) return { ok: false, detail: unsearched };
   const unread = whyUnread(headers);
-  // Of JSON that is read the members are looked at.
+  // Members of JSON that is read are checked later (judgeJson).
   const kept = isKept(asRead, of);
   const isSearched = (unread && !kept) || isTakenForForm(asRead);
   const name = isSearched ? yield* methodField(asRead, bytes, of.refused) : undefined;
@@ -116,7 +116,7 @@ function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Gene
   if (unread) return { ok: true, judged: unread };
   if (mediaType(headers['content-type']).essence === PARTS)
     return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
-  // Readers differ in what they take such bytes for: some drop them, others read overlong forms of letters.
+  // Readers differ on invalid UTF-8: some drop the bytes, others decode overlong forms into letters.
   if (!isUtf8(bytes))
     return kept
       ? { ok: true, judged: new UnreadBody('a file that is not in UTF-8 is not read') }
@@ -127,12 +127,14 @@ function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Gene
   return { ok: true, judged: of.kinds?.includes('form') === false ? NO_FORM_TAKEN : parseForm(text) };
 }
 
-/** A platform of JSON may read it whatever its type says, and lenient readers pass over a comment in front, in which fields of a form can stand. */
+/**
+ * A JSON platform may read the body as JSON whatever its type, and lenient readers skip a leading comment, which could hide form fields.
+ */
 const NO_FORM_TAKEN = new UnreadBody(
   'a form is not read: the entry of the platform does not say that it takes one (`body`, `raw_bodies` or `bodies`)',
 );
 
-/** A platform that takes JSON alone reads it whatever type it has: it is no form to such a one. */
+/** A platform that takes only JSON reads this as JSON whatever its type. */
 const JSON_BEGINS = /^[\s\uFEFF]*[{[]/;
 const JSON_AS_FORM =
   'The body looks like JSON, and its Content-Type says that it is a form, as curl does unless told otherwise. Send Content-Type: application/json.';
@@ -140,9 +142,9 @@ const JSON_AS_FORM =
 const typeOf = (headers: BodyHeaders, { asRead = headers['content-type'] ?? '' }: BodyOf): string => asRead;
 
 /**
- * Why a form or JSON is refused whose fields cannot be looked at, though the platform or a server in front of it may: in a coding, or in a
- * charset in which the letters of ASCII are other bytes (Tomcat reads a form in IBM037). One of them could name a method. Undefined: it is
- * not, as JSON that an operation only stores, such as an object of S3.
+ * Returns why a form or JSON body is refused because its fields cannot be searched, although the platform or a server in front of it may
+ * read them: with a Content-Encoding, or in a charset whose ASCII letters are other bytes (Tomcat reads a form in IBM037). A field could
+ * name a method. Undefined when the body is accepted, such as JSON that an operation only stores (an S3 object).
  */
 export function whyUnsearchable(headers: BodyHeaders, of: BodyOf): string | undefined {
   const asRead = typeOf(headers, of);
@@ -176,7 +178,10 @@ function* judgeJson(parsed: StrictJson, kept: boolean): Generator<void, JudgedBo
   return { ok: true, judged: new UnreadBody('a JSON body that is no object is not read', items) };
 }
 
-/** RFC 9110 section 8.3.1, in lower case. `charsets`: all parameters that some reader may take for one, as they are written. */
+/**
+ * Parses a media type (RFC 9110 section 8.3.1) in lower case. `charsets`: all parameters that some reader may take for a charset, as
+ * written.
+ */
 function mediaType(header = ''): { essence: string | undefined; charsets: string[] } {
   const [written = '', ...parameters] = header.split(';');
   const essence = written.trim().toLowerCase();

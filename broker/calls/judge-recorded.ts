@@ -1,6 +1,6 @@
 /**
- * What other rules would have made of the calls that are on record. A row holds neither query nor headers nor body: where a rule reads
- * them, that cannot be told, unless the call was held and its sealed request is still there.
+ * Judges recorded calls by other rules. An audit row holds neither query nor headers nor body: a rule that uses them cannot be evaluated,
+ * unless the call was held and its sealed request still exists.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { readHeldRequest } from '../approvals/held-call.ts';
@@ -23,47 +23,47 @@ import { toolOnFile, withEffect } from './tool-on-file.ts';
 
 type Services = Uses<'clock' | 'log' | 'store' | 'vault'> & { facts: FactsReader; loadFacts: FactsLoader };
 
-/** `replace`: the facts with the proposed rules; undefined: they are not about this agent. */
+/** `replace`: returns the facts with the proposed rules; undefined when these rules do not concern the agent. */
 export type Judging = {
   organisationId: string;
-  /** From then on, in milliseconds since the epoch. */
+  /** Start of the period, in milliseconds since the epoch. */
   since: number;
   replace(facts: Facts): Facts | undefined;
 };
 
-/** One that the proposed rules judge otherwise; its row, and the rules that decide. */
+/** A call with a different result under the proposed rules: its row, and the deciding rules before and after. */
 export type JudgedCall = { row: CallRow; agentName: string; before: RuleOutcome; after: RuleOutcome };
 
 export type Change = {
   before: RuleOutcome['effect'];
   after: RuleOutcome['effect'];
   calls: number;
-  /** Some of them, the newest first. */
+  /** Up to EXAMPLES of them, newest first. */
   examples: JudgedCall[];
 };
 
 export type Judged = {
-  /** How many calls of these agents were looked at. */
+  /** Number of calls of these agents that were examined. */
   calls: number;
-  /** Of them those whose result stays, those that change, and those of which it cannot be told. */
+  /** Of these, the calls whose result stays, changes, or cannot be determined. */
   same: number;
   changed: number;
   cannotTell: number;
   changes: Change[];
-  /** Rows before this moment were not looked at; null: all were. */
+  /** Rows before this moment were not examined; null when all were. */
   reachedOnly: number | null;
 };
 
 const PAGE = 500;
-/** Of all rows, and of those that are opened. */
+/** Most rows that are read, and most sealed requests that are opened. */
 const MOST_ROWS = 20_000;
 const MOST_OPENED = 2_000;
 const PATIENCE_MS = 5_000;
 const EXAMPLES = 5;
-/** Other requests get their turn after so many calls. */
+/** Yields to other requests after so many calls. */
 const IN_A_ROW = 50;
 
-/** Judges recorded calls, the newest first, by the rules in force and by proposed ones, on the grants and platforms of today. */
+/** Judges recorded calls, newest first, by the rules in force and by proposed ones, with today's grants and platforms. */
 export async function judgeRecorded(services: Services, { organisationId, since, replace }: Judging): Promise<Judged> {
   const { broker } = services;
   const factsOf = factsByAgent(services);
@@ -93,7 +93,7 @@ export async function judgeRecorded(services: Services, { organisationId, since,
       const opens = row.result === 'held' && left > 0;
       if (opens) left--;
       const one = { row, loaded, proposed, opens };
-      // What it is looked back at from it is read after it.
+      // Look-back rules need older calls, which are read later: judge this call after the scan.
       if (rules.length > 0) waiting.push(one);
       else note(judged, await judge(services, one));
       if (++seen % IN_A_ROW === 0) await turn();
@@ -118,21 +118,21 @@ export async function judgeRecorded(services: Services, { organisationId, since,
 
 const BY_RULES: ReadonlySet<string> = new Set(['denied_by_policy', 'denied_by_guardrail', 'no_policy_assigned']);
 
-/** `opens`: whether the sealed request of a held call is to be read. */
+/** `opens`: whether the sealed request of a held call is read. */
 type Recorded = { row: CallRow; loaded: LoadedFacts; proposed: Facts; opens: boolean };
 
-/** A call that was decided by rules; the replay of a held one was decided when it was held. */
+/** Whether rules decided this call; the replay of a held call was decided when it was held. */
 function isCall({ approval_id, result, reason }: CallRow): boolean {
   if (approval_id !== null && result !== 'held') return false;
-  // Whatever else refused it would refuse it still.
+  // Other refusals do not depend on rules, and would be the same.
   return result !== 'denied' || BY_RULES.has(reason);
 }
 
-/** Whether it was about to be sent: rules look back at it then, whatever came of it. */
+/** Whether the call was about to be sent: look-back rules then apply, whatever its outcome. */
 const wasMade = ({ result, reason, upstream_status: status }: CallRow): boolean =>
   result === 'allowed' || status !== null || reason === 'outcome_unknown' || reason === 'upstream_unreachable';
 
-/** The facts of today, read once for each agent and platform; undefined: there is no such agent any more. */
+/** Loads today's facts once for each agent and platform; undefined when the agent no longer exists. */
 function factsByAgent({ broker, facts, loadFacts }: Services) {
   const kept = new Map<string, Promise<LoadedFacts | undefined>>();
   const now = broker.clock();
@@ -163,7 +163,7 @@ async function judge(
   return { row, agentName, before: by(loaded.facts), after: by(proposed) };
 }
 
-/** The whole of a held call; undefined: its request is gone, or is none any more. */
+/** Returns the whole ask of a held call; undefined when its request is gone or is not well-formed any more. */
 async function heldAsk(services: Services, row: CallRow, loaded: LoadedFacts) {
   if (row.approval_id === null) return undefined;
   const held = await findHeldCall(services.broker.store.db, row.organisation_id, row.approval_id);

@@ -1,4 +1,4 @@
-/** Limits of rules: what was used of them before a call, and what the call uses, which is taken with its intent. */
+/** Limits of rules: what was used before a call, and what the call uses, which is charged with its intent. */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { countedBy } from '../policy/counted.ts';
@@ -17,7 +17,7 @@ import { addToLimit, findLimitCounts, type LimitPlace } from '../store/limit-cou
 import type { Db } from '../store/store.ts';
 import { type RolledBack, rollback } from '../store/transaction.ts';
 
-/** The ask with what it takes of which limits of the rules of these facts. */
+/** Returns the ask with what it would charge to the limits of these facts' rules. */
 export async function withCharges<A extends Ask>(
   { store }: Pick<Broker, 'store'>,
   facts: Facts,
@@ -35,7 +35,7 @@ export async function withCharges<A extends Ask>(
   return { ...ask, call: { ...call, charges } };
 }
 
-/** Whether a call uses the same of the same limits by these facts as it has used already. */
+/** Whether a call charges the same amounts to the same limits under these facts as it already did. */
 export function usesTheSame(facts: Facts, ask: Ask, now: Instant): boolean {
   const said = (counted: readonly Counted[]) =>
     JSON.stringify(counted.map((one) => [placeOf(facts, one, now), one.amount, one.limit.most]));
@@ -49,14 +49,14 @@ const placeOf = (facts: Facts, { source, rule, limit }: Counted, now: Instant): 
     now,
   );
 
-/** A rule with a limit, as it is counted. */
+/** A rule with a limit, as it identifies a counter. */
 type Named = Pick<Counted, 'source' | 'rule'> & {
   limit: { per: Period; of?: string | undefined; together?: boolean | undefined };
 };
 
 /**
- * Where a rule is counted. Children use what is their parent's, so `agentId` is its uuid. A policy's rule counts for each agent under it, a guardrail's for
- * each of all; other periods, and other amounts, are other counts.
+ * The counter of a rule. `agentId`: uuid of the parent for a child, whose usage counts as its parent's. A policy's rule counts per agent
+ * under that policy, a guardrail's per agent of the organisation, unless `together`; another period or amount is another counter.
  */
 export function limitPlace(
   { organisationId, agentId, policyId }: { organisationId: string; agentId: string; policyId: string | undefined },
@@ -72,12 +72,12 @@ export function limitPlace(
   };
 }
 
-/** In one order for all, so that no two transactions wait for each other. */
+/** A fixed order, so that transactions do not deadlock. */
 const byRule = (a: Charge, b: Charge): number => (a.rule < b.rule ? -1 : 1);
 
 /**
- * Takes what the call uses, in the transaction of its intent. What a person approved is made though it is over a limit, and counts.
- * `limit_reached`: other calls have used up meanwhile what was left.
+ * Charges what the call uses, in the transaction of its intent. A call that a person approved is made even over a limit, and still counts.
+ * Rolls back with `limit_reached` when concurrent calls used up the rest.
  */
 export async function takeCharges(
   tx: Db,

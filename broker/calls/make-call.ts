@@ -1,4 +1,4 @@
-/** A call that may be made: its intent is stored, it is sent, and how it ended is recorded. */
+/** Makes an allowed call: stores its intent, sends it, and records its outcome. */
 import type { Replay } from '../approvals/replay.ts';
 import { mayBeSent } from '../audit/effect.ts';
 import type { CallRecord, Outcome } from '../audit/outcome.ts';
@@ -30,7 +30,7 @@ type Cleared = {
   connected: Extract<Connected, { ok: true }>;
   verdict: Exclude<Verdict, { kind: 'deny' }>;
   ask: Ask;
-  /** On which, and of which moment, it was decided. */
+  /** The facts that the decision used; `now`: their time. */
   facts: Facts;
   now: Instant;
   trials: Parameters<typeof concludeCall>[2]['trials'];
@@ -47,12 +47,12 @@ const lentCredentials = ({ who }: Call, { connection }: Cleared['connected']): L
 /** `nothing_left`: the standing approval is used up, or has ended; `limit_reached`: other calls have used up the rest of a limit. */
 export type NotClaimed = 'nothing_left' | 'limit_reached';
 
-/** What a call takes of a standing approval and of the limits of rules, as it is stored with the intent. `given`: the approval, as a server is told. */
+/** What a call takes of a standing approval and of limits, as stored with its intent. `given`: the approval, as an attestation says it. */
 type Taken = Pick<CallRecord, 'standing' | 'limits'> & Partial<{ given: Call['standing'] }>;
 
 /**
- * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval and of the limits of rules, and that rules can look back at it.
- * Rolled back: nothing was stored or sent.
+ * Makes a call. From here on the platform may act, so the intent is stored first, in one transaction with the use of a standing approval,
+ * the charges to limits, and the look-back marks. Rolled back: nothing was stored or sent.
  */
 export async function makeCall(
   services: CallServices,
@@ -64,7 +64,7 @@ export async function makeCall(
   const claim = claimOf(services, call, cleared, (stored) => {
     taken = stored;
   });
-  // What a person approved is made, and nobody reads its answer meanwhile.
+  // A replay is not stopped by the access watch: a person approved it, and no client is reading its answer.
   if (replay === undefined) call.lease.allowed = whatAllowed(call, cleared);
   const isRead = call.git ? isReadStep(call.git.step) : call.raw && call.action.method === 'GET';
   const isStreamed = call.taker !== undefined && !isRead;
@@ -97,7 +97,7 @@ const standingOf = ({ verdict }: Cleared): StandingApproval | undefined =>
 
 const hasAny = (list: readonly unknown[] | undefined): boolean => (list?.length ?? 0) > 0;
 
-/** What is stored with the intent, in its transaction, and told to `keep`; undefined: nothing. */
+/** Returns what to store in the transaction of the intent; `keep` receives what was taken. Undefined when there is nothing to store. */
 function claimOf(
   { broker, earlierCalls }: CallServices,
   { record }: Call,
@@ -130,7 +130,7 @@ function claimOf(
   };
 }
 
-/** Sends the call, whose intent is stored, and records how it ended. */
+/** Sends the call, whose intent is stored, and records the outcome. */
 async function sendAndRecord(
   services: CallServices,
   call: Call,
@@ -188,7 +188,7 @@ async function sendAndRecord(
   return recorded;
 }
 
-/** What kept the broker, or its client, from having an answer says nothing about the platform. */
+/** Codes whose cause is the broker or its client: they are not failures of the platform. */
 const OURS: ReadonlySet<string> = new Set([
   ...ENDED_HERE,
   'bad_request',
@@ -198,23 +198,23 @@ const OURS: ReadonlySet<string> = new Set([
   ...BODY_CUT,
 ]);
 
-/** Why an outcome is a failure of the platform, for the metrics; undefined: it is none. */
+/** Returns why an outcome is a failure of the platform, for the metrics; undefined when it is not. */
 function platformFailure(outcome: Outcome): string | undefined {
   if (outcome.kind === 'unreachable') return OURS.has(outcome.code) ? undefined : outcome.code;
   return 'upstreamStatus' in outcome && isFailureOf(outcome.upstreamStatus) ? 'status_5xx' : undefined;
 }
 
-/** What belongs to an outcome that is put on record. `asking`: the call, for which a consent is asked if one helps; `companion`: is stored with it. */
+/** `asking`: the call, for which consent is requested when consent helps; `companion`: stored in the same transaction. */
 type With = { asking?: Call; companion?: Companion | undefined };
 
-/** Puts an outcome on record; only then it can be answered. */
+/** Records an outcome; it may be returned to the client only after that. */
 export const recordOutcome = (
   services: CallServices,
   outcome: Outcome,
   replay: Replay | undefined,
   { asking, companion }: With = {},
 ): Promise<Recorded<Outcome>> => {
-  // Nobody reads the answer of a replay.
+  // No client reads the answer of a replay, so it begins no consent.
   const after = asking && !replay ? consentHelps(services, asking, outcome) : undefined;
   return services.recorder.record<Outcome>({
     row: rowOf(outcome),

@@ -1,4 +1,4 @@
-/** A request that is no call: nothing of it is decided, but that it came is on record, and what is wrong with it counts towards a breaker. */
+/** Handles malformed requests: they are not decided, but recorded, and most count towards a breaker of the agent. */
 import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Recorded } from '../audit/recorder.ts';
@@ -13,8 +13,8 @@ import { beginRecord, decidedBy } from './call.ts';
 import { refusal } from './refusal.ts';
 
 /**
- * `body`: as it was parsed; undefined when it could not be. `path`: the endpoint in normal form, where the door has checked it.
- * `detail`: what is wrong, as the agent is told.
+ * `body`: as parsed; undefined when it could not be parsed. `path`: the normalised endpoint, when the entry point has checked it. `detail`:
+ * what is wrong, for the agent.
  */
 export type Malformed = {
   body: unknown;
@@ -32,7 +32,10 @@ export type Malformed = {
   detail: string;
 };
 
-/** A network that fails, and a broker that is busy, are no fault of the agent; a body that is longer than is taken, another method, a key of before a restore, and one of another call, are well-formed. */
+/**
+ * Codes that do not count as a strike: network failures and a busy broker are not the agent's fault; a body over the limit, another method,
+ * a key from before a restore, and a key of another call are well-formed requests.
+ */
 const NO_FAULT = new Set<string>([
   'request_cut',
   'too_many_calls',
@@ -43,12 +46,12 @@ const NO_FAULT = new Set<string>([
   'method_not_allowed',
 ]);
 
-/** Whether a request that is no call counts towards the breaker of the agent. */
+/** Whether a rejected request counts towards the agent's breaker. */
 export const isStrike = (code: string): boolean => !NO_FAULT.has(code);
 
 /**
- * Records a malformed request of an agent. Of its body goes into the row what is well-formed by itself. A halted agent is
- * refused as such, whatever it sent, and the request does not count. Throws AuditUnavailable.
+ * Records a malformed request of an agent, with the members of its body that are well-formed by themselves. A halted agent gets its usual
+ * refusal, and the request is not a strike. Throws AuditUnavailable.
  */
 export async function recordMalformed(
   services: Changing & { loadFacts: FactsLoader },
@@ -79,7 +82,7 @@ const notRead = (code: NonNullable<Malformed['code']>, detail: string, call: Cal
 
 const Readable = Action.pick({ platform: true, scope: true, method: true, reason: true });
 
-/** What is well-formed by itself of a body that is no call. */
+/** Returns the well-formed members of a malformed body. */
 function readableParts(body: unknown): Partial<Pick<Action, 'platform' | 'scope' | 'method' | 'reason'>> {
   if (typeof body !== 'object' || body === null) return {};
   const found = Object.entries(Readable.shape).flatMap(([name, schema]) => {

@@ -1,4 +1,4 @@
-/** Streamed answers that rules mask: events and lines of JSON as they come, anything else as a whole. */
+/** Masks streamed answers: events and JSON lines as they arrive, anything else as a whole. */
 import { createHash } from 'node:crypto';
 import { inUtf8, type ReadAnswer, type Received } from '../egress/answer.ts';
 import { maskedHeaders, maskingOf } from '../egress/mask-answer.ts';
@@ -8,13 +8,16 @@ import type { Mask } from '../policy/mask.ts';
 import { essenceOf, isUtf8Name } from '../wire/media-type.ts';
 
 const CHARSET = /charset\s*=\s*"?([^\s";]*)/gi;
-/** An answer that is longer is withheld, unless it comes in events or lines. */
+/** Longest answer that is masked as a whole; a longer one is withheld. */
 const MOST_BYTES = 10 * 1024 * 1024;
 
 type Opened = Received['headers'];
 type Coming = { status: number; headers: Opened; body: AsyncIterable<Buffer> };
 
-/** What may be passed on. `received`: what was taken of it until now. `hasAny`: whether anything is masked; of one that is masked as it comes, that it may be. */
+/**
+ * A masked answer. `received`: the bytes passed on so far. `hasAny`: whether anything is masked; for events and lines, that something may
+ * be.
+ */
 export type MaskedStream = {
   headers: Opened;
   hasAny: boolean;
@@ -26,8 +29,9 @@ export type MaskedStream = {
 /**
  * Masks an answer.
  *
- * @param read reads one that came as a whole, and masks it
- * @returns undefined: it cannot be told what is to be masked in it. What breaks off throws `StreamBroken`
+ * @param read reads and masks a complete answer
+ * @returns undefined when it cannot be determined what to mask
+ * @throws StreamBroken when the answer breaks off
  */
 export async function maskStream(
   { status, headers, body }: Coming,
@@ -38,7 +42,8 @@ export async function maskStream(
   const masking = maskingOf(mask);
   const pieces = piecesOf(essenceOf(type));
   if (pieces !== undefined && status !== 206) {
-    // Events and lines of JSON are UTF-8. Whatever names another charset counts, wherever it stands: some reader may take it for one.
+    // Events and JSON lines are UTF-8. Any parameter that names another charset counts, wherever it stands, because some reader may honour
+    // it.
     if ([...type.matchAll(CHARSET)].some(([, charset = '']) => !isUtf8Name(charset))) return undefined;
     const masker = new PieceMasker(pieces, masking);
     return taken(maskedHeaders(headers, masking, true), inPieces(body, masker), {
@@ -63,7 +68,7 @@ export async function maskStream(
   return taken(described, once(bytes), { masked: () => masked, hasAny: masked > 0 });
 }
 
-/** Counts what is kept before it can be masked. */
+/** Counts buffered bytes against the lease. */
 async function* counting(body: AsyncIterable<Buffer>, count: (bytes: number) => void): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
     count(chunk.length);
@@ -71,7 +76,7 @@ async function* counting(body: AsyncIterable<Buffer>, count: (bytes: number) => 
   }
 }
 
-/** All of a body; undefined where it is longer. What breaks off throws `StreamBroken`. */
+/** Reads a whole body; undefined when it is longer than `most`. Throws `StreamBroken` when it breaks off. */
 export async function readWhole(body: AsyncIterable<Buffer>, most: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -92,7 +97,7 @@ async function* inPieces(body: AsyncIterable<Buffer>, masker: PieceMasker): Asyn
   const decoder = new TextDecoder();
   for await (const chunk of body) {
     const come = decoder.decode(chunk, { stream: true });
-    // UTF-16 that is said to be none.
+    // A NUL means UTF-16 that was declared as UTF-8.
     const text = come.includes('\0') ? undefined : masker.push(come);
     if (text === undefined) throw new StreamBroken('not_masked');
     if (text !== '') yield Buffer.from(text);
@@ -102,7 +107,7 @@ async function* inPieces(body: AsyncIterable<Buffer>, masker: PieceMasker): Asyn
   return undefined;
 }
 
-/** Counts and hashes what goes out, and not what came: the hash of a short answer would tell what was masked. */
+/** Counts and hashes the masked bytes, not the received ones: the hash of a short answer would reveal what was masked. */
 function taken(
   headers: Opened,
   body: AsyncGenerator<Buffer, undefined>,

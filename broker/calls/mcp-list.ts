@@ -1,4 +1,4 @@
-/** The whole list of an MCP server's tools, however it is cut into pages, within bounds. */
+/** Reads the whole list of an MCP server's tools, page by page, within bounds. */
 
 import { jsonWithin } from '../../json/member-texts.ts';
 import type { McpClient } from '../egress/mcp-client.ts';
@@ -12,13 +12,13 @@ const MOST_TOOLS = 1_000;
 const MOST_PAGES = 50;
 /** Characters of all pages together. */
 const MOST_TEXT = 4 * 1024 * 1024;
-/** Objects, arrays, strings, numbers and literals of a page, which is parsed in one piece: a hundred for each tool. */
+/** JSON values (objects, arrays, strings, numbers, literals) in one page, which is parsed in one piece: a hundred per tool. */
 const MOST_VALUES = 100_000;
-/** Levels of a page: some 60 of a schema's objects within each other. Deeper ones break readers that recurse. */
+/** Nesting depth of a page: about 60 nested objects of a schema. Deeper pages break recursive readers. */
 const MOST_DEPTH = 128;
 const LONGEST_CURSOR = 4_096;
 
-/** Reads page after page. What keeps the list from being read comes out as it is, or as a server that breaks the rules. */
+/** Reads page after page. A failed request is returned as it is; a list that breaks the bounds or the protocol as `unreachable`. */
 export async function listAll(
   client: McpClient,
 ): Promise<{ ok: true; tools: JsonObject[] } | { ok: false; answer: McpAnswer }> {
@@ -31,7 +31,7 @@ export async function listAll(
     const answer = await client.list(cursor);
     if (!('kind' in answer) || answer.kind !== 'result') return { ok: false, answer };
     read += answer.text.length;
-    // Before anything is looked at: looking at a list that is too long takes long.
+    // Checked before parsing, because parsing an oversized list takes long.
     if (read > MOST_TEXT) return refuse('too_many_tools');
     if (!(await inSlices(jsonWithin(answer.text, { levels: MOST_DEPTH, values: MOST_VALUES }))))
       return refuse('not_mcp');
@@ -40,13 +40,13 @@ export async function listAll(
     seen += page.length;
     if (seen > MOST_TOOLS) return refuse('too_many_tools');
     if (!page.every(isTool)) return refuse('not_mcp');
-    // A tool whose marks break the rules must not be called, so it is as if it were not there (revision 2026-07-28).
+    // A tool whose mirrored arguments are invalid must not be called, so it is left out (revision 2026-07-28).
     for (const tool of page as JsonObject[]) if (mirroredArguments(tool.inputSchema) !== undefined) tools.push(tool);
     if (nextCursor === undefined || nextCursor === null) return { ok: true, tools };
     if (typeof nextCursor !== 'string' || nextCursor.length > LONGEST_CURSOR) return refuse('not_mcp');
     cursors.add(cursor ?? '');
     cursor = nextCursor;
-    // A cursor that was there before goes round for ever.
+    // A repeated cursor would loop forever.
     if (cursors.has(cursor) || cursors.size >= MOST_PAGES) return refuse('too_many_tools');
   }
 }

@@ -1,33 +1,36 @@
-/** Which calls of an MCP client are the same call: in the store, because the next request may come to another replica. */
+/** Deduplicates the calls of an MCP client; in the store, because the retry may reach another replica. */
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../store/mcp-repeats.ts';
 import type { McpRepeatTable } from '../store/tables/calls.ts';
 
-/** As long as an Idempotency-Key is good for. */
+/** As long as an Idempotency-Key is kept. */
 const KEPT_MS = 24 * 3600 * 1000;
-/** A call that is held is found for longer than any organisation lets it wait, so that what became of it is found, too. */
+/** A held call is kept longer than any organisation lets it wait, so that its outcome can be found. */
 const HELD_KEPT_MS = 30 * KEPT_MS;
 
-/** `key`: the Idempotency-Key under which it is made. */
+/** `key`: the Idempotency-Key under which the call is made. */
 type Repeat = { key: string; reason: string | undefined; approvalId: string | undefined };
 
 export type AgentRepeats = {
-  /** Begins the call of this hash under `key`, unless it was begun. `turn`: of this beginning, moved by whoever begins it again. */
+  /**
+   * Begins the call with this hash under `key`, unless it was begun already. `turn`: identifies this beginning; changes when the call is
+   * begun again.
+   */
   begin(
     hash: string,
     asked: { key: string; reason: string | undefined },
   ): Promise<Repeat & { isNew: boolean; turn: number }>;
   find(hash: string): Promise<Repeat | undefined>;
-  /** It is held as this approval. */
+  /** Stores that the call is held as this approval. */
   held(hash: string, key: string, approvalId: string): Promise<void>;
   end(hash: string, key: string): Promise<void>;
   endApproval(approvalId: string): Promise<void>;
-  /** Ends this beginning, unless somebody began it again. */
+  /** Ends this beginning, unless the call was begun again since. */
   drop(hash: string, began: { key: string; turn: number }): Promise<void>;
 };
 
-/** Those of one agent. */
+/** Repeats of one agent. */
 export function agentRepeats(
   { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
   { agent }: AgentPrincipal,

@@ -1,4 +1,4 @@
-/** How each MCP server is spoken to, as found out: in this process, for one credential and one agent. */
+/** MCP sessions and protocol versions of servers: per process, for one credential and one agent. */
 import type { McpSession } from '../egress/mcp-protocol.ts';
 import { type RecentlyUsed, recentlyUsed } from '../runtime/recently-used.ts';
 import type { Credential } from './credentials.ts';
@@ -8,12 +8,12 @@ export type McpSessions = {
   keep(credential: Credential, agentId: string, session: McpSession | undefined): void;
 };
 
-/** Agents of one credential; whoever was longest without a call shakes hands again. */
+/** Agents per credential; the least recently used one is evicted and initialises again. */
 const KEPT = 1_000;
 
 /**
- * A session is an agent's own: servers keep things in it. It goes with the opened credential, which is another object as
- * soon as the stored one is replaced.
+ * Cache of sessions. A session belongs to one agent, because servers keep state in it. It is dropped with the opened credential, which is a
+ * new object when the stored one is replaced.
  */
 export function mcpSessions(): McpSessions {
   const kept = new WeakMap<Credential, RecentlyUsed<McpSession>>();

@@ -1,7 +1,7 @@
 /**
- * The tools of an MCP server against what was accepted of them. The first list that a server gives is accepted as it is:
- * the owner has just connected it. From then on a tool that is new, or that is not what it was, waits for an owner, so
- * that no server slips a model other words, or other arguments, under a name that was looked at (MC-04).
+ * Compares the tools of an MCP server with the accepted ones. The first list of a server is accepted as it is, because the owner has just
+ * connected it. After that, a new or changed tool is quarantined until an owner accepts it, so that no server can give a model other words
+ * or other arguments under an accepted name (MC-04).
  */
 
 import { eventRow } from '../audit/event-row.ts';
@@ -17,23 +17,24 @@ import type { McpToolTable } from '../store/tables/platforms.ts';
 import { rollback } from '../store/transaction.ts';
 
 /**
- * Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. Those that nobody accepted and that it
- * lists no more make room, and not before they were there for FORGOTTEN_MS, so that it cannot have the store written at each call.
+ * Limit of known tools per server: further new ones are not stored, so that a server cannot fill the store. Tools that were never accepted
+ * and are no longer listed make room, but only after FORGOTTEN_MS, so that a server cannot cause a write at each call.
  */
 const MOST_KNOWN = 2_000;
 const FORGOTTEN_MS = 3_600_000;
-/** What a held back tool says otherwise once more is noted so often at the most: some servers say something else at each call, such as the hour. */
+/**
+ * A quarantined tool that changes again is stored at most this often: some servers return something else on each call, such as the time.
+ */
 const AGAIN_MS = 60_000;
-/** How many names an event lists. */
+/** How many tool names one event lists. */
 const MOST_NAMED = 20;
 
-/** `not_mcp`: a name is there twice, or text is broken. `credential_echoed`: the credential is in what would be kept. */
+/** `not_mcp`: a duplicate name, or malformed text. `credential_echoed`: a definition contains the credential. */
 type NoTools = 'not_mcp' | 'credential_echoed';
 
 /**
- * The listed tools that a call can name, as rows; and what they say. Definitions are kept, and shown to owners,
- * agents and their models. So one with the credential in it is refused: with another text in its place it would be another
- * tool than the server's, and one that might well be accepted and called.
+ * Returns the listed tools that a call can name, as rows. Definitions are stored and shown to owners, agents and their models, so a
+ * definition with the credential in it is refused: redacted it would be another tool than the server's, and might be accepted and called.
  */
 function offeredRows(
   place: ToolPlace,
@@ -72,16 +73,16 @@ function offeredRows(
   return [...rows.values()];
 }
 
-/** What a server offers now, each tool with what is known of it. */
+/** The tools that a server offers now, each with its stored state. */
 export type OfferedTools = ReadonlyMap<string, McpToolTable & { state: ToolState }>;
 
 /**
- * Compares a list with what is on file, and notes on file, with an event on record, what is another than before.
+ * Compares a list with the stored tools, and stores the differences together with an audit event.
  *
- * @param tools.patterns of the credential that the server was asked with
- * @param tools.forOwner asked for by an owner, who sees what the server says now
- * @returns why the list cannot be taken for one
- * @throws AuditUnavailable when the difference could not be recorded
+ * @param tools.patterns of the credential that the server was called with
+ * @param tools.forOwner requested by an owner, who must see the current definitions
+ * @returns the compared tools, or why the list is invalid
+ * @throws AuditUnavailable when the differences could not be recorded
  */
 export async function compareTools(
   services: Recording,
@@ -105,7 +106,7 @@ function differingFrom(known: readonly McpToolTable[]): (row: McpToolTable) => b
   return ({ name, offered_hash }) => hashes.get(name) !== offered_hash;
 }
 
-/** Whether a tool that differs from what is on file is to be noted now. Whatever is on file, it is called by what the list says. */
+/** Whether a changed tool is stored now. Calls always use the definition in the list, whatever is stored. */
 function isNews(known: readonly McpToolTable[], now: number): (row: McpToolTable) => boolean {
   const byName = new Map(known.map((row) => [row.name, row]));
   return ({ name, offered_hash }) => {
@@ -115,7 +116,7 @@ function isNews(known: readonly McpToolTable[], now: number): (row: McpToolTable
   };
 }
 
-/** By the list and not by the store, where another process may have noted another list by now. */
+/** Builds the result from the list, not from the store, where another process may have stored a newer list by now. */
 function shown(offered: readonly McpToolTable[], known: readonly McpToolTable[]): OfferedTools {
   const byName = new Map(known.map((row) => [row.name, row]));
   return new Map(
@@ -137,7 +138,7 @@ async function acceptFirst(services: Recording, place: ToolPlace, offered: reado
   }));
   await onRecord(services, place, 'mcp_tools_found', { tools: offered.length }, async (db) => {
     await lockOrganisation(db, place.organisationId);
-    // Of two processes that ask at once, the first list is the first.
+    // When two processes ask concurrently, the first list stored is the accepted one.
     if ((await listTools(db, place)).length > 0) return false;
     await putOffered(db, accepted);
     return true;
@@ -177,7 +178,7 @@ async function noteDifferences(
   });
 }
 
-/** The names of tools that nobody accepted, and that are offered no more. */
+/** Names of tools that were never accepted and are no longer offered. */
 function ofNoUse(known: readonly McpToolTable[], offered: readonly McpToolTable[], now: number): string[] {
   const isOffered = new Set(offered.map(({ name }) => name));
   return known
@@ -185,10 +186,10 @@ function ofNoUse(known: readonly McpToolTable[], offered: readonly McpToolTable[
     .map(({ name }) => name);
 }
 
-/** Answers whether it wrote anything. */
+/** Resolves to whether it wrote anything. */
 type Noting = (db: Parameters<typeof putOffered>[0], note: (facts: JsonObject) => void) => Promise<boolean>;
 
-/** An event of the platform, which nobody of ours made, in one transaction with what it is about. */
+/** Records an event of the platform, which no user caused, in one transaction with the change it is about. */
 async function onRecord(
   { broker, recorder }: Recording,
   { organisationId, platformId, server }: ToolPlace,

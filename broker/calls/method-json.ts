@@ -1,6 +1,6 @@
 /**
- * Looks for a member of JSON by which some servers take another method, or that the platform takes from no agent, in a body that is not read
- * as JSON here: one that is too long for it, or whose type does not say plainly that it is JSON. Linear in the body.
+ * Searches a body that is not read as JSON (too long, or its type is not plainly JSON) for a member that some servers take for the method,
+ * or that the platform accepts from no agent. Linear in the body.
  */
 import { namesMethod, refusedParameter } from '../policy/endpoint.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -22,29 +22,29 @@ const OPEN_LIST = codeOf('[');
 const CLOSE = codeOf('}');
 const CLOSE_LIST = codeOf(']');
 const SPACE = codeOf(' ');
-/** In bytes. Longer ones are neither such a name nor a method. */
+/** In bytes. Longer texts are neither such a name nor a method. */
 const MOST_TEXT = 1024;
 
-/** Of the members of the object that a body is, those of the objects in it left out. */
+/** Searches the members of the top-level object; nested objects are skipped. */
 export class JsonSearch {
   readonly #refused: NameList | undefined;
-  /** Undefined: no character that counts has come yet. */
+  /** Undefined until the first significant character. */
   #isObject: boolean | undefined;
   #depth = 0;
   #isName = true;
-  /** As it is written. */
+  /** As written, still escaped. */
   #name: string | undefined;
   #inText = false;
   #isEscaped = false;
-  /** As much of a text at the top as came in earlier pieces; undefined: it is too long to count. */
+  /** The part of a top-level text that came in earlier pieces; undefined when it is too long to matter. */
   #text: string | undefined = '';
 
-  /** @param refused names of members that are found whatever their value is */
+  /** @param refused names of members that are found whatever their value */
   constructor(refused?: NameList) {
     this.#refused = refused;
   }
 
-  /** @returns the name of such a member, once its value has come, or its name where that is refused */
+  /** @returns the name of such a member once its value is complete, or once its name is complete when that is refused */
   push(piece: Uint8Array): string | undefined {
     const json = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     let begun = 0;
@@ -103,7 +103,7 @@ export class JsonSearch {
 
 const PLAIN = /^[ -[\]-~]*$/;
 
-/** Empty where it is no text of JSON. */
+/** Unescapes a JSON string; empty when it is malformed. */
 function unescaped(text: string): string {
   if (PLAIN.test(text)) return text;
   try {
@@ -114,8 +114,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * What is told of a member of a JSON body that Symfony and Laravel take for the method, as they do with a field of a form, and of one that is
- * refused. One that holds no method is data: `"_method": "card"`. Yields where there are many.
+ * Returns a sentence about a member that Symfony and Laravel take for the method, as they do with a form field, or that is refused. A
+ * member with any other value is data: `"_method": "card"`. Yields when there are many members.
  */
 export function* methodMember(object: JsonObject, refused?: NameList): Generator<void, string | undefined> {
   const names = Object.keys(object);
@@ -130,7 +130,7 @@ export function* methodMember(object: JsonObject, refused?: NameList): Generator
 
 const MEMBERS_IN_A_SLICE = 2_000;
 
-/** The same; of many members in slices. */
+/** The same, in slices when there are many members. */
 export const methodMemberInTurns = (
   object: JsonObject,
   parsing: Parsing,
@@ -146,6 +146,6 @@ function hasManyMembers(object: JsonObject): boolean {
   return false;
 }
 
-/** What a person or a program is told of a name of a method. */
+/** The error text for a body that names a method. */
 export const namesMethodSentence = (name: string): string =>
   `The body names a method (${JSON.stringify(name.slice(0, 100).toWellFormed())}); the method of a call is that of its request.`;

@@ -1,7 +1,7 @@
 /**
- * Looks for a field by which some servers take another method than the one that was judged (Rack, Symfony, Laravel), and for those that the
- * platform takes from no agent (`refused_parameters`), in a body as it comes: field names in every way in which a server may read them, also
- * in a form that is not judged because servers read it differently. Linear in the body.
+ * Searches a body, piece by piece, for a field that some servers take for another method than the judged one (Rack, Symfony, Laravel), and
+ * for fields that the platform accepts from no agent (`refused_parameters`). Decodes field names in every way a server may, also in a form
+ * that is not judged because servers read it differently. Linear in the body.
  */
 import { namesMethod, refusedParameter } from '../policy/endpoint.ts';
 import { isListed, type NameList } from '../policy/names.ts';
@@ -9,20 +9,20 @@ import { JsonSearch, namesMethodSentence } from './method-json.ts';
 import { readField } from './parse-form.ts';
 import { boundaryOf } from './parse-multipart.ts';
 
-/** Both answer the name of the field, once it is found. */
+/** Both return the name of the field once it is found. */
 export type MethodSearch = {
   push(piece: Uint8Array): string | undefined;
   end(): string | undefined;
 };
 
-/** More than a name has in any client. */
+/** Longer than any client's field names. */
 const MOST_NAME = 16 * 1024;
 const FORM = 'application/x-www-form-urlencoded';
 
-/** The type by which some server reads a body: Rack takes a POST without one for a form (`Rack::Request#form_data?`). */
+/** The type by which some server reads a body: Rack takes a POST without a type for a form (`Rack::Request#form_data?`). */
 export const typeAsRead = (method: string, type = ''): string => type || (method === 'POST' ? FORM : '');
 
-/** PHP ends the name of a type at a blank or a comma (`sapi_read_post_data`), and Rack at a comma. */
+/** PHP ends the media type at a blank or a comma (`sapi_read_post_data`), Rack at a comma. */
 const essenceOf = (type: string): string =>
   type
     .trim()
@@ -33,18 +33,18 @@ const essenceOf = (type: string): string =>
 export const isTakenForForm = (type: string): boolean =>
   essenceOf(type) === FORM || essenceOf(type).startsWith('multipart/');
 
-/** Whether some server takes a body of this type for JSON: Laravel does where it has that word anywhere (`isJson`). */
+/** Whether some server takes a body of this type for JSON: Laravel does when the type contains that word (`isJson`). */
 export const isTakenForJson = (type: string): boolean => /json/i.test(type);
 
 /**
- * Undefined: in a body of this `Content-Type` no server looks for a method.
+ * Returns the search for a body of this `Content-Type`; undefined when no server looks for a method in it.
  *
- * @param refused names of fields that are looked for, too
+ * @param refused further field names to find
  */
 export function methodSearch(type: string, refused?: NameList): MethodSearch | undefined {
   const searches: MethodSearch[] = [];
   if (essenceOf(type) === FORM) searches.push(new FormSearch(refused));
-  // Of several boundaries, and of one that is not plain, readers take one or another.
+  // With several boundaries, or an unusual one, readers choose differently.
   else if (isTakenForForm(type)) searches.push(new PartsSearch(boundaryOf(type), refused));
   if (isTakenForJson(type)) searches.push(new JsonSearch(refused));
   const [first, second] = searches;
@@ -54,7 +54,7 @@ export function methodSearch(type: string, refused?: NameList): MethodSearch | u
 
 const SLICE = 16 * 1024;
 
-/** The name of such a field in a whole body. Yields between its pieces, which take some milliseconds at most. */
+/** Returns the name of such a field in a whole body. Yields between slices, which take some milliseconds at most. */
 export function* methodField(type: string, bytes: Buffer, refused?: NameList): Generator<void, string | undefined> {
   const search = methodSearch(type, refused);
   if (search === undefined) return undefined;
@@ -69,22 +69,22 @@ export function* methodField(type: string, bytes: Buffer, refused?: NameList): G
 const isSought = (name: string, refused: NameList | undefined): boolean =>
   namesMethod(name) || (refused !== undefined && isListed(refused, name));
 
-/** Whether what was found is in the body because the platform refuses it, and names no method. */
+/** Whether a found name is refused by the platform without naming a method. */
 export const isRefusedName = (name: string, refused: NameList | undefined): boolean =>
   refused !== undefined && !namesMethod(name) && isListed(refused, name);
 
-/** What a person or a program is told of a name that was found. */
+/** The error text for a found name. */
 export const whyNotSent = (name: string, refused?: NameList): string =>
   isRefusedName(name, refused) ? refusedParameter('body', name) : namesMethodSentence(name);
 
 const NAME_END = /[=&;]/g;
-/** Rack 2 takes a semicolon, too, for the end of a field. */
+/** Rack 2 also ends a field at a semicolon. */
 const FIELD_END = /[&;]/g;
 
 /** `application/x-www-form-urlencoded`. */
 class FormSearch implements MethodSearch {
   readonly #refused: NameList | undefined;
-  /** As much of a name as has come; undefined within a value. */
+  /** The part of a name read so far; undefined within a value. */
   #name: string | undefined = '';
 
   constructor(refused: NameList | undefined) {
@@ -113,32 +113,37 @@ class FormSearch implements MethodSearch {
   }
 }
 
-/** Has the letters of `method` in their order, as all names have that are looked for; each may be escaped, or one that is folded to it. */
+/**
+ * Matches names that have the letters of `method` in order, as all method fields do; each letter may be escaped, or a character that folds
+ * to it.
+ */
 const MAY_NAME = new RegExp(
   `^${Array.from('method', (letter) => `[^${letter}%\\x80-\\xff]*(?:[${letter}%]|[\\x80-\\xff]{1,2})`).join('')}`,
   'i',
 );
 const ESCAPED = /[%+\x80-\xff]/;
 
-/** ASP.NET reads `%u004d` as an escape, too (`HttpUtility.UrlDecode`). */
+/** ASP.NET also decodes `%u004d` (`HttpUtility.UrlDecode`). */
 const fieldName = (text: string): string =>
   ([...readField(utf8(text)).keys()][0] ?? '').replaceAll(/%u([0-9a-f]{4})/gi, (_, hex) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );
 
-/** The end of a head, or a parameter with a name (RFC 7578 section 4.2); `name*` as in RFC 8187. Lines may be folded, or end without CR. */
+/**
+ * The end of a part's head, or its `name` parameter (RFC 7578 section 4.2); `name*` as in RFC 8187. Lines may be folded, or end without CR.
+ */
 const HEAD_TOKEN = /\r?\n\r?\n|;(?:[^\S\n]|\n[ \t])*name(\*?)(?:[^\S\n]|\n[ \t])*=(?:[^\S\n]|\n[ \t])*/gi;
-/** The beginning of such a parameter, or of the end of a head, where a piece ends. */
+/** The beginning of such a parameter, or of the end of a head, at the end of a piece. */
 const BEGUN = /(?:;\s*(?:n|na|nam|name\*?\s*=?\s*)?|\r?\n\r?)$/i;
-/** More than a parameter has anywhere. */
+/** Longer than any real parameter. */
 const MOST_BEGUN = 64 * 1024;
 const VALUE = /"((?:[^"\\]|\\.){0,16384})|[^;\s]{1,16384}/sy;
 
-/** Bodies in parts. Names are looked for from each boundary to the next blank line, and where no boundary is known, everywhere. */
+/** Searches multipart bodies. Names are searched from each boundary to the next blank line; without a known boundary, everywhere. */
 class PartsSearch implements MethodSearch {
   readonly #boundary: string | undefined;
   readonly #refused: NameList | undefined;
-  /** What was not looked through yet. */
+  /** Text that was not searched yet. */
   #text = '';
   #inHead: boolean;
 
@@ -157,7 +162,7 @@ class PartsSearch implements MethodSearch {
     return this.#look(true);
   }
 
-  /** Keeps what may go on in the next piece, unless this is the end. */
+  /** Keeps text that may continue in the next piece, unless this is the end. */
   #look(isEnd: boolean): string | undefined {
     const text = this.#text;
     let at = 0;
@@ -182,7 +187,7 @@ class PartsSearch implements MethodSearch {
       else {
         VALUE.lastIndex = next;
         const [plain = '', quoted] = VALUE.exec(text) ?? [];
-        // The last character may be a backslash.
+        // The last character may be a backslash that escapes the next one.
         if (!isEnd && Math.max(next, VALUE.lastIndex) >= text.length - 1) {
           at = token.index;
           break;
@@ -200,7 +205,7 @@ class PartsSearch implements MethodSearch {
   }
 }
 
-/** The names that readers may find in the value of a parameter. */
+/** The names that readers may decode from a parameter's value. */
 function namesIn(value: string, isExtended: boolean): string[] {
   const name = value.replaceAll(/\r?\n[ \t]+/g, ' ').replaceAll(/\\(.)/gs, '$1');
   return [utf8(name), decoded(isExtended ? name.replace(/^[^']*'[^']*'/, '') : name)];
@@ -214,13 +219,13 @@ function decoded(name: string): string {
   }
 }
 
-/** One character a byte: what is compared is bytes. */
+/** One character per byte, because bytes are compared. */
 const latin1 = ({ buffer, byteOffset, length }: Uint8Array): string =>
   Buffer.from(buffer, byteOffset, length).toString('latin1');
 
 const utf8 = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
 
-/** Where the pattern, which is global, matches from there on. */
+/** Index of the first match of a global pattern from `from` on. */
 function indexOf(pattern: RegExp, text: string, from: number): number | undefined {
   pattern.lastIndex = from;
   return pattern.exec(text)?.index;

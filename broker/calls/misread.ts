@@ -12,7 +12,7 @@ import { isStrike } from './malformed.ts';
 import type { ReadCall } from './read-call.ts';
 import { refusal } from './refusal.ts';
 
-/** Why a request is no call; of an agent that is halted or not set up, that comes first. */
+/** Returns the outcome of a malformed request; a halt or missing setup of its agent takes precedence. */
 export async function misread(
   services: CallServices,
   who: AgentPrincipal,

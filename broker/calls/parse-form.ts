@@ -1,30 +1,32 @@
-/** A form (`application/x-www-form-urlencoded`) as an object, nested as Stripe and others write it: the way back of `encodeForm`. */
+/**
+ * Parses a form (`application/x-www-form-urlencoded`) into an object, nested as Stripe and others write it: the inverse of `encodeForm`.
+ */
 import { namesCharset } from '../egress/form.ts';
 import { MOST_PARAMETERS } from '../policy/endpoint.ts';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
 
 const MAX_DEPTH = 16;
 const MALFORMED = /%(?![0-9A-Fa-f]{2})/;
-/** PHP ends a name at a NUL. */
+/** PHP truncates a name at a NUL. */
 const CONTROL = /\p{Cc}/u;
 const NAME = /^([^[\]]+)((?:\[[^[\]]*\])*)$/;
 
-/** Names below a name, or what stands at its end. `pushed`: they stand there by their order, as in `a[]`. */
+/** Members below a name, or a value. `pushed`: the members are ordered, as in `a[]`. */
 type Node = Map<string, Node | Leaf> & { pushed?: boolean };
 type Leaf = { value: JsonValue };
 
-/** Fields of a form whose names have brackets, as an object. */
+/** Builds an object from form fields with bracketed names. */
 export class FormTree {
   readonly #root: Node = new Map();
   #fields = 0;
 
-  /** Why two readers may take the form for different things with this field; undefined: they do not. */
+  /** Adds a field. Returns why two readers may read the form differently with it; undefined when they do not. */
   add(name: string, value: JsonValue): string | undefined {
     if (++this.#fields > MOST_PARAMETERS) return `more than ${MOST_PARAMETERS} fields`;
     const [, first, rest = ''] = NAME.exec(name) ?? [];
     if (first === undefined) return 'a name that has stray brackets';
     const path = [first, ...Array.from(rest.matchAll(/\[([^[\]]*)\]/g), ([, inner = '']) => inner)];
-    // Some readers begin another member with each such name, others go on with the last.
+    // With `a[][b]`, some readers begin a new element at each name, others continue the last one.
     if (path.slice(0, -1).includes('')) return 'a list of objects without indices';
     if (path.length > MAX_DEPTH) return 'names that are nested too deep';
     if (path.includes('__proto__')) return 'a name that no object can have';
@@ -33,25 +35,25 @@ export class FormTree {
     return put(this.#root, path, value);
   }
 
-  /** Undefined: it has a list whose indices do not count from 0, which some readers keep, and others close up or take for names. */
+  /** Undefined when a list has indices that do not count from 0: some readers keep them, others renumber them or take them for names. */
   toObject(): JsonObject | undefined {
     return [...this.#root.values()].some(hasGaps) ? undefined : objectOf(this.#root);
   }
 }
 
 /**
- * `a[b]=1&c[0]=x&d[]=y` is `{"a":{"b":"1"},"c":["x"],"d":["y"]}`: all values are texts. A form that two readers may take for
- * different things is not read: names with stray brackets, a name that is given twice, or once with members and once without, or
- * once with indices and once by order; so are semicolons that are not escaped, and escapes that are malformed or not UTF-8.
+ * Parses a form: `a[b]=1&c[0]=x&d[]=y` is `{"a":{"b":"1"},"c":["x"],"d":["y"]}`; all values are texts. A form that two readers may read
+ * differently is not read: stray brackets, duplicate names, a name both with and without members, a list both with and without indices,
+ * unescaped semicolons, and escapes that are malformed or not UTF-8.
  */
 export function parseForm(text: string): JsonObject | UnreadBody {
-  // Older readers of forms end a field there, too (HTML 4.01, B.2.2). Clients that make forms escape it.
+  // Older form parsers also end a field at a semicolon (HTML 4.01, B.2.2). Clients that encode forms escape it.
   if (text.includes(';')) return new UnreadBody('a form with a semicolon that is not escaped is not read');
-  // ASP.NET reads `%u0061` as `a`, others leave a malformed escape as it is, or take no such form.
+  // ASP.NET decodes `%u0061` as `a`; others keep a malformed escape as it is, or reject the form.
   if (MALFORMED.test(text)) return new UnreadBody('a form with a malformed escape is not read');
   const tree = new FormTree();
   for (const [name, value] of fieldsOf(text)) {
-    // What is decoded from bytes that are no UTF-8 is another text in each reader.
+    // Readers decode bytes that are not UTF-8 differently.
     const isLossy = name.includes('\uFFFD') || value.includes('\uFFFD');
     const problem = isLossy ? 'escapes that are not UTF-8' : tree.add(name, value);
     if (problem !== undefined) return new UnreadBody(`a form with ${problem} is not read`);
@@ -59,7 +61,7 @@ export function parseForm(text: string): JsonObject | UnreadBody {
   return tree.toObject() ?? new UnreadBody(`a form with ${GAPS} is not read`);
 }
 
-/** The fields one after the other, so that a form of too many is read as far as that is known. */
+/** Yields the fields one by one, so that parsing stops at the limit of fields. */
 function* fieldsOf(text: string): Generator<[string, string]> {
   for (let at = 0; at < text.length; ) {
     const end = text.indexOf('&', at);
@@ -70,16 +72,16 @@ function* fieldsOf(text: string): Generator<[string, string]> {
   }
 }
 
-/** One field: its name and value, unescaped. Behind an `&`, because a `?` at the very beginning would be dropped. */
+/** Decodes one field. Prefixed with `&`, because URLSearchParams drops a leading `?`. */
 export const readField = (field: string): URLSearchParams => new URLSearchParams(`&${field}`);
 
 export const GAPS = 'a list whose indices do not count from 0';
 const TWICE = 'a name that is given more than once';
 
-/** Why it cannot stand there. */
+/** Puts a value at a path; returns why it cannot stand there. */
 function put(node: Node, [name = '', ...rest]: readonly string[], value: JsonValue): string | undefined {
   const pushed = name === '';
-  // Readers differ in which index `a[]` has behind `a[5]` or `a[b]`, and some refuse both orders.
+  // Readers differ on the index of `a[]` after `a[5]` or `a[b]`, and some refuse both orders.
   if (node.size > 0 && pushed !== (node.pushed ?? false)) return 'a list with indices and without';
   node.pushed = pushed;
   const key = pushed ? String(node.size) : name;

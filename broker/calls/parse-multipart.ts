@@ -1,6 +1,6 @@
 /**
- * A body in parts (`multipart/form-data`, RFC 7578) as an object: fields as texts, files as what is known of them. Read strictly: a
- * body that two readers may take for different things is not read.
+ * Parses a multipart body (`multipart/form-data`, RFC 7578) into an object: fields as texts, files as their name, type, size and hash.
+ * Strict: a body that two readers may read differently is not read.
  */
 import { createHash } from 'node:crypto';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
@@ -8,10 +8,10 @@ import { FormTree, GAPS } from './parse-form.ts';
 
 export const MOST_PARTS = 200;
 const MOST_HEAD_LINES = 4;
-/** RFC 2046 section 5.1.1, as clients choose them. Without a comma, at which Rack ends it in quotes, too. */
+/** RFC 2046 section 5.1.1, as clients choose boundaries. Without a comma, at which Rack ends even a quoted one. */
 const TYPE = /^multipart\/[a-z-]{1,40};\s*boundary=(?:"([A-Za-z0-9'()+_./:=?-]{1,70})"|([A-Za-z0-9'+_.-]{1,70}))\s*$/i;
 const DISPOSITION = /^form-data; name="([^"]+)"(?:; filename="([^"]*)")?$/;
-/** Printable, without what one reader unescapes and another does not. */
+/** Printable, without characters that only some readers unescape. */
 export const PART_NAME = /^[^"\\%\p{Cc}]+$/u;
 export const FILE_NAME = /^[^"\\%\p{Cc}]*$/u;
 const FIELD_TYPE = /^text\/plain(?:;\s*charset="?utf-8"?)?$/i;
@@ -20,17 +20,17 @@ const NO_CODING = /^(?:7bit|8bit|binary)$/i;
 
 export const unreadParts = (what: string): UnreadBody => new UnreadBody(`a body in parts with ${what} is not read`);
 
-/** The boundary in a `Content-Type` of parts; undefined: there is none, or readers may take another. */
+/** Returns the boundary in a multipart `Content-Type`; undefined when there is none, or readers may find another. */
 export function boundaryOf(type: string): string | undefined {
   const [, quoted, plain] = TYPE.exec(type) ?? [];
   return quoted ?? plain;
 }
 
-/** @param type its `Content-Type` */
+/** @param type the body's `Content-Type` */
 export function parseMultipart(type: string, bytes: Buffer): JsonObject | UnreadBody {
   const boundary = /^multipart\/form-data;/i.test(type) ? boundaryOf(type) : undefined;
   if (boundary === undefined) return unreadParts('no plain boundary');
-  // One character a byte: what is compared is bytes.
+  // One character per byte, because bytes are compared.
   const text = bytes.toString('latin1');
   const [before, ...parts] = text.split(`--${boundary}`);
   const end = parts.pop();
@@ -72,7 +72,7 @@ function readPart(part: string): { name: string; value: JsonValue } | UnreadBody
   if (!NO_CODING.test(coding)) return unreadParts('a coding of a part');
   if (length !== undefined && length !== String(content.length)) return unreadParts('a part of another length');
   if (filename !== undefined) {
-    // What aiohttp and the CGI modules of Ruby and Python read as a text. Browsers send an empty one where no file was chosen.
+    // aiohttp and the CGI modules of Ruby and Python read this as a text. Browsers send an empty one when no file was chosen.
     if (filename === '' && content !== '') return unreadParts('a file without a name');
     if (type !== undefined && !MEDIA_TYPE.test(type)) return unreadParts('a media type that is none');
     return { name, value: knownFile(filename, type ?? 'application/octet-stream', Buffer.from(content, 'latin1')) };
@@ -82,7 +82,7 @@ function readPart(part: string): { name: string; value: JsonValue } | UnreadBody
   return value === undefined || value.includes('\0') ? unreadParts('a field that is no text') : { name, value };
 }
 
-/** What rules and people know of a file. */
+/** The description of a file that rules and people see. */
 export const knownFile = (filename: string, type: string, content: Buffer): JsonObject => ({
   filename,
   content_type: type,
@@ -90,7 +90,7 @@ export const knownFile = (filename: string, type: string, content: Buffer): Json
   sha256: createHash('sha256').update(content).digest('hex'),
 });
 
-/** Undefined: its bytes are not UTF-8. */
+/** Decodes UTF-8; undefined when the bytes are malformed. */
 function utf8(bytes: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(bytes, 'latin1'));

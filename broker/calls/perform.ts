@@ -1,6 +1,6 @@
 /**
- * The one use case of every door: a call of an agent, from what it sent to what it is answered (specification, Governed call). A
- * door reads its own transport's request into a CallRequest, and writes an outcome as its own answer; all else happens here.
+ * The use case behind every entry point: a call of an agent, from its request to its answer (specification, Governed call). An entry point
+ * parses its transport's request into a CallRequest and writes the outcome in its own format; everything else happens here.
  */
 
 import { platformEffectOf } from '../audit/effect.ts';
@@ -33,7 +33,7 @@ import { reloadPrincipal } from './reload.ts';
 import { unknownKey } from './restored-keys.ts';
 import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
-/** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */
+/** A request from an entry point. Headers are passed on as the caller sent them, unchecked. */
 export type CallRequest = FromDoor & {
   asked: { ok: true; action: Action } | ({ ok: false } & Malformed);
   correlationId: string;
@@ -43,37 +43,40 @@ export type CallRequest = FromDoor & {
   sessionMarker?: string | readonly string[] | undefined;
   /** Every value of `X-Svc-Caller`. */
   caller?: readonly string[] | undefined;
-  /** How long the client can wait for a person, of a door that answers with what became of a held call; without an Idempotency-Key. */
+  /**
+   * How long the client can wait for a decision, on entry points that answer with the result of a held call; not with an Idempotency-Key.
+   */
   wait?: Wait | undefined;
 };
 
-/** Of a door that takes answers whole, and whose clients ask themselves what became of a held call. */
+/** For entry points that buffer answers and whose clients poll held calls themselves. */
 export type WholeCallRequest = CallRequest & { taker?: undefined; git?: undefined; raw?: undefined; wait?: undefined };
 
-/** Of a door that can take answers as they come, in the platform's own form. */
+/** For entry points that can stream answers in the platform's own form. */
 export type StreamCallRequest = CallRequest & { git?: undefined };
 
-/** Of the git door. */
+/** For the git entry point. */
 export type GitCallRequest = CallRequest & { raw?: undefined; wait?: undefined } & (
     | { git: GitRequest }
     | { asked: { ok: false } }
   );
 
-/** A call as a value of JSON; or what is wrong with it. */
+/** Parses a JSON value as a call, or says what is wrong with it. */
 export function checkAction(value: unknown): CallRequest['asked'] {
   const read = Action.safeParse(value);
   return read.success ? { ok: true, action: read.data } : { ok: false, body: value, detail: firstProblem(read.error) };
 }
 
 /**
- * Makes a governed call, once for each Idempotency-Key. What a door brings decides how its calls can end: without a taker no answer is
- * streamed, and nothing of git is held or answered whole.
+ * Makes a governed call, once per Idempotency-Key. What an entry point passes limits how its calls can end: without a taker no answer is
+ * streamed, and a git request is never held or buffered.
  *
- * @param request with `wait`, a held call is waited for: the same request joins it, and both end with what became of it
- * @param write an outcome as this door answers it; of a call with a key, what a repetition is answered, too. It is given what the agent may
- * be told: of a call that was stopped because its access ended, the refusal that it would get now. Not called for a held
- * call that was waited for
- * @throws AuditUnavailable when what became of the call could not be recorded; then nothing is answered. StoreUnreviewed
+ * @param request with `wait`, a held call is waited for: an equal request joins it, and both get its result
+ * @param write writes an outcome as the answer of this entry point; with a key, also the answer stored for retries. It gets the outcome
+ * that the agent may see: for a call stopped because access ended, the refusal that it would get now. Not called for a held call that was
+ * waited for
+ * @throws AuditUnavailable when the outcome could not be recorded; then nothing is answered
+ * @throws StoreUnreviewed
  */
 export async function perform<Answer extends StoredResponse>(
   services: CallServices,
@@ -99,7 +102,7 @@ export async function perform<Answer extends StoredResponse>(
   request: CallRequest,
   writeOwn: (outcome: never) => Answer,
 ): Promise<Once<Answer> | Waited | JoinsRaced> {
-  // What ends in a way that only other doors are answered has a taker, or is of git (act, concludeCall), or a replay.
+  // Outcomes that only other entry points can get need a taker, git (act, concludeCall) or a replay.
   const write = writeOwn as (outcome: Outcome) => Answer;
   refuseUnreviewed(agent);
   const { asked, correlationId, lease, taker, git, raw, left, traceparent, wait } = request;
@@ -121,7 +124,7 @@ export async function perform<Answer extends StoredResponse>(
   const began = performance.now();
   const isCompared = (wait ? raw?.join : key.value) !== undefined && !isStopped(marked.who, services.broker.clock());
   const person = isCompared ? await personNamed(identity.identify) : undefined;
-  // Fetching the keys of an issuer may take seconds, and what was known of the agent before it is not what decides.
+  // Fetching an issuer's keys may take seconds: load the agent's facts again after that.
   const isLate = performance.now() - began > LONG_WAIT_MS;
   const who = isLate ? await reloadPrincipal(services, marked.who, action.platform) : marked.who;
   const now = services.broker.clock();
@@ -136,7 +139,7 @@ export async function perform<Answer extends StoredResponse>(
     traceparent,
     ...identity,
   };
-  // Whoever is halted, or contained by its parent, is refused, also what was answered before.
+  // A halted agent, or a child whose parent is, is refused even for a call that was answered before.
   const isHalted = isStopped(who, now);
   if (wait) {
     const join = raw?.join && joinFor(raw.join, person);
@@ -168,14 +171,14 @@ export async function perform<Answer extends StoredResponse>(
     }
     await noteAnswerAgain(services, who, once.auditId);
   }
-  // What is on record is the first call; this is another one.
+  // The recorded row is of the first call; this is another call and needs its own row.
   if (once.kind !== 'key_refused' || once.code !== 'idempotency_key_reused') return once;
   return await refusedKey(services, who, { body: action, code: once.code, detail: once.detail }, correlationId);
 }
 
 const NOT_AGAIN = '; the call was made before, and its answer is not given now';
 
-/** Puts a call on record that is not made because of its key. */
+/** Records a call that is refused because of its key. */
 async function refusedKey(
   services: CallServices,
   who: AgentPrincipal,
@@ -186,7 +189,7 @@ async function refusedKey(
   return { kind: 'key_refused', code: refused.code, detail: refused.detail, auditId: value.call.auditId };
 }
 
-/** Identifies the caller once, and only when somebody wants to know. */
+/** Identifies the caller at most once, and only when needed. */
 function identifying(
   { people }: CallServices,
   { agent }: AgentPrincipal,
@@ -203,8 +206,8 @@ function identifying(
 }
 
 /**
- * What stands for the caller where requests are compared, by an Idempotency-Key or to join a held one: the person, since another
- * assertion of the same person makes no other request.
+ * Returns a value that identifies the caller when requests are compared, for an Idempotency-Key or a held call. It is derived from the
+ * person, so that a new assertion for the same person is the same request.
  */
 async function personNamed(identify: (() => Promise<Identification>) | undefined): Promise<string | undefined> {
   const identified = await identify?.();
@@ -212,8 +215,8 @@ async function personNamed(identify: (() => Promise<Identification>) | undefined
 }
 
 /**
- * The outcome that the agent is answered: what is on record, or, for a call that was stopped because its agent lost the access, the refusal that it
- * would get now: it may not read what is on record any more.
+ * Returns the outcome for the agent: the recorded one, or, for a call stopped because the agent lost access, the refusal that it would get
+ * now, because it may no longer read the recorded one.
  */
 export function toldOutcome(outcome: Outcome): Outcome {
   const { call } = outcome;
@@ -227,6 +230,6 @@ function unjoined(acted: Acted): Recorded<Outcome> {
   return acted;
 }
 
-/** Whether an agent is halted, or contained by its parent, so that every call of it is refused. */
+/** Whether an agent is halted, or its parent is, so that all its calls are refused. */
 export const isStopped = ({ agent }: AgentPrincipal, now: Instant): boolean =>
   haltOf(agentFacts(agent), breakersOf(agent, now), now) !== undefined || !hasStandingParent(agent, now);

@@ -1,4 +1,4 @@
-/** An answer to an approved raw call, which is kept until its client comes for it, as its door would have passed it on. */
+/** Stores the answer of an approved raw call, until its client fetches it, as /proxy would have passed it on. */
 import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
 import { inUtf8, type RawAnswer, type ReadAnswer, type Received } from '../egress/answer.ts';
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
@@ -6,15 +6,16 @@ import { maskedHeaders } from '../egress/mask-answer.ts';
 import type { Mask } from '../policy/mask.ts';
 import { passedOn } from './forward-stream.ts';
 
-/** Of the body of an answer, before it is given up to whoever reads it: undefined where it is too long to be kept. */
+/** Copies the body of an answer before its buffer is handed to the reader; undefined when it is too long to store. */
 export const bodyToKeep = ({ body }: Received): Buffer | undefined =>
   body.length <= MAX_RESULT_BYTES ? Buffer.from(body) : undefined;
 
 /**
- * What is kept of it beside its data. Text that is no UTF-8, which as data is another, is kept as it came unless something was taken out of it.
+ * Returns what is stored of an answer beside its data. Text that is not UTF-8 would change as data, so it is stored as received, unless
+ * something was redacted.
  *
- * @param body as it came; undefined: it is too long to be kept
- * @param read the answer, without the credential and masked
+ * @param body as received; undefined when it is too long to store
+ * @param read the answer, redacted and masked
  */
 export function rawAnswer(
   received: Pick<Received, 'headers'>,
@@ -26,7 +27,7 @@ export function rawAnswer(
   const maskedBy = read.masked ? mask?.rules : undefined;
   const shown = mask ? maskedHeaders(headers, mask, (read.masked ?? 0) > 0) : headers;
   const { 'content-encoding': coding, 'content-length': length, ...others } = shown;
-  // The length of what a HEAD does not have.
+  // A HEAD answer keeps its content-length, although it has no body.
   if (body?.length === 0) return { headers: coding === undefined ? shown : others, redacted, bytes: body };
   if (read.encoding !== undefined) return { headers: others, redacted };
   const { isText, data } = read;

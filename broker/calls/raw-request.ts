@@ -1,49 +1,49 @@
-/** A request that is passed on as its client wrote it, as its door has read it: what is decided by, and what is sent. */
+/** A parsed request that is passed on as its client wrote it: what the decision uses, and what is sent. */
 import { type JsonObject, type Method, UnreadBody } from '../policy/facts.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import type { Action } from '../wire/action.ts';
 import { judgeInTurns } from './judge-body.ts';
 import { typeAsRead } from './method-search.ts';
 
-/** The body as it is sent. `whole`: read before it is decided on, so that it can be held. */
+/** The body as it is sent. `whole`: read before the decision, so that the call can be held. */
 export type RawBody =
   | { kind: 'none' }
   | { kind: 'whole'; bytes: Buffer }
-  /** Longer than is judged and held, and in memory as a whole, because a signature covers it. */
+  /** Too long to be judged and held, but buffered, because a signature covers it. */
   | { kind: 'long'; bytes: Buffer }
-  /** `length`: where the client said it. `open`: its pieces, once; undefined when they were taken before. */
+  /** `length`: as the client declared it. `open`: returns the pieces once; undefined when they were consumed before. */
   | { kind: 'stream'; length: number | undefined; open(): AsyncIterable<Uint8Array> | undefined };
 
-/** Whether a body is too long to be judged and to be kept for a person. */
+/** Whether a body is too long to be judged and to be stored for a held call. */
 export const isLong = (body: RawBody): body is Extract<RawBody, { kind: 'long' | 'stream' }> =>
   body.kind === 'long' || body.kind === 'stream';
 
-/** The bytes of a body that is in memory; undefined: there are none, or they are still on their way. */
+/** The bytes of a buffered body; undefined when there are none, or the body is streamed. */
 export const bytesOf = (body: RawBody): Buffer | undefined =>
   body.kind === 'whole' || body.kind === 'long' ? body.bytes : undefined;
 
 export type RawRequest = {
-  /** As it is sent: `HEAD` is judged as a GET. */
+  /** As it is sent; `HEAD` is judged as a GET. */
   method: Method | 'HEAD';
   /** `content-type` and `content-encoding`, as they are sent. */
   bodyHeaders: Readonly<Record<string, string>>;
   body: RawBody;
-  /** What is known of the body: its members, why it was not read, or that there is none. */
+  /** What the decision knows of the body: its members, why it was not read, or undefined when there is none. */
   judged: JsonObject | UnreadBody | undefined;
-  /** Finds the held call that the same request joins; undefined: it joins none. */
+  /** The key by which equal requests join a held call; undefined when it joins none. */
   join?: HeldJoin | undefined;
 };
 
 /**
- * `key`: of the same request. `separate`: what tells apart requests that are open at the same time, or the empty string. `openMs`: how
- * long this one stays open.
+ * `key`: equal for equal requests. `separate`: distinguishes equal requests that are open at the same time, or empty. `openMs`: how long
+ * this request stays open.
  */
 export type HeldJoin = { key: string; separate: string; openMs: number };
 
-/** Of a raw request the scope is found by its endpoint. */
+/** The scope of a raw request is inferred from its endpoint. */
 const NO_SCOPE = '';
 
-/** The request as an action, whose scope is not known yet. */
+/** Builds the action of a raw request, whose scope is not known yet. */
 export function rawAction(
   raw: Pick<RawRequest, 'method' | 'judged'>,
   {
@@ -75,7 +75,7 @@ export function rawAction(
 
 const isMembers = (judged: JsonObject | UnreadBody): judged is JsonObject => !(judged instanceof UnreadBody);
 
-/** A held one, as it was sealed: its bytes are sent as they were approved, and what is known of them is read again. */
+/** Rebuilds a raw request from its sealed form: its bytes are sent as approved, and its body is judged again. */
 export async function heldRaw(
   { data }: Action,
   held: { method: string; bodyHeaders: Readonly<Record<string, string>>; bytes: Buffer | undefined },
@@ -91,7 +91,7 @@ export async function heldRaw(
   };
 }
 
-/** Of a body that is no object. What the door refuses of one was refused there, and was not held. */
+/** Judges a body that is not an object. A refused body was never held. */
 async function judgedAgain(
   method: string,
   bodyHeaders: Readonly<Record<string, string>>,
@@ -100,7 +100,7 @@ async function judgedAgain(
 ): Promise<JsonObject | UnreadBody | undefined> {
   const asRead = typeAsRead(method, bodyHeaders['content-type']);
   const found = await judgeInTurns(bodyHeaders, bytes, parsing, { asRead, isStored: true });
-  // Members were not read of it when it was held, so none are read now.
+  // Its members were not read when it was held, so they are not read now.
   return found.ok && found.judged instanceof UnreadBody ? found.judged : UNSHOWN;
 }
 

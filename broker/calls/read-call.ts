@@ -1,4 +1,4 @@
-/** A request as a call: what every door that takes one, or asks what would become of it, reads the same way. */
+/** Parses a request into a call, in the same way for every entry point and for simulations. */
 import { namedByManifest, sentHeaders } from '../egress/client-headers.ts';
 import { formProblem } from '../egress/form.ts';
 import { namedHeaders, refusedHeader, withheldHeaders } from '../egress/refused-headers.ts';
@@ -19,7 +19,7 @@ import { isFormType } from './judge-body.ts';
 import { methodMemberInTurns } from './method-json.ts';
 import { isLong, type RawRequest } from './raw-request.ts';
 
-/** Why a request is none, in words for a 400; or what can be said of it. */
+/** The parsed call, or why the request is malformed, worded for a 400. */
 export type ReadCall =
   | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers' | 'given'> & { dropped: readonly string[] } }
   | {
@@ -28,11 +28,11 @@ export type ReadCall =
       detail: string;
     };
 
-/** What an MCP client says of itself and of its session: here that client is the broker. */
+/** Headers that an MCP client sets for itself and its session: towards the server, the broker is that client. */
 const MCP_HEADERS = ['accept', 'last-event-id'].map(foldName);
 const OF_MCP_SESSION = ['mcp-*'];
 
-/** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
+/** Parses what can be known without deciding: endpoint, headers, GraphQL document. */
 export async function readCall(
   action: Action,
   { platform }: LoadedFacts,
@@ -70,7 +70,7 @@ export async function readCall(
       : await readGivenBody(action, endpoint.path, platform, parsing);
   if (!body.ok) return { ok: false, code: 'invalid_request', detail: body.detail };
   const { given } = body;
-  // Of a raw request, and of bytes, a method was looked for when the body was read.
+  // The body of a raw request, and of bytes, was searched for a method when it was read.
   const members = !raw && !given && !isMcp && platform ? (action.data as JsonObject | undefined) : undefined;
   const refused = platform?.rules.refused.body;
   const judged = refused ? (members ?? membersIn((raw ?? given)?.judged)) : members;
@@ -95,7 +95,7 @@ export async function readCall(
 const membersIn = (judged: JsonObject | UnreadBody | undefined): JsonObject | undefined =>
   judged instanceof UnreadBody ? undefined : judged;
 
-/** Of a call. `raw`: with the body as it came, of whose headers those count that every platform takes, and those that its manifest names. */
+/** Filters the headers of a call. `raw`: only headers that every platform takes, and those that the manifest names, are sent. */
 function readHeaders(action: Action, platform: LoadedFacts['platform'], raw: boolean): FilteredHeaders {
   const { headers } = action;
   if (!headers) return { ok: true, headers: {}, dropped: [] };
@@ -110,7 +110,7 @@ function readHeaders(action: Action, platform: LoadedFacts['platform'], raw: boo
   const sending = { withheld: withheldHeaders(headers, manifest), named: namedHeaders(manifest), defaults };
   if (!raw) return filterAgentHeaders(headers, taken, sending);
   const filtered = filterAgentHeaders(sentHeaders(headers, namedByManifest(manifest)), taken, sending);
-  // What a client's library adds is not worth a note in the row; the answer tells (`unsentHeaders`).
+  // Headers that a client's library adds are not worth a note in the row; the answer lists them (`unsentHeaders`).
   return filtered.ok ? { ...filtered, dropped: [] } : filtered;
 }
 
@@ -119,7 +119,7 @@ const refusal = (name: string): FilteredHeaders => ({
   error: `headers: ${JSON.stringify(name.slice(0, 100).toWellFormed())} may say what the call does, and this platform takes it from no agent. Nothing was sent, as the call would do something else without it: leave it out, or ask an owner to allow it in the platform's entry (client_headers, refused_headers)`,
 });
 
-/** What is asked of the decision. */
+/** Builds the ask for the decision. */
 export function askOf(
   action: Action,
   call: Pick<Call, 'path' | 'query' | 'headers' | 'git' | 'raw' | 'given' | 'caller'>,
@@ -143,28 +143,28 @@ export function askOf(
   };
 }
 
-/** The door of git reads which refs a push writes, a call does not. */
+/** Only the git entry point reads which refs a push writes, so a call must not reach these paths. */
 const GIT_SERVICE = /\/(?:info\/refs|git-(?:upload-pack|receive-pack|upload-archive))$|\.git\//i;
 
 /**
- * Whether a call would reach a service of git: by the paths of the broker's own git door, or below the address that repositories are
- * cloned from, where that is also below the address of the API.
+ * Whether a call would reach a git service: by the paths of the broker's own /git routes, or below the address that repositories are cloned
+ * from, when that is also below the API's address.
  *
- * @param path of the endpoint, in normal form
+ * @param path the endpoint's path, normalised
  */
 export function isGitService(
   { base_url: baseUrl, git_base_url: gitUrl }: { base_url: string; git_base_url?: string | undefined },
   path: string,
 ): boolean {
   if (gitUrl === undefined) return false;
-  // As the most lenient server reads it: escaped slashes, parameters of segments and a slash at the end.
+  // Normalise as the most lenient server would: escaped slashes, path parameters and trailing slashes.
   const plain = path
     .replaceAll(/%2f/gi, '/')
     .replaceAll(/;[^/]*/g, '')
     .replace(/\/+$/, '');
   if (!GIT_SERVICE.test(plain)) return false;
   if (/^\/git\//i.test(plain)) return true;
-  // GitHub Enterprise Server has its API at /api/v3 of the same host: there this is a file that is called so.
+  // GitHub Enterprise Server has its API at /api/v3 of the same host: below /repos/ this is a file with that name.
   const isApart = !isBelow(gitUrl, baseUrl) && plain.startsWith('/repos/');
   return !isApart && isBelow(`${trimmed(baseUrl)}${plain}`, gitUrl);
 }

@@ -1,4 +1,4 @@
-/** Calls of the past as they are on record: a row holds neither query nor headers nor body. */
+/** Past calls from their audit rows, which hold neither query nor headers nor body. */
 import type { Uses } from '../broker.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { type Ask, METHODS, type Method } from '../policy/facts.ts';
@@ -13,14 +13,14 @@ export type CallRow = AuditRow & {
   path: string;
 };
 
-/** A call of which all is on record that a row has. */
+/** Whether a row has all columns of a decided call. */
 export function isWhole(row: AuditRow): row is CallRow {
   const { agent_public_id, platform_id, scope, method, path, decision } = row;
   const isKnown = agent_public_id !== null && platform_id !== null && scope !== null && path !== null;
   return isKnown && decision !== null && METHODS.some((one) => one === method);
 }
 
-/** The call as far as its row says. */
+/** Builds the ask of a recorded call, as far as its row goes. */
 export async function recordedAsk(
   services: Uses<'clock' | 'store'>,
   row: CallRow,

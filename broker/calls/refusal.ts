@@ -6,13 +6,13 @@ import type { CallServices } from './call-services.ts';
 import { TOO_LONG } from './judge-body.ts';
 import { afterRefusal } from './suspend.ts';
 
-/** The outcome of a refusal. An agent that is not set up yet is told that instead. */
+/** Returns the outcome of a refusal. An agent that is not set up yet gets that as the reason instead. */
 export function refusal(call: CallRecord, verdict: Extract<Verdict, { kind: 'deny' }>): Outcome {
   if (verdict.reason === 'agent_inactive') return { kind: 'inactive', detail: verdict.detail, call };
   return { kind: 'denied', verdict, call };
 }
 
-/** The same, with what a refusal may do to the agent. */
+/** The same, including what a refusal may do to the agent (suspension). */
 export async function refuse(
   services: CallServices,
   call: Call,
@@ -22,7 +22,7 @@ export async function refuse(
   return refusal(call.record, verdict);
 }
 
-/** Today it would be another call than the one that was approved. */
+/** The request would differ now from the approved one. */
 export const notAsApproved = ({ record }: Call, reason: string, detail: string): Outcome => ({
   kind: 'not_as_approved',
   reason,
@@ -30,7 +30,7 @@ export const notAsApproved = ({ record }: Call, reason: string, detail: string):
   call: record,
 });
 
-/** What decides the call has to know its body, which is longer than is read (decisions, Streams and raw doors). */
+/** The decision needs the body, which is longer than is read (decisions, Streams and raw doors). */
 export const tooLong = ({ record }: Call): Outcome => ({
   kind: 'invalid',
   code: 'payload_too_large',

@@ -1,7 +1,7 @@
-/** No call is made on a restored store before an admin has reviewed it. */
+/** Refuses all calls on a restored store until an admin has reviewed it. */
 import type { AgentPrincipal } from '../auth/principal.ts';
 
-/** The call was not looked at, and nothing was recorded. The message is for whoever asked. */
+/** The call was not examined and nothing was recorded. The message is for the caller. */
 export class StoreUnreviewed extends Error {
   constructor() {
     super(
@@ -12,7 +12,7 @@ export class StoreUnreviewed extends Error {
   }
 }
 
-/** Throws StoreUnreviewed. Costs nothing: it is among the facts that came with the authentication. */
+/** Throws StoreUnreviewed. Costs no query: the flag is loaded with the authentication. */
 export function refuseUnreviewed({ agent }: { agent: Pick<AgentPrincipal['agent'], 'restored'> }): void {
   if (agent.restored !== null) throw new StoreUnreviewed();
 }

@@ -1,4 +1,4 @@
-/** Who calls, as of now: meanwhile the agent may have been suspended, have lost its grant, or have come to its end. */
+/** Loads the principal's current facts: the agent may have been suspended or revoked, or have lost its grant. */
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 

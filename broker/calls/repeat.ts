@@ -1,4 +1,4 @@
-/** A call as it is sent, for comparing it with one that was approved (policy/standing-approval.ts). */
+/** A call as it is sent, for comparison with an approved one (policy/standing-approval.ts). */
 import { type JsonObject, type Repeat, UnreadBody } from '../policy/facts.ts';
 import type { WrittenBody } from '../policy/standing-terms.ts';
 import type { Call } from './call.ts';
@@ -6,7 +6,7 @@ import { isFormType } from './judge-body.ts';
 import { isLong } from './raw-request.ts';
 import type { ToolOnFile } from './tool-on-file.ts';
 
-/** Undefined: of git, whose requests are never held. */
+/** Undefined for git requests, which are never held. */
 export function repeatOf(
   call: Pick<Call, 'who' | 'action' | 'path' | 'query' | 'headers' | 'git' | 'raw' | 'given' | 'caller'>,
   onFile: ToolOnFile | undefined,
@@ -42,13 +42,13 @@ function bodyOf({ action, raw, given }: Pick<Call, 'action' | 'raw' | 'given'>):
   const { judged, written, bodyHeaders } = given;
   if (isMembers && !(judged instanceof UnreadBody))
     return membersOf(written.as === 'bytes' ? 'json' : written.as, data, bodyHeaders);
-  // A list, text or file is compared as it is: nothing in it is free, and nothing has to be read for that.
+  // A list, text or file is compared byte by byte: standing terms can leave nothing in it open, so it needs no parsing.
   return written.as === 'bytes'
     ? { kind: 'bytes', base64: written.bytes.toString('base64'), headers: bodyHeaders }
     : UNREAD;
 }
 
-/** A form is compared as it is: its members may be written in more than one way. */
+/** A form is compared byte by byte, because its members can be written in several ways. */
 function rawBody({ body, judged, bodyHeaders }: NonNullable<Call['raw']>): WrittenBody {
   if (body.kind === 'none') return { kind: 'none' };
   if (isLong(body) || judged instanceof UnreadBody) return UNREAD;

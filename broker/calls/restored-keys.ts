@@ -1,15 +1,15 @@
-/** `Idempotency-Key`s in a restored store, which does not know those that were used after the backup. */
+/** `Idempotency-Key`s on a restored store, which lacks those that were used after the backup. */
 import type { Instant } from '../policy/facts.ts';
 import { LIFETIME_MS } from './idempotency.ts';
 
-/** Clocks of clients may be ahead by as much as that of an agent which signs its token. */
+/** Tolerated clock skew of clients; the same as for an agent that signs its own tokens. */
 const AHEAD_MS = 30_000;
-/** A UUID of version 7 (RFC 9562 section 5.7) at the end of a key, with its first 48 bits: when it was made, in milliseconds since 1970. */
+/** A version 7 UUID (RFC 9562 section 5.7) at the end of a key; its first 48 bits are its creation time in milliseconds since 1970. */
 const UUID_V7 = /(?:^|[^0-9a-f])([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
 /**
- * Why no call with an effect is made for this key, in words for the agent; undefined: its first call is none that was lost. As long as a lost
- * key would be known, only one that says that it was made after the restore is surely new.
+ * Returns why no call with an effect is made for this key, worded for the agent; undefined when its first call cannot have been lost. For
+ * as long as a lost key would have been kept, only a key with a creation time after the restore is certainly new.
  *
  * @param restoredAt when the store was restored, if it ever was
  */

@@ -1,4 +1,4 @@
-/** Calls on record that rules look back at: for judging calls of the past by rules that were not in force then. */
+/** Recorded calls that look-back rules depend on, for judging past calls by rules that were not in force then. */
 import { type Earlier, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import { familyIn, lookBack, lookingIn } from '../policy/look-back.ts';
@@ -6,13 +6,13 @@ import type { After } from '../policy/rule.ts';
 import { questionOf, selects } from '../policy/rule-selection.ts';
 
 type Seen = { at: Instant; auditId: string };
-/** Of one agent's family and one kind of call, the newest first. `unsure`: a row does not say whether the call is of the kind. */
+/** Calls of one kind by one agent's family, newest first. `unsure`: the row does not say whether the call is of this kind. */
 type Kind = { sure: Seen[]; unsure: Instant[] };
 
 export type SeenCalls = {
-  /** A call that was made, from newer ones to older ones. `rules`: all that may look back at it, in force or proposed. */
+  /** Notes a call that was made; called from newer to older calls. `rules`: all rules that may look back at it, in force or proposed. */
   note(rules: readonly Facts[], ask: Ask, call: Seen): void;
-  /** The ask with the rules of these facts that apply for what was noted; `since`: from when on all that there was is noted. */
+  /** Returns the ask with the look-back rules that apply because of noted calls; `since`: all calls from then on were noted. */
   withEarlier<A extends Ask>(facts: Facts, ask: A, at: Instant, since: Instant): A;
 };
 
@@ -31,7 +31,7 @@ export function seenCalls(): SeenCalls {
         const question = questionOf(facts, ask, at);
         for (const { after } of lookingIn(facts)) {
           const kind = kindOf(facts, after);
-          // Two rules, or the rules in force and the proposed ones, may look back at the same.
+          // Several rules, or both the current and the proposed ones, may look back at the same kind.
           if (noted.has(kind)) continue;
           noted.add(kind);
           const match = selects(after.made, question);
@@ -63,7 +63,7 @@ export function seenCalls(): SeenCalls {
   };
 }
 
-/** The newest of a list, the newest first, that is older than this moment. */
+/** The newest entry before this moment, of a list sorted newest first. */
 function firstBefore<One>(list: readonly One[], at: Instant, atOf: (one: One) => Instant): One | undefined {
   let [from, to] = [0, list.length];
   while (from < to) {

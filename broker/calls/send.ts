@@ -1,6 +1,6 @@
 /**
- * Sends an allowed call, to its platform or MCP server, with a credential that works: a token may have to be got first, or again when the platform
- * refuses it, and then the call is sent once more.
+ * Sends an allowed call to its platform or MCP server with a valid credential: fetches a token first when needed, and once more when the
+ * platform refuses it; the call is then sent again.
  */
 import type { Ask, StandingApproval, Verdict } from '../policy/facts.ts';
 import { toolOf } from '../policy/tool.ts';
@@ -17,7 +17,10 @@ import { forwardMcp } from './forward-mcp.ts';
 import type { Forwarded } from './forwarded.ts';
 import { isDue, isRequest, REAUTH, type Renew, renewerOf, type TokenServices } from './token-renewal.ts';
 
-/** `ask`, `verdict`: how it was decided. `isApproved`: a person approved it, which stands in for a hold. `standing`: was used for it. */
+/**
+ * `ask`, `verdict`: how the call was decided. `isApproved`: a person approved it, which stands in for a hold. `standing`: the standing
+ * approval that it used.
+ */
 type Allowed = Extract<Connected, { ok: true }> & {
   ask: Ask;
   verdict: Verdict;
@@ -50,17 +53,17 @@ export async function sendCall(
   );
 }
 
-/** `refreshUnavailable`: a new token was due, and whoever issues it had none to give. */
+/** `refreshUnavailable`: a new token was due, but the issuer was unavailable. */
 export type Fresh = Forwarded & { refreshUnavailable?: boolean };
 
 type Steps = {
-  /** All that is done with a credential that stays as it is. */
+  /** Sends the call with a given credential. */
   send: (credential: Credential) => Promise<Forwarded>;
-  /** Asked after a wait for another token; its answer, if there is one, takes the place of sending. */
+  /** Decides again after a long wait for another token; a result replaces sending. */
   decideAgain: () => Promise<Forwarded | undefined>;
 };
 
-/** Sends the call with a credential that is good now. */
+/** Sends the call with a credential that is valid now. */
 export async function forwardFresh(
   services: TokenServices,
   { record, action }: Call,
@@ -86,7 +89,7 @@ export async function forwardFresh(
   return refreshUnavailable ? { ...forwarded, refreshUnavailable } : forwarded;
 }
 
-/** `stored`: what the connection holds, where that is a token. */
+/** `stored`: the connection's credential, when it is a token. */
 async function sendFresh(
   clock: () => number,
   stored: Credential | undefined,
@@ -98,7 +101,7 @@ async function sendFresh(
     const begun = performance.now();
     const fresh = await renew(current?.token, false);
     if (fresh.kind === 'credential') current = fresh.credential;
-    // What cannot be refreshed just now may be good for a minute still: by the time after the wait, which may be long.
+    // A token that cannot be refreshed now may still be valid for a minute; checked against the time after the wait, which may be long.
     else if (fresh.isFinal || !current?.token || isExpired(current.token, clock())) return fresh.forwarded;
     const changed = performance.now() - begun > LONG_WAIT_MS ? await decideAgain() : undefined;
     if (changed) return changed;
@@ -106,16 +109,16 @@ async function sendFresh(
   const token = current?.token;
   if (current === undefined || token === undefined || isExpired(token, clock())) return REAUTH;
   const first = await send(current);
-  // What is not passed on is nothing that a client has seen.
+  // A `not_passed_on` answer has not reached the client, so the call may be sent again.
   if (first.kind !== 'answer' && first.kind !== 'not_passed_on') return first;
-  // What the platform redirected to never got the token.
+  // The token is never sent to the target of a redirect.
   const isRefused = first.status === 401 && !('followed' in first);
   if (isRefused && isJustIssued(token, clock())) return justIssued(first);
   if (!isRefused || !token.refreshable)
     return token.lapsed && first.kind === 'answer' ? { ...first, lapsed: true } : first;
   const begun = performance.now();
   const fresh = await renew(token, true);
-  // The platform refused the call, so it did nothing of it: it may be sent again.
+  // The platform refused the call without effect, so it may be sent again.
   if (fresh.kind === 'none') return fresh.forwarded;
   if (fresh.credential.token?.lapsed) return first;
   const changed = performance.now() - begun > LONG_WAIT_MS ? await decideAgain() : undefined;
@@ -124,7 +127,7 @@ async function sendFresh(
   return justIssued(second);
 }
 
-/** Of a 401 to a token that was issued just now. */
+/** Marks a 401 to a token that was just issued. */
 const justIssued = (forwarded: Forwarded): Forwarded =>
   forwarded.kind === 'answer' && forwarded.status === 401 && !forwarded.followed
     ? { ...forwarded, justIssued: true }

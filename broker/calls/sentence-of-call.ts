@@ -1,4 +1,4 @@
-/** What a call does, in a sentence, as the platform's manifest is now: for a call that is held. */
+/** Builds the sentence that says what a held call does, from the platform's current manifest. */
 import { z } from 'zod';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Ask } from '../policy/facts.ts';
@@ -10,7 +10,7 @@ import type { ToolOnFile } from './tool-on-file.ts';
 
 const Titled = z.object({ title: z.string() });
 
-/** `onFile`: the tool of an MCP server that is called; its title is the one that was accepted. */
+/** `onFile`: the called tool of an MCP server; the sentence uses its accepted title. */
 export function sentenceOfCall({ platform }: LoadedFacts, ask: Ask, onFile: ToolOnFile | undefined): Sentence {
   const { rules, sentences } = present(platform, 'platform');
   const accepted = onFile?.row?.accepted;

@@ -1,4 +1,4 @@
-/** What would become of a call: the same facts and the same decision, and nothing is written, counted or sent. */
+/** Simulates a call: decides it on the current facts, without writing, counting or sending anything. */
 
 import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
@@ -15,10 +15,10 @@ import { type EarlierCalls, withPast } from './earlier-calls.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
 import { type ToolOnFile, toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-on-file.ts';
 
-/** Rules to decide by instead of those in force, which `readRules` has accepted. */
+/** Rules to decide by instead of those in force; already accepted by `readRules`. */
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
 
-/** `git`: what git's own door would have read of it. `caller`: for whom it is, where the platform honours somebody. */
+/** `git`: what the git entry point would have read of it. `caller`: for whom it is, on platforms that honour callers. */
 export type Asked = { action: Action; git?: GitAsk; caller?: CallAsk['caller'] | undefined };
 
 /** `version` null: proposed, not in force. */
@@ -28,16 +28,17 @@ export type Simulated =
       verdict: Verdict;
       policy: { id: string | null; name: string; version: number | null } | null;
       guardrails: { version: number | null };
-      /** As it was read; undefined: it is malformed, and its agent may make no call. */
+      /** The parsed call; undefined when it is malformed and its agent may make no call anyway. */
       read: { call: Extract<ReadCall, { ok: true }>['call']; ask: Ask; onFile: ToolOnFile | undefined } | undefined;
       loaded: LoadedFacts;
     }
   | { kind: 'invalid'; refused: Extract<ReadCall, { ok: false }> };
 
 /**
- * Decides a call as if its agent had made it now. An agent's open breakers count, those of any address included; a half-open breaker lets it pass, and its trial stays untaken.
+ * Decides a call as if its agent had made it now. The agent's open breakers count, for any source address; a half-open breaker lets the
+ * call pass, and its trial is not claimed.
  *
- * @param agentId `agt_…`, of an agent that there is
+ * @param agentId `agt_…`, an existing agent
  */
 export async function simulate(
   services: Uses<'clock' | 'store'> & {
@@ -51,7 +52,7 @@ export async function simulate(
   proposed: Proposed,
 ): Promise<Simulated> {
   const now = services.broker.clock();
-  // No platform's id; in a question it would mean all of them.
+  // `*` is not a platform id; as one it would mean all platforms.
   const platform = action.platform === ALL_PLATFORMS ? '' : action.platform;
   const rows = await services.facts(agentId, platform, ANY_ADDRESS);
   const loaded = await services.loadFacts(rows, platform, now);

@@ -1,4 +1,4 @@
-/** The broker suspends an agent by itself: by a guardrail, or because it is refused too often. */
+/** Suspends agents automatically: by a guardrail, or after too many refusals. */
 
 import type { Changing } from '../audit/record-change.ts';
 import { byBroker, recordChange } from '../audit/record-change.ts';
@@ -16,13 +16,13 @@ type Suspension = {
   agent: { id: string; agent_id: string };
   cause: HaltCause;
   detail: string;
-  /** Whether the reason stands; asked once the agent is about to be suspended, and nobody else can change its status. */
+  /** Whether the reason still holds; checked in the suspending transaction, when no one else can change the status. */
   isStanding?: (db: Db) => Promise<boolean>;
 };
 
 /**
- * Suspends an agent for a call that is being refused, in force at the very next call on every replica, on record in the
- * same transaction. An agent that is not active any more stays what it is. Throws AuditUnavailable.
+ * Suspends an agent because of a refused call: effective at the next call on every replica, and recorded in the same transaction. An agent
+ * that is no longer active keeps its status. Throws AuditUnavailable.
  */
 async function suspend(services: Changing, { who, record }: Call, suspension: Suspension): Promise<void> {
   const { agent, cause, detail, isStanding } = suspension;
@@ -41,8 +41,8 @@ async function suspend(services: Changing, { who, record }: Call, suspension: Su
 }
 
 /**
- * What a refusal brings with it beside the answer: a guardrail's suspension, and a count where the organisation has a rule.
- * A count that cannot be kept does not keep the refusal from being recorded. Throws AuditUnavailable.
+ * Applies the side effects of a refusal: a guardrail's suspension, and the refusal count when the organisation has a rule for it. A count
+ * that fails does not prevent the refusal from being recorded. Throws AuditUnavailable.
  */
 export async function afterRefusal(
   services: Changing,
@@ -55,10 +55,10 @@ export async function afterRefusal(
     await suspend(services, call, { agent: familyHead(call), cause: 'suspended_by_policy', detail });
   }
   const { auto_suspend: rule } = agent;
-  // What an owner approved is not tried by the agent again when it is replayed.
+  // A replay is not an attempt of the agent: an owner approved it.
   const isReplay = call.record.approval !== undefined;
   if (rule === null || isReplay || verdict.suspend || !countsAsAnomaly(verdict.reason)) return;
-  // Whatever the child tries while its parent is stopped, an owner looks already.
+  // While the parent is stopped, an owner is already looking at it.
   if (!hasStandingParent(agent, services.broker.clock())) return;
   try {
     await count(services, call, AutoSuspend.parse(JSON.parse(rule)), verdict.reason);
@@ -68,8 +68,8 @@ export async function afterRefusal(
 }
 
 /**
- * An agent and its children are one to what suspends, and it is the agent that is suspended: what a child tries was passed on to it, and an
- * agent that is refused could otherwise go on through the next child. Its suspension stops them all.
+ * The agent to suspend: the parent of a child, otherwise the agent. The family counts as one, because the parent delegated what the child
+ * tries, and could otherwise continue through the next child. Suspending the parent stops them all.
  */
 function familyHead({ who: { agent } }: Call): Suspension['agent'] {
   const { parent_id: id, parent_agent_id } = agent;
@@ -78,7 +78,7 @@ function familyHead({ who: { agent } }: Call): Suspension['agent'] {
 
 const byChild = ({ who: { agent } }: Call): string => (agent.parent_id === null ? '' : ` by ${agent.agent_id}`);
 
-/** Refusals of an agent and of its children count together. */
+/** Counts a refusal; those of an agent and its children count together. */
 async function count(services: Changing, call: Call, rule: AutoSuspend, reason: string): Promise<void> {
   const { broker } = services;
   const agent = familyHead(call);
@@ -92,7 +92,7 @@ async function count(services: Changing, call: Call, rule: AutoSuspend, reason: 
     agent,
     cause: 'anomaly_auto_suspend',
     detail: `${counted} refused calls within ${within_seconds} s, those of its children included; ${last}`,
-    // An owner who resumed the agent meanwhile let it begin again.
+    // An owner may have resumed the agent meanwhile, which resets the count.
     isStanding: async (db) => (await refusalsAt(db, counter, windowMs, broker.clock())) >= refusals,
   });
 }

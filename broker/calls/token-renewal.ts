@@ -1,4 +1,4 @@
-/** The tokens of calls: one way to get them, with a person's consent or without a person, and which were refused though just issued. */
+/** Tokens of calls: how they are obtained, with a person's consent or without a person, and which were refused although just issued. */
 import type { Uses } from '../broker.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
@@ -11,7 +11,7 @@ import type { TokenRequest } from '../token-source/token-request.ts';
 import { type Credential, type Credentials, holderOf } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
 
-/** What a connection gives a call: a credential, or which token it needs. */
+/** What a connection provides for a call: a credential, or the token request to make. */
 export type CallCredential = Credential | { request: TokenRequest };
 
 export const isRequest = (credential: CallCredential): credential is { request: TokenRequest } =>
@@ -23,14 +23,13 @@ export type TokenServices = Uses<'clock' | 'log' | 'store' | 'vault' | 'outbound
   issuedTokens: IssuedTokens;
 };
 
-/** `isFinal`: no token of before may be used either. */
+/** `isFinal`: the previous token must not be used either. */
 export type Renewed =
   | { kind: 'credential'; credential: Credential }
   | { kind: 'none'; forwarded: Extract<Forwarded, { detail: string }>; isFinal: boolean };
 
 /**
- * Gets a token: the first one (`seen` undefined), or one in place of `seen`, because that one is about to end, or because the
- * platform `refused` it.
+ * Gets a token: the first one (`seen` undefined), or a replacement for `seen`, because it is about to expire or the platform `refused` it.
  */
 export type Renew = (seen: AccessToken | undefined, refused: boolean) => Promise<Renewed>;
 
@@ -41,17 +40,17 @@ type At = {
   connection: Pick<ConnectionFacts, 'id' | 'credential' | 'personTokens'>;
 };
 
-/** How the tokens of this connection are got; undefined: its credential is one that stays as it is. */
+/** Returns how to renew this connection's tokens; undefined when its credential is not a token. */
 export function renewerOf(services: TokenServices, at: At, credential: CallCredential): Renew | undefined {
   if (isRequest(credential)) return issuedRenewer(services, credential.request);
   return credential.token === undefined ? undefined : oauthRenewer(services, at);
 }
 
-/** Whether a token has to be got before a call. */
+/** Whether a token must be fetched before a call. */
 export const isDue = (token: AccessToken | undefined, now: number): boolean =>
   token === undefined || (token.refreshable && token.refreshAt !== null && token.refreshAt <= now);
 
-/** As if the platform had been asked with a token that is over, which it would refuse. */
+/** The result for an expired token, as if the platform had refused it. */
 export const REAUTH: Extract<Forwarded, { detail: string }> = {
   kind: 'refused_locally',
   error: 'credential_over',
@@ -94,17 +93,17 @@ function issuedRenewer({ credentials, issuedTokens }: TokenServices, request: To
 }
 
 /**
- * Tokens that a platform refused though they had just been issued. One refusal says that the platform does not allow this
- * call; only more of them say that the credential is refused.
+ * Tokens that a platform refused although they were just issued. One refusal means that the platform does not allow this call; only several
+ * mean that the credential is refused.
  */
 export type FreshRefusals = {
-  /** Notes a refusal. True: the credential is refused, not only this endpoint. */
+  /** Notes a refusal. Returns true when the credential is refused, not only this endpoint. */
   note(connectionId: string, endpoint: string, now: Instant): boolean;
-  /** The platform took the credential. */
+  /** Clears the refusals, because the platform accepted the credential. */
   forget(connectionId: string): void;
 };
 
-/** One endpoint that is refused for so long, and nothing else that works meanwhile, counts as the credential being refused. */
+/** An endpoint that is refused for this long, with no other success meanwhile, counts as a refused credential. */
 const LONG_MS = 60_000;
 const KEPT = 1_000;
 

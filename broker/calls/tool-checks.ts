@@ -1,18 +1,18 @@
-/** When servers were last asked for a tool that had changed: its definition may be again what was accepted. */
+/** When servers were last asked about a changed tool: its definition may match the accepted one again. */
 import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';
 
 export type ToolChecks = {
-  /** Whether the server may be asked now; when it may, that is noted. */
+  /** Returns whether the server may be asked now, and if so notes the time. */
   take(place: ToolPlace, now: Instant): boolean;
 };
 
-/** Every call of a tool that has changed would have the server asked, and agents do try again. */
+/** Without this limit every call of a changed tool would make the broker ask the server, and agents do retry. */
 const EVERY_MS = 5_000;
 const KEPT = 1_000;
 
-/** Counted in this process: several replicas may each ask once in that time. */
+/** Per process: each of several replicas may ask once in that time. */
 export function toolChecks(): ToolChecks {
   const last = recentlyUsed<Instant>(KEPT);
   return {

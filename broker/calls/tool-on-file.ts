@@ -1,4 +1,4 @@
-/** What is on file of the tool that a call names: what it does, for the decision, and whether it may be called at all. */
+/** What is stored of the tool that a call names: its effect, for the decision, and whether it may be called at all. */
 
 import type { OutcomeOf } from '../audit/outcome.ts';
 import type { Uses } from '../broker.ts';
@@ -14,11 +14,11 @@ export type ToolOnFile = {
   tool: string;
   place: ToolPlace;
   row: McpToolTable | undefined;
-  /** Nothing is known of the server's tools: it was never asked. */
+  /** Whether no tools of the server are known, because it was never asked. */
   isFirst: boolean;
 };
 
-/** Looks a tool up; undefined where none is named. One statement, and only for calls to MCP servers. */
+/** Looks a tool up; undefined when the call names none. One statement, and only for calls to MCP servers. */
 export async function toolOnFile(
   { broker }: Uses<'store'>,
   organisationId: string,
@@ -33,23 +33,23 @@ export async function toolOnFile(
   return { tool, place, row, isFirst: row === undefined && !(await hasTools(db, place)) };
 }
 
-/** The ask with what its tool does. */
+/** Returns the ask with the method that stands for the tool's effect. */
 export function withEffect(ask: Ask, onFile: ToolOnFile | undefined): Ask {
   const method = actsAs(onFile?.row?.effect);
   return method === undefined ? ask : { ...ask, call: { ...present(ask.call, 'call'), actsAs: method } };
 }
 
-/** Why the tool on file is not called; undefined when it may be, or when nobody has seen it yet. */
+/** Returns why the stored tool may not be called; undefined when it may, or when it is not known yet. */
 export function whyQuarantined({ row, tool }: ToolOnFile): string | undefined {
   if (row === undefined) return undefined;
   const state = toolState(row);
   return state === 'accepted' ? undefined : quarantine(tool, state);
 }
 
-/** Whether a look at the server's list may show the tool as it was accepted. A new one is nothing until an owner accepts it. */
+/** Whether listing the server's tools may show this tool as accepted again. A new tool stays quarantined until an owner accepts it. */
 export const mayBeAccepted = ({ row }: ToolOnFile): boolean => row !== undefined && toolState(row) === 'changed';
 
-/** `state` undefined: the server does not list it. */
+/** The reason text of a quarantined tool. `state` undefined: the server does not list it. */
 export function quarantine(tool: string, state: ToolState | undefined): string {
   if (state === 'changed')
     return `tool ${tool} is not what was accepted of it: its description, its arguments or its hints have changed. An owner has to look at it and accept it`;
@@ -58,14 +58,14 @@ export function quarantine(tool: string, state: ToolState | undefined): string {
   return `the MCP server has no tool ${tool}`;
 }
 
-/** The refusal of a tool that is not, or not any more, the one that was accepted: then no scope covers it. */
+/** The refusal of a tool that is not, or no longer, the accepted one: no scope covers it then. */
 export function unlikeAccepted(decided: Verdict, detail: string): Extract<Verdict, { kind: 'deny' }> {
   const { evaluated, notEvaluated, matched, conditional, grant } = decided;
   const looked = { evaluated, notEvaluated, matched, conditional, ...(grant && { grant }) };
   return { kind: 'deny', reason: 'endpoint_scope_mismatch', detail, ...looked };
 }
 
-/** The server's doing, so it does not count against the agent. */
+/** Refuses the call; caused by the server, so it does not count against the agent. */
 export const refuseTool = ({ record }: Call, decided: Verdict, detail: string): OutcomeOf<'denied'> => ({
   kind: 'denied',
   verdict: unlikeAccepted(decided, detail),

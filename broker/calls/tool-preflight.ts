@@ -1,4 +1,4 @@
-/** A tool that nothing is known of, or that changed: its MCP server is asked for its tools before the call is decided. */
+/** Asks an MCP server for its tools before a call is decided, when the called tool is unknown or changed. */
 import type { Replay } from '../approvals/replay.ts';
 import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import { intentRow } from '../audit/row.ts';
@@ -17,24 +17,24 @@ import { reloadPrincipal } from './reload.ts';
 import { forwardFresh } from './send.ts';
 import { mayBeAccepted, type ToolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 
-/** `listed`: the tools are on file now, and who asked for the call is as they are at `now`. */
+/** `listed`: the tools are stored now; `who` and `now` are as of after listing. */
 export type Preflight =
   | { kind: 'unneeded' }
-  /** The call waited for its place. */
+  /** The call had to wait for a slot. */
   | { kind: 'facts_changed' }
   | { kind: 'listed'; who: AgentPrincipal; now: Instant }
   | { kind: 'failed'; outcome: Outcome };
 
 const UNNEEDED: Preflight = { kind: 'unneeded' };
 
-/** The server has answered, and nobody is told what. */
+/** Stands for the server's answer, which is not returned to anyone. */
 const LISTED: Forwarded = {
   kind: 'answer',
   status: 200,
   read: { kind: 'data', data: 'null', redacted: false, bytes: 0 },
 };
 
-/** Lists the server's tools where that can change the decision, and only for a call that would go on as things are. */
+/** Lists the server's tools when that can change the decision, and only for a call that is allowed as things are. */
 export async function toolPreflight(
   services: CallServices,
   given: Call,
@@ -59,7 +59,7 @@ export async function toolPreflight(
     const who = await reloadPrincipal(services, call.who, call.action.platform);
     return { kind: 'listed', who, now: services.broker.clock() };
   }
-  // The tool on file is refused for what it is, whatever its server says.
+  // A changed tool is refused as such, even when its server cannot be listed.
   if (hasChanged) return UNNEEDED;
   return {
     kind: 'failed',
@@ -67,7 +67,7 @@ export async function toolPreflight(
   };
 }
 
-/** Puts the tools on file. Whatever goes wrong comes out as an answer: the server was asked, so the call has to have a row. */
+/** Stores the server's tools. Errors become an answer, because the server was contacted and the call needs an audit row. */
 async function listTools(
   services: CallServices,
   call: Call,
@@ -82,7 +82,7 @@ async function listTools(
           isListed = unlisted === undefined;
           return unlisted ?? LISTED;
         },
-        // Whatever the list says, the call is decided again after it.
+        // The call is decided again after listing anyway.
         decideAgain: async () => undefined,
       }),
     );
@@ -96,7 +96,7 @@ async function listTools(
   }
 }
 
-/** What is on record if the process dies meanwhile: the tools were asked for, and no tool was called. It fits into a note. */
+/** The record that remains if the process dies meanwhile: tools were requested, none was called. Small enough for a journal note. */
 const listRecord = (record: CallRecord): CallRecord => {
   const { reason: _, ...asked } = record.asked;
   const agent = { ...record.agent, parentAgentId: null };

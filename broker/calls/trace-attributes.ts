@@ -1,13 +1,13 @@
 /**
- * What spans say of a call. Names are of OpenTelemetry's semantic conventions where there is one. Never a body, a path, a query, a header
- * or a person: those are, as far as they may be, in the audit row that `agent_broker.audit_id` names.
+ * Span attributes of a call. Names follow OpenTelemetry's semantic conventions where one exists. Never a body, path, query, header or
+ * person: the audit row that `agent_broker.audit_id` names holds those, where allowed.
  */
 import type { Outcome } from '../audit/outcome.ts';
 import { endOf } from '../audit/row.ts';
 import type { SpanAttributes } from '../telemetry/call-watch.ts';
 import type { Call } from './call.ts';
 
-/** Of the call as a whole. */
+/** Attributes of the whole call. */
 export function callAttributes(outcome: Outcome): SpanAttributes {
   const { call } = outcome;
   const { result, reason } = endOf(outcome);
@@ -24,7 +24,7 @@ export function callAttributes(outcome: Outcome): SpanAttributes {
   };
 }
 
-/** Of a request to a platform. */
+/** Attributes of a request to a platform. */
 export function requestAttributes({ action }: Pick<Call, 'action'>, baseUrl: string): SpanAttributes {
   const url = new URL(baseUrl);
   return {
@@ -34,7 +34,7 @@ export function requestAttributes({ action }: Pick<Call, 'action'>, baseUrl: str
   };
 }
 
-/** How a request to a platform ended. `failure`: why that is the platform's. */
+/** Attributes of the answer to a request to a platform. */
 export function answerAttributes(outcome: Outcome): SpanAttributes {
   return 'upstreamStatus' in outcome ? { 'http.response.status_code': outcome.upstreamStatus } : {};
 }

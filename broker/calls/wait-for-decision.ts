@@ -1,4 +1,4 @@
-/** A call whose client waits for a person: it joins what the same request holds already, and ends with what became of it. */
+/** A call whose client waits for a decision: it joins an equal held request, and ends with its result. */
 
 import type { Outcome } from '../audit/outcome.ts';
 import { readSettled } from '../audit/read-settled.ts';
@@ -15,16 +15,16 @@ import type { HeldJoin } from './raw-request.ts';
 
 /** How long a client can wait for a person. */
 export type Wait = {
-  /** Milliseconds; 0: it is told at once that the call is held. */
+  /** Milliseconds; 0: the client is immediately told that the call is held. */
   ms: number;
-  /** Takes a place among the requests that wait for this held call, and answers how to leave it; undefined: there is none. */
+  /** Takes a waiting slot for this held call and returns the function that leaves it; undefined when there is no slot. */
   enter(approvalId: string): (() => void) | undefined;
 };
 
-/** What became of a held call that was waited for; `pending` when nobody decided in time. */
+/** The result of a held call that was waited for; `pending` when nobody decided in time. */
 export type Waited = { kind: 'waited'; approvalId: string; end: HeldEnd; found: ApprovalTable };
 
-/** The store was away when a held call was to be read: it may have been approved meanwhile, and sent. `cause`: the store's error. */
+/** The store was unavailable when a held call was read: the call may have been approved and sent meanwhile. `cause`: the store's error. */
 export class HeldUnread extends Error {
   readonly approvalId: string;
   constructor(approvalId: string, cause: unknown) {
@@ -33,7 +33,7 @@ export class HeldUnread extends Error {
   }
 }
 
-/** What `work` on a held call comes to. Throws HeldUnread in place of an outage of the store. */
+/** Runs `work` on a held call; throws HeldUnread in place of a store outage. */
 export async function orHeldUnread<T>(approvalId: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -42,28 +42,28 @@ export async function orHeldUnread<T>(approvalId: string, work: () => Promise<T>
   }
 }
 
-/** Each time that a request was to join a held call, or to be held, another replica did the same. */
+/** Lost race: each time the request was to join a held call, or to be held, another replica did the same. */
 export type JoinsRaced = { kind: 'joins_raced' };
 
 type Waiting = {
   wait: Wait;
-  /** Of this request; undefined: it joins none, and none joins it. */
+  /** Join key of this request; undefined when it neither joins nor is joined. */
   join: HeldJoin | undefined;
-  /** Whether it may join one that is held already. */
+  /** Whether it may join a call that is already held. */
   mayJoin: boolean;
-  /** Aborted when the client has left. */
+  /** Aborted when the client has disconnected. */
   left: AbortSignal | undefined;
-  /** Whoever waits for a person holds no place among the calls. */
+  /** Released before waiting: a waiting client takes no slot of the call budget. */
   lease: CallLease | undefined;
 };
 
-/** Another replica may hold the same request, or be done with it, at the same moment. */
+/** Retries when another replica holds the same request, or finishes it, concurrently. */
 const MOST_JOINS = 3;
 
 /**
- * Makes a call, or joins the held one of the same request, and waits where it is held.
+ * Makes a call, or joins the equal held one, and waits when it is held.
  *
- * @param make holds, refuses or makes it; `joined` where the same request was held meanwhile
+ * @param make holds, refuses or makes the call; `joined` when an equal request was held concurrently
  * @throws HeldUnread
  */
 export async function makeOrWait(
@@ -84,7 +84,7 @@ export async function makeOrWait(
   return { kind: 'joins_raced' };
 }
 
-/** Waits until it was decided and made, or the time is over. */
+/** Waits until the call was decided and made, or the wait has timed out. */
 async function waitForDecision(
   services: CallServices,
   who: AgentPrincipal,
@@ -112,7 +112,7 @@ async function waitForDecision(
         changesAt: ({ found: { status, expires_at } }) =>
           status === 'pending' ? expires_at : Number.POSITIVE_INFINITY,
       });
-      // Without it, it is closed when the time is over.
+      // Best effort: otherwise it closes when its time has passed.
       if (openUntil !== undefined) await closeHeldJoin(broker.store.db, place, openUntil).catch(() => {});
       return { kind: 'waited', approvalId, end, found };
     });
