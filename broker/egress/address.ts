@@ -1,24 +1,24 @@
-/** Which IP addresses a platform may have: public unicast only (SS-02, SS-03). */
+/** Classifies IP addresses: a platform may have a public unicast address only (SS-02, SS-03). */
 
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 
-/** `public`, or why not: the name of the special range (RFC 6890 and its registries). */
+/** `public`, or the name of the special range (RFC 6890 and its registries) that makes it refused. */
 export type AddressClass = 'public' | { refused: string };
 
 /**
- * Azure's platform address: public in form, but the host of the virtual machine answers there, with its
- * metadata secrets. The other clouds' metadata addresses are link-local, shared or unique local, and refused as such.
+ * Azure's platform address: public in form, but the virtual machine's host serves metadata secrets there. The other clouds' metadata
+ * addresses are link-local, shared or unique local, and refused as such.
  */
 const AZURE_PLATFORM = '168.63.129.16';
 
 /**
- * Classifies an address as `dns.lookup`, `socket.remoteAddress` or `URL.hostname` (without brackets) format it. Text in
- * any other form (octal, hexadecimal, short, with a zone) is refused as `not_an_address` or by the range that it is in.
- * IPv6 addresses that carry an IPv4 one (mapped, compatible, 6to4, Teredo, ISATAP, NAT64 by a prefix of the network's own) are refused
- * whatever it is: a gateway may translate them. One of the well-known prefix of NAT64 is as public as the IPv4 address in it, which is
- * where a gateway sends it (RFC 6052 §2.1): on networks without IPv4, names that have no other address resolve to it (DNS64, RFC 6147).
+ * Classifies an address in the format of `dns.lookup`, `socket.remoteAddress` or `URL.hostname` (without brackets). Text in any other form
+ * (octal, hexadecimal, short, with a zone) is refused as `not_an_address` or by the range that it is in. IPv6 addresses that embed an IPv4
+ * address (mapped, compatible, 6to4, Teredo, ISATAP, NAT64 with a network-specific prefix) are always refused, because a gateway may
+ * translate them. An address with NAT64's well-known prefix is as public as its embedded IPv4 address, to which a gateway sends it (RFC
+ * 6052 §2.1): on networks without IPv4, names without an IPv6 address resolve to it (DNS64, RFC 6147).
  */
 export function classifyAddress(ip: string): AddressClass {
   const version = isIP(ip);
@@ -33,7 +33,7 @@ export function classifyAddress(ip: string): AddressClass {
   const translated = behindNat64(address);
   if (translated !== undefined && classifyAddress(translated) === 'public') return 'public';
   if (range !== 'unicast') return { refused: range };
-  // Global unicast is 2000::/3 (RFC 4291 §2.4); the rest is not assigned, and `::a.b.c.d` is in it.
+  // Global unicast is 2000::/3 (RFC 4291 §2.4); the rest is unassigned, including `::a.b.c.d`.
   const [first = 0, , , , fifth = 0, sixth = 0] = address.parts;
   if (first < 0x2000 || first > 0x3fff) return { refused: 'reserved' };
   // ISATAP (RFC 5214 §6.1): the interface identifier is [02]00:5efe and an IPv4 address.
@@ -41,17 +41,17 @@ export function classifyAddress(ip: string): AddressClass {
   return 'public';
 }
 
-/** The IPv4 address that one of NAT64's well-known prefix stands for. */
+/** Returns the IPv4 address embedded in an address with NAT64's well-known prefix. */
 function behindNat64(address: ipaddr.IPv4 | ipaddr.IPv6): string | undefined {
   if (!(address instanceof ipaddr.IPv6) || !address.match(WELL_KNOWN_PREFIX, 96)) return undefined;
   return ipaddr.fromByteArray(address.toByteArray().slice(12)).toString();
 }
 const WELL_KNOWN_PREFIX = ipaddr.IPv6.parse('64:ff9b::');
 
-/** Ranges that are always refused, also when the operator lists a name that resolves to them. */
+/** Ranges that are always refused, even when the operator lists a name that resolves to them. */
 const NEVER = new Set(['not_an_address', 'unspecified', 'broadcast', 'multicast']);
 
-/** Ranges that the operator has to list by address, not by name: metadata services are there. */
+/** Ranges that the operator has to list by address, not by name, because metadata services are there. */
 const ONLY_BY_ADDRESS = new Set([
   'linkLocal',
   'metadata',
@@ -64,7 +64,7 @@ const ONLY_BY_ADDRESS = new Set([
 ]);
 
 /**
- * Why a connection to this address is refused, in one word, or undefined when it may be made.
+ * Returns why a connection to this address is refused, in one word, or undefined when it is allowed.
  *
  * @param listed how the operator listed the origin: not at all, by a name, or by its address.
  */
@@ -77,7 +77,7 @@ export function addressRefusal(ip: string, listed: 'no' | 'name' | 'address'): s
   return aws6 || ONLY_BY_ADDRESS.has(found.refused) ? found.refused : undefined;
 }
 
-/** Whether two texts are the same address; an IPv4 address, its IPv6-mapped form and that by NAT64 are. */
+/** Whether two texts are the same address; an IPv4 address equals its IPv6-mapped and NAT64 forms. */
 export function sameAddress(one: string, other: string): boolean {
   return isIP(one) !== 0 && isIP(other) !== 0 && canonical(one) === canonical(other);
 }
@@ -88,7 +88,7 @@ function canonical(ip: string): string {
   return behindNat64(parsed) ?? parsed.toNormalizedString();
 }
 
-/** Whether the address is one of this machine: loopback, or the address of an interface. */
+/** Whether the address belongs to this machine: loopback, or an interface's address. */
 export function isThisMachine(ip: string): boolean {
   const found = classifyAddress(ip);
   if (found !== 'public' && (found.refused === 'loopback' || found.refused === 'unspecified')) return true;

@@ -12,7 +12,7 @@ const MAX_NAMED = 50;
 const MAX_VALUE = 4_096;
 
 export type ShownHeaders = {
-  /** By name in lower case; repeated headers are joined by commas (RFC 9110 §5.3). Undefined: there are none. */
+  /** By name in lower case; repeated headers are joined by commas (RFC 9110 §5.3). Undefined when there are none. */
   headers: Record<string, string> | undefined;
   /** Whether the credential was found in them and replaced. */
   redacted: boolean;
@@ -20,10 +20,10 @@ export type ShownHeaders = {
 
 const NOTHING: ShownHeaders = Object.freeze({ headers: undefined, redacted: false });
 
-/** The bytes of a header as they came: as text each of them is a character (Latin-1). */
+/** The original bytes of a header: Node decodes each byte as one character (Latin-1). */
 export const bytesOfHeader = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-/** `headers`: as they came, names in lower case. */
+/** Filters the headers of an answer for the agent. `headers`: as received, names in lower case. */
 export function readAnswerHeaders(
   headers: Readonly<Record<string, string | string[]>>,
   patterns: CredentialPatterns,
@@ -33,7 +33,7 @@ export function readAnswerHeaders(
     if (found.length < MAX_NAMED && isShown(name)) found.push([name, Array.isArray(value) ? value.join(', ') : value]);
   }
   if (found.length === 0) return NOTHING;
-  // One search over all of them: mostly there is nothing to redact.
+  // One search over all of them, because usually there is nothing to redact.
   const isClean = !patterns.isIn(bytesOfHeader(found.map((one) => one.join(': ')).join('\n')));
   const clean = isClean ? found : found.flatMap(([name, value]) => redacted(name, value, patterns));
   return {
@@ -46,7 +46,7 @@ function isShown(name: string): boolean {
   return NAMES.has(name) || PREFIXES.some((prefix) => name.startsWith(prefix)) || REQUEST_ID.test(name);
 }
 
-/** A name that holds the credential is left out, and so is a value that holds it in bytes that are not those of its characters. */
+/** Drops a header whose name contains the credential, or whose value contains it in bytes that its characters do not show. */
 function redacted(name: string, value: string, patterns: CredentialPatterns): [string, string][] {
   const clean = patterns.redact(value);
   return patterns.redact(name) !== name || patterns.isIn(bytesOfHeader(`${name}: ${clean}`)) ? [] : [[name, clean]];

@@ -1,4 +1,4 @@
-/** Reads answers: small ones at once, large ones on a thread of their own, one after another and in turns of the families. */
+/** Reads answers: small ones on the calling thread, large ones on a worker thread, one at a time and in turns between families. */
 import { Worker } from 'node:worker_threads';
 import { type AnswerMask, type ReadAnswer, type Received, readAnswer } from './answer.ts';
 import type { FromAnswerThread, ToAnswerThread } from './answer-thread.ts';
@@ -7,13 +7,13 @@ import { FairQueue } from './fair-queue.ts';
 
 const THREAD = new URL(`./answer-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
-/** From this size on reading takes some milliseconds, far more than handing it over. */
+/** From this size on, reading takes milliseconds, far more than passing the answer to the thread. */
 const LARGE = 256 * 1024;
 
 export type AnswerReader = {
   /**
-   * `readAnswer` of the answer, whose body is given up to it. Of a large one the text is given as UTF-8, which is what goes out
-   * and not to be made again. Rejects when the thread ends, as when there is no memory.
+   * Runs `readAnswer`; ownership of the body passes to it. For a large answer the text is returned as UTF-8 bytes, which are sent on
+   * without encoding again. Rejects when the thread ends, for example when it runs out of memory.
    */
   read(
     answer: Received,
@@ -32,7 +32,7 @@ type Job = {
   reject: (error: Error) => void;
 };
 
-/** `large`: bytes from which on an answer goes to the thread, which starts with the first of them. */
+/** `large`: size in bytes from which answers go to the thread, which is started by the first of them. */
 export function makeAnswerReader(large = LARGE): AnswerReader {
   const waiting = new FairQueue<Job>();
   let worker: Worker | undefined;
@@ -66,7 +66,7 @@ export function makeAnswerReader(large = LARGE): AnswerReader {
     worker ??= start();
     const { answer, patterns, mask } = current;
     const { status, headers, body } = answer;
-    // A body that shares its memory with others is copied; one of this size has its own.
+    // A body that shares its buffer with others is copied; one of this size usually has its own.
     const owned = body.byteLength === body.buffer.byteLength ? body : Buffer.from(new Uint8Array(body).buffer);
     const message: ToAnswerThread = {
       id: ++id,

@@ -1,20 +1,20 @@
-/** The thread that reads large answers: on the thread that answers, one of 10 MiB would keep everybody waiting for a second. */
+/** Worker thread that reads large answers: on the main thread, an answer of 10 MiB would block all requests for a second. */
 import { parentPort } from 'node:worker_threads';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { type AnswerMask, type ReadAnswer, type Received, readAnswer } from './answer.ts';
 import { CredentialPatterns } from './credential-patterns.ts';
 
-/** An answer to be read. `secrets`: what is looked for, as `CredentialPatterns.reveal` gives it. */
+/** An answer to read. `secrets`: the texts to search for, from `CredentialPatterns.reveal`. */
 export type ToAnswerThread = {
   id: number;
   answer: Omit<Received, 'body'> & { body: Uint8Array };
   secrets: readonly string[];
   mask: AnswerMask | undefined;
 };
-/** `data` goes as bytes, which are handed over and not copied. */
+/** `data` is sent as bytes, because a buffer is transferred and not copied. */
 export type FromAnswerThread = { id: number; read: ReadAnswer; data?: Uint8Array };
 
-/** Preparing the search for a credential takes longer than most searches. */
+/** Prepared searches; preparing one takes longer than most searches. */
 const KEPT = 64;
 const kept = recentlyUsed<CredentialPatterns>(KEPT);
 

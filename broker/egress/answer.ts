@@ -1,4 +1,4 @@
-/** Turns an upstream's response into what an agent gets: always JSON, never the credential (BD-15, CX-*). */
+/** Turns an upstream's response into the agent's answer: always JSON, never with the credential (BD-15, CX-*). */
 import { isUtf8 } from 'node:buffer';
 import { isJsonWithin } from '../../json/member-texts.ts';
 import type { Mask } from '../policy/mask.ts';
@@ -8,14 +8,14 @@ import type { CredentialPatterns } from './credential-patterns.ts';
 import { maskedHeaders, maskingOf, maskText } from './mask-answer.ts';
 import { type Masking, maskValues } from './mask-json.ts';
 
-/** `Text`: a string, or its UTF-8. */
+/** `Text`: a string, or UTF-8 bytes. */
 export type ReadAnswer<Text = string> =
   | {
       kind: 'data';
-      /** JSON text: of a JSON answer the original, of any other text a JSON string, of bytes a base64 string, or `null`. */
+      /** JSON text: the original of a JSON answer, a JSON string for other text, a base64 string for binary data, or `null`. */
       data: Text;
       encoding?: 'base64';
-      /** Its body is text that is no JSON, and `data` a string with it. */
+      /** The body is text but not JSON, and `data` is a JSON string with it. */
       isText?: true;
       /** Whether the credential was found and replaced. Goes into `_meta` and the audit row. */
       redacted: boolean;
@@ -23,53 +23,53 @@ export type ReadAnswer<Text = string> =
       contentType?: string;
       /** Size of the body after decompression. */
       bytes: number;
-      /** Target of a redirect, without the query, which may hold a credential of the platform's. */
+      /** Target of a redirect, without its query, which may hold a credential of the platform. */
       location?: string;
       /** Headers for the agent; see answer-headers.ts. */
       headers?: Readonly<Record<string, string>>;
-      /** How many members and values were masked; absent: nothing is masked in this answer. */
+      /** Number of masked members and values; absent when no mask applies to this answer. */
       masked?: number;
     }
   /**
-   * The credential was found where it cannot be replaced (CX-08), or a mask cannot be applied (`not_masked`). Nothing of the answer may be
+   * The credential was found where it cannot be redacted (CX-08), or a mask cannot be applied (`not_masked`). No part of the answer may be
    * shown.
    */
   | { kind: 'blocked'; cause: BlockedCause; contentType?: string; bytes: number };
 
 export type BlockedCause = 'credential_found' | 'not_masked';
 
-/** What is masked in an answer. `isToolResult`: it is the result of a tool of an MCP server. */
+/** What is masked in an answer. `isToolResult`: the answer is the result of an MCP tool. */
 export type AnswerMask = Omit<Mask, 'rules'> & { isToolResult?: boolean };
 
 /**
- * What the raw door passes on of an answer that is kept for its client: these headers, and as the body `bytes`, or else what `readAnswer` gives:
- * a text (`isText`), bytes in base64, or JSON.
+ * What /proxy returns for an answer stored for its client: these headers, and as body `bytes`, or else the result of `readAnswer`: text
+ * (`isText`), base64 or JSON.
  */
 export type RawAnswer = {
   headers: Readonly<Record<string, string | string[]>>;
   isText?: true | undefined;
   bytes?: Buffer | undefined;
-  /** Headers were left out that held the credential. */
+  /** Whether headers that held the credential were dropped. */
   redacted: boolean;
-  /** The rules that masked something in it. */
+  /** Names of the rules that masked something in it. */
   maskedBy?: readonly string[] | undefined;
 };
 
-/** The part of a response that `readAnswer` reads. */
+/** The part of a response that `readAnswer` uses. */
 export type Received = { status: number; headers: Readonly<Record<string, string | string[]>>; body: Buffer };
 
-/** Deeper JSON is returned as a string: it parses here, but overflows recursive parsers. */
+/** Deeper JSON is returned as a string: it parses here, but would overflow recursive parsers. */
 const MAX_DEPTH = 256;
 const MAX_LOCATION = 2_048;
 
-/** Types beside `text/*`, `+json` and `+xml` whose bodies are text. */
+/** Textual types other than `text/*`, `+json` and `+xml`. */
 const TEXT_TYPES = new Set(
   `application/csv application/ecmascript application/graphql application/javascript application/json application/jsonl
   application/json-seq  application/ld+json application/ndjson application/sql application/toml application/x-javascript application/x-ndjson
   application/x-sh application/x-www-form-urlencoded application/x-yaml application/xml application/yaml`.split(/\s+/),
 );
 
-/** Turns a response into what may be shown. The result is valid JSON for any input; never throws. */
+/** Turns a response into what may be shown. Returns valid JSON for any input; never throws. */
 export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?: AnswerMask): ReadAnswer {
   const { body } = answer;
   const masking = mask && maskingOf(mask, mask.isToolResult);
@@ -109,7 +109,7 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
   const { text, count } = left;
   return {
     ...shown,
-    // How long it was tells of what was masked.
+    // The original length would reveal what was masked.
     ...(count && { bytes: Buffer.byteLength(text), ...headersOf(true) }),
     data: isJson ? text : JSON.stringify(text),
     ...(!isJson && { isText: true }),
@@ -118,22 +118,22 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
   };
 }
 
-/** Whether it cannot be told what an answer holds. */
+/** Whether it cannot be determined what the answer contains, so that a mask cannot be applied. */
 function isUnclear(
   { status, body }: Received,
   { type, header }: { type: string | undefined; header: string },
   masking: Masking,
 ): boolean {
-  // A part of a whole may begin in the middle of what is masked.
+  // A partial body (206) may begin in the middle of a masked member.
   if (status === 206) return true;
-  // A mask that is not strict is of JSON alone, also within a script, which may be said to be bytes.
+  // A non-strict mask applies to JSON only, including JSON within a script declared as binary.
   if (!masking.isStrict)
     return (
       !isText(type, body) && isUtf8(body) && maskText(body.toString(), { type, isJson: false }, masking)?.count !== 0
     );
   if (!isText(type, body)) return true;
   const isWide = decoderOf(header)?.encoding.startsWith('utf-16');
-  // Read as UTF-16 what is none, or the other way round, hides all that is in it, and can be undone.
+  // Text decoded with the wrong one of UTF-16 and UTF-8 hides its content from the mask, and can be converted back.
   return isWide ? maskValues(body.toString('latin1'), masking.values).count > 0 : body.includes(0) || hasWideMark(body);
 }
 
@@ -143,8 +143,8 @@ const masked = (text: string, masking: Masking | undefined): string =>
   masking ? maskValues(text, masking.values).text : text;
 
 /**
- * The body as text, without the credential: it is searched for in the raw bytes and in the decoded text, because a charset
- * can hide it. Undefined: it cannot be redacted.
+ * Returns the body as text with the credential redacted. It is searched for in the raw bytes and in the decoded text, because a charset can
+ * hide it. Undefined when it cannot be redacted.
  */
 function readText(
   body: Buffer,
@@ -154,7 +154,7 @@ function readText(
   const decoder = decoderOf(contentType);
   if (decoder?.encoding.startsWith('utf-16')) return readWide(body, decoder, patterns);
   const taken = patterns.redactBytes(body);
-  // With NULs the text may be UTF-16 that is declared as something else, in which replacing bytes would break characters.
+  // NULs may mean UTF-16 declared as something else, in which replacing bytes would break characters.
   if (taken.kind === 'blocked' || (taken.kind === 'redacted' && body.includes(0))) return undefined;
   const bytes = taken.kind === 'redacted' ? taken.bytes : body;
   const text = decoder === undefined ? withoutMark(bytes.toString('utf8')) : decoder.decode(bytes);
@@ -162,7 +162,9 @@ function readText(
   return clean === undefined ? undefined : { text: clean, redacted: taken.kind === 'redacted' || clean !== text };
 }
 
-/** UTF-16, where ASCII text takes two bytes a character. Raw bytes of a credential decode to other characters, which can be encoded back. */
+/**
+ * UTF-16 encodes ASCII with two bytes per character. A credential in raw bytes decodes to other characters, which could be encoded back.
+ */
 function readWide(body: Buffer, decoder: InstanceType<typeof TextDecoder>, patterns: CredentialPatterns) {
   const text = decoder.decode(body);
   const clean = withoutCredential(text, patterns);
@@ -173,14 +175,14 @@ function readWide(body: Buffer, decoder: InstanceType<typeof TextDecoder>, patte
   return { text: clean, redacted: clean !== text };
 }
 
-/** Undefined: it cannot be redacted. */
+/** Redacts the credential; undefined when that is not possible. */
 function withoutCredential(text: string, patterns: CredentialPatterns): string | undefined {
   const taken = patterns.redactBytes(Buffer.from(text));
   if (taken.kind === 'absent') return text;
   return taken.kind === 'blocked' ? undefined : taken.bytes.toString();
 }
 
-/** The `Content-Type` of a text that is UTF-8 now, whatever its charset was. */
+/** The `Content-Type` of a text that was converted to UTF-8 from any charset. */
 export const inUtf8 = (contentType: string): string =>
   /charset/i.test(contentType) ? contentType.replace(/;.*/s, '; charset=utf-8') : contentType;
 
@@ -188,7 +190,7 @@ function first(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-/** RFC 9110 §8.3.1; undefined when the header is not a media type. */
+/** Parses a media type (RFC 9110 §8.3.1); undefined when the header is malformed. */
 function essence(header: string): string | undefined {
   const type = essenceOf(header);
   return /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/.test(type) ? type : undefined;
@@ -198,7 +200,7 @@ function isText(type: string | undefined, body: Buffer): boolean {
   return type === undefined ? isUtf8(body) && !body.includes(0) : isTextual(type);
 }
 
-/** Whether a `Content-Type` header names a kind of text. */
+/** Whether a `Content-Type` header names a textual type. */
 export function isTextType(header: string | string[] | undefined): boolean {
   const type = essence(first(header) ?? '');
   return type !== undefined && isTextual(type);
@@ -208,7 +210,9 @@ function isTextual(type: string): boolean {
   return type.startsWith('text/') || /[+/](?:json|xml)$/.test(type) || TEXT_TYPES.has(type);
 }
 
-/** Invalid bytes become U+FFFD. Undefined for UTF-8, and for an unknown charset, which is read as UTF-8. */
+/**
+ * The decoder of a charset; it replaces invalid bytes by U+FFFD. Undefined for UTF-8, and for an unknown charset, which is read as UTF-8.
+ */
 function decoderOf(contentType: string): InstanceType<typeof TextDecoder> | undefined {
   const [charset] = charsetsOf(contentType);
   if (charset === undefined || isUtf8Name(charset)) return undefined;

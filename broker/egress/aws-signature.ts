@@ -1,4 +1,4 @@
-/** AWS Signature Version 4 ("Create a signed AWS API request"): the canonical form of path and query, and the library that signs it. */
+/** AWS Signature Version 4 ("Create a signed AWS API request"): builds the canonical path and query, and signs with the AWS library. */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
 import type { PartValues } from '../platforms/secret-parts.ts';
 import type { AwsSigV4Auth } from '../platforms/signing-auth.ts';
@@ -10,12 +10,12 @@ const HASH_HEADER = 'x-amz-content-sha256';
 const OF_UPLOADS = ['partNumber', 'uploadId', 'uploads'];
 
 /**
- * Parameters of URLs that are signed in their query (also of signature version 2): whoever sends one has another credential. And headers
- * written as parameters, as signers of URLs do: those that an agent may send, it sends as headers.
+ * Parameters of presigned URLs (signature version 2 included): a request with one carries another credential. Also headers written as
+ * parameters, as URL signers do: an agent sends allowed headers as headers.
  */
 const PRESIGNED = /^(?:x-amz-.*|awsaccesskeyid|signature)$/is;
 
-/** Signs with `access_key_id` and `secret_access_key` of the secret, and `session_token` where it has one. */
+/** Signs with `access_key_id`, `secret_access_key` and, if present, `session_token` of the secret. */
 export async function signWithAws(
   { method, url, headers, payload }: Signable,
   auth: AwsSigV4Auth,
@@ -37,7 +37,7 @@ export async function signWithAws(
       'the path holds a plus sign or an escape that S3 reads in two ways; write %2B or %20',
     );
   if (typeof query === 'string') return refuse('endpoint_refused', query);
-  // Loaded by the first request that is signed: few brokers do that.
+  // Loaded by the first signed request, because few brokers sign.
   const { SignatureV4 } = await import('@smithy/signature-v4');
   const signer = new SignatureV4({
     region: auth.region,
@@ -48,11 +48,11 @@ export async function signWithAws(
       ...(secret.session_token !== undefined && { sessionToken: secret.session_token }),
     },
     sha256: Sha256,
-    // All but S3 expect the path as it is sent to be escaped once more.
+    // All services but S3 expect the path to be escaped twice.
     uriEscapePath: !isS3,
   });
   const hash = payload.kind === 'bytes' ? bodyHash(payload.bytes).toString('hex') : 'UNSIGNED-PAYLOAD';
-  // S3 requires a checksum of the client with settings, and with a list of objects to delete (Amazon S3 API, "DeleteObjects").
+  // S3 requires a client checksum for settings and for DeleteObjects (Amazon S3 API, "DeleteObjects").
   const needsChecksum = isS3 && Object.keys(query).length > 0 && !OF_UPLOADS.some((name) => Object.hasOwn(query, name));
   const { headers: signed } = await signer.sign(
     {
@@ -77,10 +77,10 @@ export async function signWithAws(
   };
 }
 
-/** RFC 1864. All S3 stores know it; newer checksums, not all. */
+/** RFC 1864. All S3 stores support it; newer checksums not everywhere. */
 const md5 = (bytes: Buffer | string): string => createHash('md5').update(bytes).digest('base64');
 
-/** S3 unescapes the path and escapes it in its own way, once. Undefined: it may read it in another way than the one here. */
+/** The path as S3 canonicalises it: unescaped and escaped again, once. Undefined when S3 may read it differently. */
 function s3Path(path: string): string | undefined {
   if (path.includes('+')) return undefined;
   try {
@@ -90,9 +90,9 @@ function s3Path(path: string): string | undefined {
   }
 }
 
-/** The query by its names, unescaped; or a sentence that says why it is refused. */
+/** Parses the query into unescaped names and values, or returns a sentence that says why it is refused. */
 function queryOf(search: string): Record<string, string[]> | string {
-  // Without members of its own that a name could meet, as `constructor`.
+  // No prototype, so that names such as `constructor` do not collide.
   const query: Record<string, string[]> = Object.create(null);
   if (search.includes('+')) return 'the query holds a plus sign, which servers read in two ways: write %2B or %20';
   for (const pair of search.slice(1).split('&')) {
@@ -111,11 +111,11 @@ function queryOf(search: string): Record<string, string[]> | string {
   return query;
 }
 
-/** RFC 3986 §2.3: all but unreserved characters is escaped. */
+/** Escapes all but unreserved characters (RFC 3986 §2.3). */
 const escaped = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** The hash that the library asks for: SHA-256, or HMAC with it where there is a key. */
+/** The hash that the library expects: SHA-256, or HMAC-SHA-256 when there is a key. */
 class Sha256 {
   readonly #key: Parameters<typeof createHmac>[1] | undefined;
   #hash: Hash | Hmac;

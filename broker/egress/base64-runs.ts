@@ -19,16 +19,15 @@ const TEXT = new Uint8Array(256);
 for (let byte = 0x20; byte < 0x7f; byte++) TEXT[byte] = 1;
 for (const byte of [0x09, 0x0a, 0x0d]) TEXT[byte] = 1;
 
-/** Decode only where so many consecutive groups of four characters decode to text: one in some 50,000 does by chance. */
+/** Decodes only after so many consecutive groups of four characters that decode to text: by chance one in some 50,000 does. */
 const GROUPS = 4;
-/** Length in base64 of the shortest credential that is searched for here, and so of anything that contains it. */
+/** Base64 length of the shortest credential searched for here, and so of anything that contains it. */
 const SHORTEST_RUN = 22;
 
 /**
- * Decodes the base64 that encodes text. All four alignments are tried, because the characters before it may look like
- * base64 too.
+ * Decodes the base64 that encodes text. All four alignments are tried, because characters before it may look like base64 too.
  *
- * @returns the decoded pieces, each followed by a NUL; undefined when there is none
+ * @returns the decoded pieces, each followed by a NUL; undefined when there are none
  */
 export function decodeBase64Runs(bytes: Buffer, length: number): Buffer | undefined {
   const pieces: number[] = [];
@@ -41,7 +40,7 @@ export function decodeBase64Runs(bytes: Buffer, length: number): Buffer | undefi
   return pieces.length === 0 ? undefined : decode(bytes, pieces);
 }
 
-/** Adds start and end of each piece of a run, with the groups next to it: some of their bytes may belong to it. */
+/** Adds start and end of each piece of a run, including its neighbouring groups, some of whose bytes may belong to it. */
 function addPieces(pieces: number[], bytes: Buffer, start: number, end: number): void {
   for (let alignment = 0; alignment < 4; alignment++) {
     let groups = 0;

@@ -1,18 +1,21 @@
-/** What a resource says in `WWW-Authenticate` when it refuses a bearer token (RFC 6750 section 3, RFC 9728 section 5.1). */
+/** Parses the `WWW-Authenticate` header of a refused bearer token (RFC 6750 section 3, RFC 9728 section 5.1). */
 
 export type BearerChallenge = {
-  /** Such as `invalid_token` or `insufficient_scope`. */
+  /** For example `invalid_token` or `insufficient_scope`. */
   error: string | undefined;
-  /** `scope`: what a token has to have. */
+  /** The `scope` member: scopes that a token needs. */
   scopes: readonly string[];
-  /** `resource_metadata`, as it stands there. */
+  /** The `resource_metadata` member, unparsed. */
   metadata: string | undefined;
 };
 
 const MOST_SCOPES = 100;
 const LONGEST_SCOPE = 200;
 
-/** A value is quoted or a token (RFC 9110 section 11.2). What several challenges say is read as one; of a member that stands twice the first counts. */
+/**
+ * Parses a challenge. A value is quoted or a token (RFC 9110 section 11.2). Several challenges are read as one; of duplicate members the
+ * first counts.
+ */
 export function readBearerChallenge(header: string | string[] | undefined): BearerChallenge {
   const text = [header ?? []].flat().join(', ');
   const member = (name: string): string | undefined => {

@@ -1,4 +1,4 @@
-/** An exchange whose answer is kept whole. Bounded in size and, by `expire`, in time. */
+/** An exchange whose answer is buffered. Limited in size and, by `expire`, in time. */
 import type { Dispatcher } from 'undici';
 import type { CallLease } from './call-budget.ts';
 import { Exchange, type ResponseHeaders } from './exchange.ts';
@@ -10,33 +10,32 @@ export type Answer =
       kind: 'answer';
       /** 200 to 599. */
       status: number;
-      /** As the upstream sent them, names in lower case. May hold anything; nothing of it goes to an agent unread. */
+      /** As the upstream sent them, names in lower case. Untrusted: nothing of it reaches an agent without `readAnswer`. */
       headers: ResponseHeaders;
-      /** Inflated. Empty when there was none. */
+      /** Decompressed; empty when the response has no body. */
       body: Buffer;
     }
   | Unreachable;
 
 export type ExchangeLimits = {
-  /** Bytes of the body, before and after inflating. */
+  /** Bytes of the body, before and after decompression. */
   maxResponseBytes: number;
-  /** Milliseconds without a sign of life, waiting for a connection included. */
+  /** Milliseconds without activity, including the wait for a connection. */
   idleTimeoutMs: number;
-  /** Milliseconds in all. */
+  /** Milliseconds in total. */
   totalTimeoutMs: number;
 };
 
 /**
- * Asked with each piece of a body as it comes, and with the headers: true when what has come is all that is wanted. For
- * streams that need not end by themselves.
+ * Called with each chunk of the body and the headers. Returns true when enough was received: for streams that may not end by themselves.
  */
 export type Enough = (chunk: Buffer, headers: Readonly<ResponseHeaders>) => boolean;
 
-/** Most answers inflate to less than this many times their size, and this many bytes more. */
+/** Most answers decompress to less than USUAL_RATIO times their size plus USUAL_BYTES. */
 const USUAL_RATIO = 16;
 const USUAL_BYTES = 64 * 1024;
 
-/** `enough`: see there; without it the body is read to its end. `lease`: what the answer's bytes are counted on. */
+/** Without `enough` the body is read to its end. `lease`: the bytes of the answer are counted on it. */
 export type BufferedOptions = { limits: ExchangeLimits; enough?: Enough | undefined; lease?: CallLease | undefined };
 
 export class BufferedExchange extends Exchange {
@@ -53,7 +52,6 @@ export class BufferedExchange extends Exchange {
   #chunks: Buffer[] = [];
   #size = 0;
 
-  /** As `Exchange`. */
   constructor(
     options: Dispatcher.DispatchOptions,
     family: string,
@@ -102,7 +100,7 @@ export class BufferedExchange extends Exchange {
     }
   }
 
-  /** Resolves when more may be read. Waiting for it is not the upstream's silence. */
+  /** Resolves when more may be read. This wait does not count as idle time of the upstream. */
   #roomOn(lease: CallLease): Promise<void> {
     this.#isWaitingForRoom = true;
     return new Promise((resolve) => {
@@ -114,7 +112,7 @@ export class BufferedExchange extends Exchange {
     });
   }
 
-  /** Takes what has come for the answer, and ends the connection: the rest is nobody's. */
+  /** Uses the chunks received so far as the answer and aborts the connection. */
   #stop(): void {
     this.#settleWith(Buffer.concat(this.#chunks, this.#size));
     this.controller?.abort(new OutboundFault('closed', 'enough'));
@@ -129,7 +127,7 @@ export class BufferedExchange extends Exchange {
     else void this.#inflate(body, codings);
   }
 
-  /** Under the usual size first: what could be a thousand times as large is inflated when there is room for that. */
+  /** Decompresses up to the usual size first; a larger result, up to a thousand times as large, waits for room in the budget. */
   async #inflate(body: Buffer, codings: readonly Coding[]): Promise<void> {
     const max = this.#limits.maxResponseBytes;
     const usual = Math.min(max, body.length * USUAL_RATIO + USUAL_BYTES);

@@ -1,14 +1,14 @@
 /**
- * What the calls of one agent family (an agent with its children), and of all families together, may take of this process
- * (decisions, Streams and raw doors): calls to platforms at once, and bytes of answers in memory. Over it a call is refused
- * before a platform is asked; an answer that is on its way waits, and the platform with it. What holds something of it is what is under
- * way, and can be stopped.
+ * Limits of one agent family (an agent with its children), and of all families together, in this process (decisions, Streams and raw
+ * doors): concurrent calls to platforms, and bytes of answers in memory. Over the call limit a call is refused before the platform is
+ * contacted; over the byte limit an answer in flight waits, with back-pressure on the platform. The leases are also the list of calls in
+ * flight, which can be stopped.
  */
 import type { Access, AccessEnded, LentCredential } from '../policy/access-ended.ts';
 
 const MIB = 1024 * 1024;
 
-/** `calls` at once, `bytes` of answers that are read or not yet written to whoever asked. */
+/** `calls`: concurrent calls; `bytes`: bytes of answers that are read but not yet written to the client. */
 export type BudgetShare = { calls: number; bytes: number };
 export type BudgetLimits = { family: BudgetShare; all: BudgetShare };
 
@@ -17,7 +17,7 @@ export const BUDGET: BudgetLimits = {
   all: { calls: 256, bytes: 128 * MIB },
 };
 
-/** `factor`: that of all limits, for load tests. Below one it is no factor of these: a call needs a place. */
+/** Multiplies all limits, for load tests. Factors below one are ignored, because a call needs a slot. */
 export function budgetOf(factor: number): BudgetLimits {
   const share = ({ calls, bytes }: BudgetShare) => ({
     calls: calls * Math.max(1, factor),
@@ -26,7 +26,7 @@ export function budgetOf(factor: number): BudgetLimits {
   return { family: share(BUDGET.family), all: share(BUDGET.all) };
 }
 
-/** From so many families on, those that hold nothing are forgotten. */
+/** Above this number of families, idle ones are dropped from the map. */
 const KEPT_FAMILIES = 1_024;
 
 type Family = BudgetShare & { readonly name: string; readonly leases: CallLease[] };
@@ -36,7 +36,7 @@ export class CallBudget {
   readonly #limits: BudgetLimits;
   readonly #all: BudgetShare = { calls: 0, bytes: 0 };
   readonly #families = new Map<string, Family>();
-  /** Leases whose answer waits for room, the longest waiting first. */
+  /** Leases whose answer waits for room, longest waiting first. */
   #waiting: { lease: CallLease; resume: () => void }[] = [];
   #leases = 0;
 
@@ -44,24 +44,24 @@ export class CallBudget {
     this.#limits = limits;
   }
 
-  /** Calls and bytes held now. */
+  /** Calls and bytes in use now. */
   get held(): Readonly<BudgetShare> {
     return { ...this.#all };
   }
 
-  /** A lease of the family, which holds nothing yet. */
+  /** Creates a lease of the family, which holds nothing until `begin`. */
   lease(family: string): CallLease {
     return new CallLease(this, family, this.#leases++);
   }
 
-  /** The leases of calls that began before this moment (of `performance.now()`), may be stopped, and were not. */
+  /** Returns the leases of calls that began before this moment (of `performance.now()`), can be stopped, and are not stopped yet. */
   underWay(before: number): CallLease[] {
     return [...this.#families.values()].flatMap(({ leases }) =>
       leases.filter(({ since, allowed, stopped }) => since < before && allowed !== undefined && stopped === undefined),
     );
   }
 
-  /** For `CallLease` only: takes a call of the family. Undefined: there are too many, or too many bytes. */
+  /** For `CallLease` only: takes a call slot of the family. Undefined when there are too many calls or bytes. */
   takeCall(name: string, lease: CallLease): Family | undefined {
     const family = this.#families.get(name) ?? { name, calls: 0, bytes: 0, leases: [] };
     const { family: share, all } = this.#limits;
@@ -80,14 +80,14 @@ export class CallBudget {
     this.#all.calls--;
   }
 
-  /** For `CallLease` only: bytes more, or less. */
+  /** For `CallLease` only: adds bytes; negative to release them. */
   count(family: Family, bytes: number): void {
     family.bytes += bytes;
     this.#all.bytes += bytes;
     if (bytes < 0) this.#resumeWaiting();
   }
 
-  /** For `CallLease` only: it holds nothing any more, nor what `bytes` it held. */
+  /** For `CallLease` only: removes a lease and releases its `bytes`. */
   forget(family: Family, lease: CallLease, bytes: number): void {
     family.bytes -= bytes;
     this.#all.bytes -= bytes;
@@ -103,8 +103,8 @@ export class CallBudget {
   }
 
   /**
-   * For `CallLease` only. Over the limit the oldest lease goes on alone: so one always does, and the limit is exceeded by two
-   * answers at most, the oldest and the one that took the last room.
+   * For `CallLease` only. Over the limit only the oldest lease continues, so that one always does; the limit is exceeded by two answers at
+   * most, the oldest and the one that took the last room.
    */
   hasRoom(family: Family, lease: CallLease): boolean {
     const { family: share, all } = this.#limits;
@@ -129,8 +129,8 @@ const oldest = (leases: readonly CallLease[]): CallLease | undefined =>
   );
 
 /**
- * What a call was allowed for, and whose it is: `agentId` as `agt_…`, `source` the address that it was asked from, `signedWith` the fingerprint of
- * the key that it was signed with.
+ * What a call was allowed for, and for whom: `agentId` is `agt_…`, `source` the client's address, `signedWith` the fingerprint of the key
+ * that signed its token.
  */
 export type Allowed = Access & {
   agentId: string;
@@ -139,16 +139,16 @@ export type Allowed = Access & {
   lent: readonly LentCredential[];
 };
 
-/** What one call holds of the budget. Each of its parts is given back once, however often that is asked. */
+/** The share of the budget that one call holds. Each part is released once; repeated releases do nothing. */
 export class CallLease {
   readonly order: number;
-  /** When it began, of `performance.now()`. */
+  /** When the call began, of `performance.now()`. */
   since = 0;
-  /** Of a call that is stopped once its agent lost the access. */
+  /** Set for calls that are stopped when their agent loses the access. */
   allowed: Allowed | undefined;
   readonly #budget: CallBudget;
   readonly #name: string;
-  /** Once it has begun, and until it is released. */
+  /** Set from `begin` until `release`. */
   #family: Family | undefined;
   #isCalling = false;
   #isReleased = false;
@@ -163,7 +163,10 @@ export class CallLease {
     this.order = order;
   }
 
-  /** To be asked before a platform is. False: this call is one too many just now. True again for a lease that has begun. */
+  /**
+   * Takes a call slot; must precede the request to a platform. False when there are too many calls now. True again for a lease that has
+   * begun.
+   */
   begin(): boolean {
     if (this.#family === undefined && !this.#isReleased) {
       this.#family = this.#budget.takeCall(this.#name, this);
@@ -173,14 +176,14 @@ export class CallLease {
     return this.#isCalling;
   }
 
-  /** No platform is asked any more. The bytes of the answer are held until `release`. */
+  /** Releases the call slot. The bytes of the answer stay counted until `release`. */
   endCall(): void {
     if (!this.#isCalling || this.#family === undefined) return;
     this.#isCalling = false;
     this.#budget.giveCallBack(this.#family);
   }
 
-  /** Counts bytes of the answer that are now in memory; less than none: that are gone. */
+  /** Counts bytes of the answer in memory; negative when they are freed. */
   count(bytes: number): void {
     if (this.#family === undefined) return;
     this.#bytes += bytes;
@@ -192,24 +195,24 @@ export class CallLease {
     return this.#family === undefined || this.#budget.hasRoom(this.#family, this);
   }
 
-  /** Calls `resume` once when more may be read. */
+  /** Calls `resume` once, when more may be read. */
   whenRoom(resume: () => void): void {
     this.#budget.wait(this, resume);
   }
 
-  /** Why the call may not go on; undefined: it may. */
+  /** Why the call was stopped; undefined when it was not. */
   get stopped(): AccessEnded | undefined {
     return this.#stopped;
   }
 
-  /** Ends what is on its way for the call: nothing more of it is sent, or handed out. Only the first reason counts. */
+  /** Aborts the requests of the call: nothing more is sent or returned. Only the first reason counts. */
   stop(why: AccessEnded): void {
     if (this.#stopped !== undefined || this.#isReleased) return;
     this.#stopped = why;
     for (const end of this.#ends?.splice(0) ?? []) end();
   }
 
-  /** Calls `end` when the call is stopped. @returns forgets it */
+  /** Calls `end` when the call is stopped. @returns a function that unregisters it */
   whenStopped(end: () => void): () => void {
     this.#ends ??= [];
     const ends = this.#ends;
@@ -220,7 +223,7 @@ export class CallLease {
     };
   }
 
-  /** Gives back all that it holds; it cannot be used again. */
+  /** Releases everything; the lease cannot be used again. */
   release(): void {
     this.endCall();
     this.#isReleased = true;

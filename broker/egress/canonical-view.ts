@@ -1,7 +1,7 @@
 // biome-ignore-all lint/style/noNonNullAssertion: typed arrays and buffers, read within their bounds; a check per byte would cost on every answer.
 /**
- * Canonical views of bytes, in which an escaped credential appears unescaped: escapes of JSON, URLs and HTML decoded, white
- * space and NULs removed. Made in place and in one pass each, because every response is searched.
+ * Canonical views of bytes, in which an escaped credential appears unescaped: escapes of JSON, URLs and HTML are decoded, white space and
+ * NULs removed. Each runs in place and in one pass, because every response is searched.
  */
 
 /** Bytes that are being canonicalised; each step changes them in place. */
@@ -9,7 +9,7 @@ export type View = {
   bytes: Buffer;
   /** How many of `bytes` are in use. */
   length: number;
-  /** Whether they contain a character that begins an escape: without one there is nothing to decode. */
+  /** Whether they contain a character that begins an escape; otherwise nothing needs decoding. */
   hasMarker: boolean;
   /** For each byte, its start and end in the original. */
   origin: { from: Uint32Array; to: Uint32Array } | undefined;
@@ -82,7 +82,7 @@ const NAMED = new Map(
   }).map(([name, char]) => [name, char.charCodeAt(0)]),
 );
 const LONGEST_NAME = 8;
-/** Recognised without their semicolon too. */
+/** Also recognised without their semicolon. */
 const WITHOUT_SEMICOLON = /^(?:amp|lt|gt|quot)$/i;
 /** `escapeAt` returns one number: the length of the escape times this, plus the code point. */
 const LENGTH = 0x1000000;
@@ -94,7 +94,7 @@ function classesWithout(skipped: readonly number[]): Classes {
   return classes;
 }
 
-/** The classes with every non-empty subset of the markers. */
+/** Returns the classes for every non-empty subset of the markers. */
 export function choicesOfMarkers(classes: Classes): Classes[] {
   const markers = [PERCENT, AMPERSAND, BACKSLASH];
   return [1, 2, 3, 4, 5, 6, 7].map((choice) => {
@@ -104,7 +104,7 @@ export function choicesOfMarkers(classes: Classes): Classes[] {
   });
 }
 
-/** A view of the bytes. `mapped`: with the origin of each byte, at eight bytes each. */
+/** Creates a view of the bytes. `mapped`: with the origin of each byte, which costs eight bytes each. */
 export function viewOf(source: Uint8Array, classes: Classes, mapped = false): View {
   const bytes = Buffer.allocUnsafe(source.length);
   const origin = mapped ? { from: new Uint32Array(source.length), to: new Uint32Array(source.length) } : undefined;
@@ -124,7 +124,7 @@ export function viewOf(source: Uint8Array, classes: Classes, mapped = false): Vi
   return { bytes, length, hasMarker: seen === MARKER, origin };
 }
 
-/** Decodes one layer of escapes, in place. False: there was none. */
+/** Decodes one layer of escapes, in place. Returns false when there was none. */
 export function undoEscapes(view: View, classes: Classes): boolean {
   const { bytes, length } = view;
   let at = 0;
@@ -173,7 +173,7 @@ function writeUtf8(bytes: Buffer, at: number, code: number): number {
   return size;
 }
 
-/** The escape that begins at a marker: its length times `LENGTH`, plus the code point. 0: there is none. */
+/** Decodes the escape that begins at a marker. Returns its length times `LENGTH` plus the code point, or 0 when there is none. */
 function escapeAt(bytes: Buffer, at: number, length: number): number {
   const byte = bytes[at]!;
   if (at + 1 >= length) return 0;
@@ -181,7 +181,7 @@ function escapeAt(bytes: Buffer, at: number, length: number): number {
   return byte === BACKSLASH ? backslashAt(bytes, at, length) : entityAt(bytes, at, length);
 }
 
-/** `digits` hexadecimal digits, `skip` bytes after the marker. */
+/** Reads `digits` hexadecimal digits, `skip` bytes after the marker. */
 function hexAt(bytes: Buffer, at: number, skip: number, digits: number, length: number): number {
   if (at + skip + digits > length) return 0;
   let code = 0;
@@ -203,7 +203,7 @@ function backslashAt(bytes: Buffer, at: number, length: number): number {
   return isWord ? 0 : 2 * LENGTH + next;
 }
 
-/** `\u{1F600}` of JavaScript. */
+/** JavaScript's `\u{1F600}`. */
 function bracedAt(bytes: Buffer, at: number, length: number): number {
   let end = at + 3;
   while (end < length && end < at + 9 && HEX[bytes[end]!]! < 16) end++;

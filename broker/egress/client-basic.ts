@@ -3,13 +3,13 @@ import type { ClientAuth } from 'openid-client';
 import type { Secret } from '../crypto/secret.ts';
 
 /**
- * The value of `Authorization`. Both are encoded as in a form first, and nothing is encoded that need not be: many servers do not decode, so
- * that `-`, `_` and `.`, which most ids and secrets have, must stay as they are.
+ * The value of `Authorization`. Both parts are form-encoded first, encoding no more than necessary: many servers do not decode, so `-`, `_`
+ * and `.`, which most ids and secrets contain, must stay as they are.
  */
 export const clientBasic = (id: string, secret: string): string =>
   `Basic ${Buffer.from(`${formEncoded(id)}:${formEncoded(secret)}`).toString('base64')}`;
 
-/** The same for openid-client, whose own encodes `-`, `_` and `.`, too. */
+/** The same for openid-client, whose own version also encodes `-`, `_` and `.`. */
 export const clientSecretBasic =
   (secret: Secret): ClientAuth =>
   (_server, { client_id: id }, _body, headers) =>

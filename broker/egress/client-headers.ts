@@ -1,13 +1,16 @@
-/** Which headers of a client that was not written for the broker are sent to a platform. */
+/** Which headers of an unmodified client are sent to a platform. */
 import { matchesHeader } from './refused-headers.ts';
 
-/** What describes the body is sent by itself (`bodyHeaders`); everything else of a client is left out. */
+/** Forwarded headers. Those that describe the body are sent separately (`bodyHeaders`); all others are dropped. */
 const SENT = new Set(
   `accept accept-language idempotency-key if-match if-modified-since if-none-match if-range if-unmodified-since
   prefer range`.split(/\s+/),
 );
 
-/** About the connection, the body, the client itself and the broker: every client sends some of them, and no call is another without. */
+/**
+ * Dropped without a notice: headers about the connection, the body, the client itself and the broker. Every client sends some, and dropping
+ * them does not change the call.
+ */
 const UNTOLD = new Set(
   `accept-encoding authorization connection content-encoding content-length content-type expect host keep-alive te
   trailer transfer-encoding upgrade user-agent`.split(/\s+/),
@@ -15,8 +18,8 @@ const UNTOLD = new Set(
 const MOST_TOLD = 20;
 
 /**
- * The names of the client's headers that `sentHeaders` leaves out and that its author may wonder about: at most 20, in the order in which
- * they came. `token`: the header of the agent's own token.
+ * Returns the names of the client's headers that `sentHeaders` drops and that its author may expect to be sent: at most 20, in the order
+ * received. `token`: the header of the agent's own token.
  */
 export function unsentHeaders(
   headers: Readonly<Record<string, string | string[] | undefined>>,
@@ -28,7 +31,7 @@ export function unsentHeaders(
   return Object.keys(headers).filter(isTold).slice(0, MOST_TOLD);
 }
 
-/** The headers that a platform's manifest has sent on, as `named`. */
+/** Headers that the platform's manifest allows, in the form of `named`. */
 export const namedByManifest = ({
   client_headers = [],
   default_headers = {},
@@ -38,8 +41,8 @@ export const namedByManifest = ({
 }): string[] => [...client_headers, ...Object.keys(default_headers)].map((name) => name.toLowerCase());
 
 /**
- * The client's headers that may be sent: a fixed list, and what the manifest names (`client_headers`, and the names of its default
- * headers). `named`: lower case; `x-goog-*` names all that begin so.
+ * Returns the client's headers that may be sent: a fixed list, plus those that the manifest names (`client_headers`, and the names of its
+ * default headers). `named`: in lower case; `x-goog-*` matches by prefix.
  */
 export function sentHeaders(
   headers: Readonly<Record<string, string | string[] | undefined>>,

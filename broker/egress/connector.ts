@@ -1,7 +1,7 @@
 /**
- * The SSRF guard on the connection itself. Checking the name beforehand is not enough: it may resolve to another address
- * when the connection is made (DNS rebinding). So the name is resolved once, here, every address is checked, the socket
- * connects to one of the checked addresses, and the peer address is checked again once it is connected (SS-04 to SS-07).
+ * The SSRF guard at connection time. Checking the name beforehand is not enough: it may resolve to another address when the connection is
+ * made (DNS rebinding). So the name is resolved once, here, every address is checked, the socket connects to a checked address, and the
+ * peer address is checked again once connected (SS-04 to SS-07).
  */
 import type { LookupAddress } from 'node:dns';
 import net, { type LookupFunction, type Socket } from 'node:net';
@@ -23,17 +23,17 @@ export type ConnectorOptions = {
   target: Extract<Target, { ok: true }>;
   rules: TargetRules;
   lookup: Lookup;
-  /** Milliseconds for resolving, TCP and TLS together. */
+  /** Milliseconds for DNS, TCP and TLS together. */
   timeoutMs: number;
   /** PEM certificates to trust instead of the system's. */
   ca?: string | undefined;
   /** Sockets that are being connected, so that `close` can destroy them. */
   connecting: Set<Socket>;
-  /** By which what is not listed is reached. */
+  /** The proxy for targets that the operator did not list. */
   proxy?: OutboundProxy | undefined;
 };
 
-/** Why this address is refused for this target, in one word; undefined when it is not. */
+/** Returns why this address is refused for this target, in one word; undefined when it is allowed. */
 function connectionRefusal(ip: string, options: Pick<ConnectorOptions, 'target' | 'rules'>): string | undefined {
   const { target, rules } = options;
   if (isOwnAddress(rules.own, ip, target.port)) return 'own_address';
@@ -41,8 +41,8 @@ function connectionRefusal(ip: string, options: Pick<ConnectorOptions, 'target' 
 }
 
 /**
- * Makes the connector of one origin, for undici. HTTP/1.1 only; TLS verifies the name of the origin, never the address,
- * and resumes the last session. All its errors are `OutboundFault`s.
+ * Creates undici's connector for one origin. HTTP/1.1 only; TLS verifies the name of the origin, never the address, and resumes the last
+ * session. All errors are `OutboundFault`s.
  */
 export function makeConnector(options: ConnectorOptions): buildConnector.connector {
   const { proxy, target } = options;
@@ -100,12 +100,14 @@ function directConnector(options: ConnectorOptions): buildConnector.connector {
   };
 }
 
-/** Where only the proxy resolves names of the internet, this machine may have nobody to ask, and waits for long. */
+/**
+ * Timeout of the local DNS lookup: where only the proxy can resolve internet names, this machine may have no resolver and would wait long.
+ */
 const LOCAL_LOOKUP_MS = 1_000;
 
 /**
- * The same through a proxy. It resolves the name, so what is connected to is its to judge. What this machine resolves too is judged here before: a name of
- * the network inside is not asked for.
+ * Connects through a proxy. The proxy resolves the name, so it decides which address is connected to. Names that this machine resolves too
+ * are checked here first, so that the proxy is not asked for internal names.
  */
 function proxyConnector(options: ConnectorOptions, proxy: OutboundProxy): buildConnector.connector {
   let session: Buffer | undefined;
@@ -139,11 +141,11 @@ function proxyConnector(options: ConnectorOptions, proxy: OutboundProxy): buildC
       });
       open = tunnel;
       options.connecting.add(tunnel);
-      // Whoever closes everything destroys it.
+      // `close` may destroy the socket at any time; without a listener its error would be thrown.
       tunnel.on('error', () => {}).once('close', () => settle(new OutboundFault('connect_failed', 'closed')));
     };
     const patience = setTimeout(begin, literal === undefined ? LOCAL_LOOKUP_MS : 0);
-    // A literal was judged with the target.
+    // A literal address was checked with the target.
     if (literal !== undefined) return;
     options.lookup(hostname, { all: true }, (error, addresses) => {
       const refused = error ? undefined : firstRefusal(addresses, options);
@@ -167,7 +169,7 @@ function dialTls(
   return tls.connect({
     ...to,
     ALPNProtocols: ['http/1.1'],
-    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says: the credential goes to nobody else.
+    // Overrides NODE_TLS_REJECT_UNAUTHORIZED: the credential must not reach another server.
     rejectUnauthorized: true,
     // RFC 6066 §3: SNI carries a host name, never an address. Node sends none by default.
     ...(name === undefined ? {} : { servername: name }),
@@ -176,7 +178,7 @@ function dialTls(
   });
 }
 
-/** The peer must be an address that was checked for this connection, and still be allowed. */
+/** Returns why the peer is refused: it must be an address checked for this connection, and still be allowed. */
 export function peerRefusal(
   peer: string,
   checked: readonly string[],

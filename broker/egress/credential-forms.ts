@@ -1,33 +1,33 @@
 /**
- * The fixed list of forms in which a credential is looked for in a streamed answer: as it is, with any of its characters
- * percent-encoded or escaped as in JSON, in hexadecimal, and in base64 at three alignments, there also across line breaks.
- * Layers of encodings are undone in buffered answers only (canonical-view.ts): on a stream they have no bound.
+ * The fixed list of forms in which a credential is searched for in a streamed answer: literally, with any character percent-encoded or
+ * JSON-escaped, in hexadecimal, and in base64 at three alignments, the latter also across line breaks. Nested encodings are decoded in
+ * buffered answers only (canonical-view.ts): on a stream they have no bound.
  */
 import { SHORTEST_CREDENTIAL } from './credential-patterns.ts';
 
-/** A form: for each of its characters the byte strings by which that character may stand. */
+/** A form: for each of its characters, the byte strings that may represent it. */
 export type Form = {
   readonly characters: readonly (readonly Uint8Array[])[];
-  /** Whether white space may stand between two characters; see `MIN_LINE`. */
+  /** Whether white space may occur between two characters; see `MIN_LINE`. */
   readonly gaps: boolean;
 };
 
-/** Credentials of fewer characters are not looked for across white space: words of a text may spell one. */
+/** Shorter credentials are not searched for across white space: words of a text may spell one. */
 const SHORTEST_ACROSS = 16;
 
-/** All forms of the credentials. Shorter credentials than `SHORTEST_CREDENTIAL` have none. */
+/** Returns all forms of the credentials. Credentials shorter than `SHORTEST_CREDENTIAL` have none. */
 export function formsOf(secrets: readonly string[]): Form[] {
   return longEnough(secrets).flatMap((secret) => [textForm(secret), hexForm(secret), ...base64Forms(secret)]);
 }
 
-/** The credentials as they are: for data whose other bytes are compressed. */
+/** The literal credentials only: for data whose other bytes are compressed. */
 export function rawForms(secrets: readonly string[]): Buffer[] {
   return longEnough(secrets).map((secret) => Buffer.from(secret));
 }
 
 const longEnough = (secrets: readonly string[]) => secrets.filter(({ length }) => length >= SHORTEST_CREDENTIAL);
 
-/** JSON's escapes by one character (RFC 8259 §7). */
+/** JSON's single-character escapes (RFC 8259 §7). */
 const SHORT_ESCAPES: Readonly<Record<string, string>> = {
   '"': '"',
   '\\': '\\',
@@ -65,9 +65,8 @@ function hexForm(secret: string): Form {
 }
 
 /**
- * Base64 and base64url (RFC 4648 §4, §5) of the credential, alone or inside anything longer: there it may begin at any of
- * three alignments, and only the characters that depend on nothing else are looked for. Those beside them carry a few bits
- * of its first and last byte.
+ * Base64 and base64url (RFC 4648 §4, §5) of the credential, alone or inside longer data: there it may begin at any of three alignments, and
+ * only the characters that depend on the credential alone are searched for. Those next to them carry a few bits of its first and last byte.
  */
 function base64Forms(secret: string): Form[] {
   const bytes = Buffer.from(secret);
@@ -88,7 +87,7 @@ function base64Spellings(character: string): Uint8Array[] {
 
 const hexOf = (value: number, digits: number) => value.toString(16).padStart(digits, '0');
 
-/** Upper and lower case of the digits; `%` has no case, and the `u` of JSON's escapes is always small. */
+/** Both cases of the digits; `%` has no case, and the `u` of JSON's escapes is always lower case. */
 const bothCases = (escaped: string) => [escaped, escaped.toUpperCase().replaceAll('\\U', '\\u')];
 
 const bytesOf = (texts: readonly string[]) => [...new Set(texts)].map((text) => Uint8Array.from(Buffer.from(text)));

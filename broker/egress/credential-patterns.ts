@@ -23,7 +23,7 @@ export const SHORTEST_CREDENTIAL = 8;
  */
 const SHORTEST_ACROSS = 16;
 
-/** Nothing was found, the redacted bytes, or the credential was found and cannot be redacted. */
+/** Not found; the redacted bytes; or found but not redactable. */
 export type Redaction = { kind: 'absent' } | { kind: 'redacted'; bytes: Buffer } | { kind: 'blocked' };
 
 const EQUALS = 0x3d;
@@ -96,7 +96,7 @@ export class CredentialPatterns {
     return redaction.kind === 'blocked' ? REDACTED : redaction.bytes.toString();
   }
 
-  /** What is looked for: for another thread, which searches for the same. */
+  /** Returns the texts that are searched for, so that another thread can run the same search. */
   reveal(): readonly string[] {
     return this.#secrets;
   }
@@ -111,12 +111,11 @@ export class CredentialPatterns {
 }
 
 /**
- * What a credential is made of. `basic`: it is `user:password`, and the password alone is searched for as well. `parts`: they are
- * searched for in its place.
+ * Parts of a credential. `basic`: it is `user:password`, and the password alone is searched for too. `parts`: searched for in its place.
  */
 export type MadeOf = { basic?: boolean; parts?: readonly Secret[] | undefined };
 
-/** The texts that are searched for. */
+/** Returns the texts that are searched for. */
 export function textsToFind(secret: Secret, { basic = false, parts }: MadeOf): string[] {
   if (parts) return parts.map((part) => part.reveal());
   const whole = secret.reveal();
@@ -124,7 +123,7 @@ export function textsToFind(secret: Secret, { basic = false, parts }: MadeOf): s
   return colon === -1 ? [whole] : [whole, whole.slice(colon + 1)];
 }
 
-/** Compiles the patterns of a credential; takes some microseconds, so do it once for each connection. */
+/** Compiles the patterns of a credential. Takes some microseconds, so call it once per connection. */
 export function makeCredentialPatterns(secret: Secret, madeOf: MadeOf = {}): CredentialPatterns {
   const texts = textsToFind(secret, madeOf);
   return new CredentialPatterns(texts.filter(({ length }) => length >= SHORTEST_CREDENTIAL));

@@ -1,4 +1,4 @@
-/** The search for a credential in an answer that comes in pieces (decisions, Streams and raw doors). */
+/** Searches for a credential in an answer that arrives in pieces (decisions, Streams and raw doors). */
 import type { Secret } from '../crypto/secret.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { formsOf, rawForms } from './credential-forms.ts';
@@ -6,20 +6,20 @@ import { type MadeOf, textsToFind } from './credential-patterns.ts';
 import { type FindForms, formSearch, type Span } from './form-search.ts';
 import { rawSearch } from './raw-search.ts';
 
-/** What stands in the place of each byte of a credential in a text. */
+/** Replaces each byte of a credential in a text (`*`). */
 const MASK = 0x2a;
 const NOTHING = Buffer.alloc(0);
 
-/** Which forms are looked for: `raw` in compressed data, where any other form would be there by chance only. */
+/** Which forms are searched for: `raw` in compressed data, where any other form could only be a coincidence. */
 export type SearchForms = 'all' | 'raw';
 
-/** Of a credential that is too short to be looked for. */
+/** The search for a credential that is too short. */
 const findNothing: FindForms = ({ length }) => ({ spans: [], free: length });
 
 const MIB = 1024 * 1024;
 /**
- * Searches for all forms, of this process. One takes some 3 KiB for each byte of its credential (measured: 149 KiB of 40 bytes, 2.6 MB
- * of 1,000), and a millisecond to make; many connections are never streamed from.
+ * Cache of prepared searches for all forms, per process. One takes some 3 KiB for each byte of its credential (measured: 149 KiB for 40
+ * bytes, 2.6 MB for 1,000), and a millisecond to prepare; many connections are never streamed from.
  */
 const searches = recentlyUsed<FindForms>(1_000, 24 * MIB);
 const BYTES_A_BYTE = 3_800;
@@ -36,7 +36,7 @@ export class StreamedCredential {
     this.#raw = prepare(rawForms(this.#secrets), rawSearch);
   }
 
-  /** Begins a search through one answer. `mask`: replace what is found; otherwise the answer is to be broken off. */
+  /** Begins a search through one answer. `mask`: replace what is found; otherwise the answer must be broken off. */
   search(options: { mask: boolean; forms?: SearchForms }): CredentialSearch {
     return new CredentialSearch(options.forms === 'raw' ? this.#raw : this.#all(), options.mask);
   }
@@ -62,16 +62,16 @@ const prepare = <F>(forms: readonly F[], search: (forms: readonly F[]) => FindFo
   forms.length === 0 ? findNothing : search(forms);
 
 /**
- * One search. Only bytes that may begin a form are held back, so that an event is never late; whatever the pieces, the result
- * is that of the whole.
+ * One search. Only bytes that may begin a form are held back, so that an event is never late. The result does not depend on how the answer
+ * is split into pieces.
  */
 export class CredentialSearch {
   readonly #find: FindForms;
-  /** Whether what is found is replaced. */
+  /** Whether matches are replaced. */
   readonly mask: boolean;
-  /** Bytes that may begin a form: the last ones that came. */
+  /** The last received bytes, which may begin a form. */
   #held: Buffer = NOTHING;
-  /** So many of them belong to a credential that began before them. */
+  /** How many of them belong to a credential that began before them. */
   #heldMasked = 0;
   #found = false;
 
@@ -86,12 +86,12 @@ export class CredentialSearch {
     return this.#found;
   }
 
-  /** Takes the next piece and gives what may be passed on, without copying it when it can. The piece must not change later. */
+  /** Takes the next piece and returns what may be passed on, without copying if possible. The piece must not change later. */
   push(piece: Buffer): Buffer {
     return this.#pass(this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece]), false);
   }
 
-  /** The answer is over: what was held back goes on with no more. */
+  /** Ends the answer and returns the bytes that were held back. */
   end(): Buffer {
     return this.#pass(this.#held, true);
   }
@@ -113,7 +113,7 @@ export class CredentialSearch {
       out = Buffer.from(out);
       out.fill(MASK, 0, Math.min(masked, free));
       for (const { from, to } of spans) {
-        // One that begins behind what goes out is found again with the next piece.
+        // A match that begins in the held-back bytes is found again with the next piece.
         if (from >= free) continue;
         out.fill(MASK, from, Math.min(to, free));
         masked = Math.max(masked, to);

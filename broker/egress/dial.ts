@@ -1,4 +1,4 @@
-/** A plain connection through the guard, for protocols that a library speaks by itself: mail. */
+/** Opens a plain guarded connection, for protocols that a library implements: mail. */
 import type { Socket } from 'node:net';
 import type { Lookup } from './connector.ts';
 import { makeConnector } from './connector.ts';
@@ -6,7 +6,7 @@ import type { OutboundProxy } from './outbound-proxy.ts';
 import { checkHost, type TargetRules } from './target.ts';
 import { type Unreachable, unreachable, unreachableFrom } from './unreachable.ts';
 
-/** `ports`: those that are allowed on the public internet; any other the operator has to list. */
+/** `ports`: allowed on the public internet; any other port has to be listed by the operator. */
 export type DialTo = { host: string; port: number; ports: readonly number[] };
 
 export type DialOptions = {
@@ -18,7 +18,7 @@ export type DialOptions = {
   proxy?: OutboundProxy | undefined;
 };
 
-/** Connects once. The name is resolved once, its addresses are checked, and the peer is one of them. Never rejects. */
+/** Connects once. The name is resolved once, its addresses are checked, and the peer must be one of them. Never rejects. */
 export function dial({ host, port, ports }: DialTo, options: DialOptions): Promise<Socket | Unreachable> {
   const target = checkHost({ host, port }, options.rules, new Set(ports));
   if (!target.ok) return Promise.resolve(unreachable('address_refused', false, target.refused));

@@ -1,7 +1,7 @@
 /**
- * The one way out: every byte that leaves goes through `Outbound.send` or `Outbound.stream`. No redirects, no proxy
- * of the environment's usual variables, no retries (a second effect for one decision is worse than an error), no address that was not
- * judged. If the rules cannot be read, nothing can be sent.
+ * All outgoing traffic goes through `Outbound.send`, `Outbound.stream` or `Outbound.dial`. No redirects, no proxy from the usual
+ * environment variables, no retries (a second effect for one decision is worse than an error), no unchecked address. If the rules cannot be
+ * read, nothing can be sent.
  */
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
@@ -34,20 +34,20 @@ export type { Unreachable, UnreachableCode } from './unreachable.ts';
 export type Outbound = {
   /** Sends one request, once. Never rejects; every failure is `unreachable`. */
   send(request: OutboundRequest): Promise<Answer>;
-  /** The same, but answers with the head: the body comes as it is taken. */
+  /** The same, but resolves with the head; the body follows as it is read. */
   stream(request: StreamRequest): Promise<StreamedAnswer | Unreachable>;
-  /** Opens a plain connection, by the same rules, for a protocol that is not HTTP. Never rejects. */
+  /** Opens a plain connection, under the same rules, for a protocol that is not HTTP. Never rejects. */
   dial(to: DialTo): Promise<Socket | Unreachable>;
-  /** Reads an answer, and looks for the credential in it: a large one on another thread (answer-reader.ts). */
+  /** Reads an answer and redacts the credential: a large one on a worker thread (answer-reader.ts). */
   read: AnswerReader['read'];
-  /** Aborts requests in flight (`closed`) and destroys all connections. Later requests are answered `closed`. */
+  /** Aborts requests in flight (`closed`) and destroys all connections. Later requests fail with `closed`. */
   close(): Promise<void>;
 };
 
 export type OutboundOptions = {
-  /** `host:port` of origins that are allowed though private, on another port, or over http. */
+  /** `host:port` of origins that are allowed although private, on another port, or over http. */
   allowPrivate: readonly string[];
-  /** `host:port` of this broker's listener and of its base URL. Always refused. */
+  /** `host:port` of this broker's listener and base URL. Always refused. */
   own?: readonly string[];
   /** Resolves names; `dns.lookup` by default. */
   lookup?: Lookup;
@@ -55,21 +55,21 @@ export type OutboundOptions = {
   ca?: string;
   proxy?: ConnectorOptions['proxy'];
   connectTimeoutMs?: number;
-  /** As many as a process makes calls at the same time unless said otherwise: streams of minutes keep no other call waiting. */
+  /** By default as many as concurrent calls per process, so that long streams do not delay other calls. */
   connectionsPerOrigin?: number;
   maxWaitingPerOrigin?: number;
   maxHeaderBytes?: number;
   keepAliveMs?: number;
   /** Limit of connection pools; the least recently used idle one is evicted. */
   maxOrigins?: number;
-  /** Tracks whether an origin answers, for the log. */
+  /** Tracks whether an origin is reachable, for the log. */
   watch?: (origin: string) => OutageWatch;
 } & Partial<ExchangeLimits>;
 
 const ACCEPTED = 'gzip, br';
 const STREAM_TAKE_MS = 30_000;
 
-/** Makes the client. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
+/** Creates the client. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
 export function makeOutbound(options: OutboundOptions): Outbound {
   const rules = readTargetRules(options);
   const publicRules: TargetRules = { ...rules, allowPrivate: new Set() };
@@ -92,7 +92,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   /** Exchanges in flight. */
   const open = new OpenExchanges();
   const tickMs = Math.max(5, Math.min(1_000, Math.min(limits.idleTimeoutMs, limits.totalTimeoutMs) / 8));
-  // One coarse timer for all exchanges, instead of two precise ones for each. It runs only while there are any.
+  // One coarse timer for all exchanges instead of two precise ones each; it runs only while there are any.
   let timer: NodeJS.Timeout | undefined;
   const tick = () => {
     timer = undefined;
@@ -136,7 +136,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
     return pool;
   };
 
-  /** The pool of a request that may be sent. */
+  /** Returns the pool of an allowed request, or why it is refused. */
   const admit = (request: OutboundRequest | StreamRequest): OriginPool | Unreachable => {
     if (closed) return unreachable('closed', false);
     if (request.lease?.stopped) return unreachable('access_ended', false);
@@ -239,7 +239,7 @@ function optionsOf(request: OutboundRequest | StreamRequest, accepted: string): 
   const headers = { ...request.headers };
   headers['accept-encoding'] ??= accepted;
   if ('bodyBytes' in request && request.bodyBytes !== undefined) headers['content-length'] = `${request.bodyBytes}`;
-  // undici takes any iterable; its types name only some.
+  // undici accepts any iterable; its types list only some.
   return {
     path: url.pathname + url.search,
     method,

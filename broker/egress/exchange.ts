@@ -1,6 +1,6 @@
 /**
- * One request and its answer, as undici reports them, and the list of those in flight. What becomes of the body is up to the two kinds: it is kept
- * (buffered-exchange.ts) or passed on as it comes (streamed-exchange.ts).
+ * One request and its answer, as undici reports them, and the list of exchanges in flight. Subclasses handle the body: buffered-exchange.ts
+ * keeps it, streamed-exchange.ts passes it on as it arrives.
  */
 import type { Dispatcher } from 'undici';
 import { OutboundFault, type Unreachable, type UnreachableCode, unreachable, unreachableFrom } from './unreachable.ts';
@@ -11,12 +11,12 @@ const MAX_INTERIM_ANSWERS = 16;
 export type ResponseHeaders = Record<string, string | string[]>;
 
 export abstract class Exchange implements Dispatcher.DispatchHandler {
-  /** For `OpenExchanges`. */
+  /** Index in `OpenExchanges`. */
   place = -1;
   readonly options: Dispatcher.DispatchOptions;
-  /** Exchanges of different families take turns when they wait for a connection. */
+  /** Families take turns when exchanges wait for a connection. */
   readonly family: string;
-  /** When there was a sign of life last. */
+  /** Time of the last activity. */
   protected activeAt: number;
   protected controller: Dispatcher.DispatchController | undefined;
   protected sent = false;
@@ -35,18 +35,18 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     this.#onEnd = onEnd;
   }
 
-  /** Whether the answer, or its beginning, is known; undici may still be busy with the request. */
+  /** Whether the answer, or its head, is known; undici may still be processing the request. */
   abstract get settled(): boolean;
 
   /** Fails with `timeout` when a time limit has passed. */
   abstract expire(now: number): void;
 
-  /** The answer's head. */
+  /** Called with the answer's head. */
   protected abstract onHead(status: number, headers: ResponseHeaders): void;
   protected abstract onChunk(chunk: Buffer): void;
-  /** The body is whole. */
+  /** Called when the body is complete. */
   protected abstract onComplete(): void;
-  /** There will be no more. Called again it changes nothing. */
+  /** Called when the exchange fails. Idempotent. */
   protected abstract onFailure(failure: Unreachable): void;
 
   /** Resolves the response as a failure and, when the request is on the wire, destroys its connection. */
@@ -55,7 +55,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     this.controller?.abort(new OutboundFault(code, cause));
   }
 
-  // What follows is called by undici.
+  // Callbacks of undici.
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
@@ -64,7 +64,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
       controller.abort(new OutboundFault('timeout'));
       return;
     }
-    // undici writes right after this: from here on the upstream may have seen the request.
+    // undici writes the request right after this: from here on the upstream may have received it.
     this.sent = true;
     this.activeAt = performance.now();
   }
@@ -75,7 +75,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
       if (++this.#interim > MAX_INTERIM_ANSWERS) this.fail('broken_answer', 'interim_answers');
       return;
     }
-    // RFC 9110 §15: there is no status above 599.
+    // RFC 9110 §15: statuses end at 599.
     if (status > 599) this.fail('broken_answer', 'status');
     else this.onHead(status, headers);
   }
@@ -103,9 +103,9 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /**
- * The exchanges in flight: an array in which every exchange knows its index (`place`). A Set that is constantly filled and emptied leaves old hash
- * tables behind, each of which retains its former exchanges until a full garbage collection: 3 KB of every call, promoted
- * to V8's old generation.
+ * The exchanges in flight: an array in which every exchange has its index (`place`). A Set that is constantly filled and emptied leaves old
+ * hash tables behind, each of which retains its former exchanges until a full garbage collection: 3 KB per call, promoted to V8's old
+ * generation.
  */
 export class OpenExchanges {
   readonly #list: Exchange[] = [];

@@ -1,7 +1,10 @@
-/** A queue that families take turns in: each `next` is of the family whose turn is longest ago, so nobody waits behind many of another. */
+/**
+ * A queue with round-robin between families: `next` takes from the family served longest ago, so that no family waits behind many items of
+ * another.
+ */
 import { present } from '../runtime/present.ts';
 export class FairQueue<T> {
-  /** What waits, by family, in the order of the turns. No list is empty. */
+  /** Waiting items by family, in the order of turns. No list is empty. */
   readonly #lists = new Map<string, T[]>();
   #size = 0;
 
@@ -21,7 +24,7 @@ export class FairQueue<T> {
     for (const [family, list] of this.#lists) {
       const item = present(list.shift(), 'item of a family');
       this.#size--;
-      // Its next turn comes behind everybody else's.
+      // The family moves to the end of the order.
       this.#lists.delete(family);
       if (list.length > 0) this.#lists.set(family, list);
       return item;

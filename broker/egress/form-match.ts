@@ -1,28 +1,28 @@
-/** Whether a form of a credential begins at a place, or might once more bytes have come. */
+/** Matches a form of a credential at a position, also when its end has not arrived yet. */
 import { present } from '../runtime/present.ts';
 import type { Form } from './credential-forms.ts';
 
 /**
- * Between two places with white space a form has at least so many characters: encoders that break lines do it after 60 or
- * more. The search (form-windows.ts) relies on it.
+ * A form has at least this many characters between two stretches of white space: encoders break lines after 60 or more. The search
+ * (form-windows.ts) relies on this.
  */
 export const MIN_LINE = 7;
-/** A longer stretch of white space ends a form. It may hold one line break: an empty line ends a server-sent event. */
+/** Longer white space ends a form. It may contain one line break: an empty line ends a server-sent event. */
 export const MAX_GAP = 32;
 
 const [TAB, LF, CR, BLANK, BACKSLASH, SMALL_N, SMALL_R] = [0x09, 0x0a, 0x0d, 0x20, 0x5c, 0x6e, 0x72];
 
 export type FormMatch = {
-  /** Behind the last byte of the longest reading of the form; -1 when it is not here. */
+  /** Position after the longest match of the form; -1 when it does not match. */
   end: number;
-  /** Whether the bytes end where the form, or a longer reading of it, could go on. */
+  /** Whether the bytes end where the form, or a longer match of it, could continue. */
   partial: boolean;
 };
 
-/** Reads the form from `start` on in the first `length` bytes. */
+/** Matches the form from `start` on within the first `length` bytes. */
 export function matchForm({ characters, gaps }: Form, bytes: Uint8Array, length: number, start: number): FormMatch {
   let partial = false;
-  // A place reached, and how many characters stand before it since the last gap. Nearly always one.
+  // A position reached, and how many characters precede it since the last gap. Nearly always one.
   let places = [{ at: start, line: Number.POSITIVE_INFINITY }];
   for (const [index, spellings] of characters.entries()) {
     const next: typeof places = [];
@@ -46,7 +46,7 @@ export function matchForm({ characters, gaps }: Form, bytes: Uint8Array, length:
   return { end: Math.max(...places.map(({ at }) => at)), partial };
 }
 
-/** Where the form may begin when its character `index` stands at `at`: each of these is to be read with `matchForm`. */
+/** Returns where the form may begin when its character `index` is at `at`; each must be verified with `matchForm`. */
 export function startsBefore({ characters, gaps }: Form, bytes: Uint8Array, index: number, at: number): number[] {
   let places = [at];
   for (let i = index - 1; i >= 0; i--) {
@@ -75,7 +75,7 @@ function agreedBytes(spelling: Uint8Array, bytes: Uint8Array, length: number, at
   return agreed;
 }
 
-/** Behind blanks, at most one line break, and blanks. `length`: it may go on behind the last byte. */
+/** The end of a gap: blanks, at most one line break, and blanks. Returns `length` when it may continue after the last byte. */
 function endOfGap(bytes: Uint8Array, length: number, at: number): number {
   const limit = Math.min(length, at + MAX_GAP + 1);
   let end = at;
@@ -100,7 +100,7 @@ function endOfBreak(bytes: Uint8Array, length: number, at: number): number {
   return end;
 }
 
-/** The same, backwards. It may take more than `endOfGap` would: what it leads to is read again. */
+/** The same, backwards. It may accept more than `endOfGap` would, because `matchForm` verifies the result. */
 function startOfGap(bytes: Uint8Array, at: number): number {
   const limit = Math.max(0, at - MAX_GAP);
   let start = at;

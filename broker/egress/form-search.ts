@@ -1,4 +1,4 @@
-/** Finds the forms of a credential in bytes of which more may come. */
+/** Finds the forms of a credential in bytes, of which more may follow. */
 import type { Form } from './credential-forms.ts';
 import { matchForm, startsBefore } from './form-match.ts';
 import { FormWindows, MAX_UNSEEN } from './form-windows.ts';
@@ -6,10 +6,10 @@ import { FormWindows, MAX_UNSEEN } from './form-windows.ts';
 /** A range of bytes; `to` is exclusive. */
 export type Span = { from: number; to: number };
 
-/** What was found: where forms stand, and from where on the bytes may be the beginning of one (their length if nowhere). */
+/** Matches, and the position from which the bytes may be the beginning of one (their length if none). */
 export type Found = { spans: Span[]; free: number };
 
-/** Searches bytes. `isEnd`: no more will come. */
+/** Searches bytes. `isEnd`: no more will follow. */
 export type FindForms = (bytes: Buffer, isEnd: boolean) => Found;
 
 /** Prepares the search. `forms`: not empty. */
@@ -35,7 +35,7 @@ export function formSearch(forms: readonly Form[]): FindForms {
   };
 }
 
-/** The forms that may begin with a byte. */
+/** The forms that may begin with a given byte. */
 function formsByFirst(forms: readonly Form[]): readonly (readonly Form[] | undefined)[] {
   const byFirst: Form[][] = [];
   for (const form of forms)

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/style/noNonNullAssertion: typed arrays and buffers, read within their bounds; a check per byte would cost on every answer.
 /**
- * Finds where a form of a credential may stand, at the speed of memory: one aligned word of four bytes is looked at in every
- * four bytes. Each form has a stretch of seven bytes without white space (`MIN_LINE`), so an aligned word lies wholly in it,
- * and all words that can are in a table.
+ * Finds candidate positions of a credential's forms at memory speed: one aligned word of four bytes is checked per four bytes. Each form
+ * has a stretch of seven bytes without white space (`MIN_LINE`), so at least one aligned word lies wholly in it, and all possible words are
+ * in a table.
  */
 import type { Form } from './credential-forms.ts';
 import { MAX_GAP, MIN_LINE } from './form-match.ts';
@@ -10,30 +10,29 @@ import { MAX_GAP, MIN_LINE } from './form-match.ts';
 const WORD = 4;
 
 /**
- * A beginning of a form in which no aligned word lies is at most so long: less than `MIN_LINE` bytes, white space, and less
- * than `MIN_LINE` bytes again.
+ * Longest beginning of a form that contains no aligned word: less than `MIN_LINE` bytes, white space, and less than `MIN_LINE` bytes again.
  */
 export const MAX_UNSEEN = 2 * (MIN_LINE - 1) + MAX_GAP;
 
-/** Where a word stands in a form: `back` bytes behind the beginning of its character `index`. */
+/** Position of a word in a form: `back` bytes after the beginning of its character `index`. */
 export type WordPlace = { readonly form: Form; readonly index: number; readonly back: number };
 
-/** Called for each word that is found: where it is, and the places it may have. */
+/** Called for each word found: its position, and its possible positions in forms. */
 export type OnWord = (at: number, places: readonly WordPlace[]) => void;
 
 const scratch = new Uint8Array(WORD);
 const scratchWord = new Int32Array(scratch.buffer);
 
-/** Words in the byte order of the machine, as they are read from memory. */
+/** The word at `from`, in the machine's byte order, as read from memory. */
 function wordOf(bytes: readonly number[], from: number): number {
   for (let i = 0; i < WORD; i++) scratch[i] = bytes[from + i]!;
   return scratchWord[0]!;
 }
 
-/** A table of words. Holds parts of a credential, so in private fields only. */
+/** A table of words. Contains parts of a credential, so in private fields only. */
 export class FormWindows {
   readonly #places = new Map<number, WordPlace[]>();
-  /** By the hash of a word: 1 where a word of the table has it. */
+  /** By hash of a word: 1 when the table has a word with this hash. */
   readonly #filter: Uint8Array;
   readonly #shift: number;
 
@@ -41,14 +40,14 @@ export class FormWindows {
     for (const form of forms)
       if (form.gaps) this.#addEveryWord(form);
       else this.#addFirstWords(form);
-    // So that few words are looked up for nothing, in a table that stays in the cache of a core.
+    // Sized to avoid most useless lookups while the filter stays in the cache of a core.
     const power = Math.min(17, Math.max(14, Math.ceil(Math.log2(this.#places.size * 64))));
     this.#shift = 32 - power;
     this.#filter = new Uint8Array(2 ** power);
     for (const word of this.#places.keys()) this.#filter[hashOf(word) >>> this.#shift] = 1;
   }
 
-  /** Looks at the aligned words of the bytes. */
+  /** Checks the aligned words of the bytes. */
   scan(bytes: Uint8Array, onWord: OnWord): void {
     const first = -bytes.byteOffset & (WORD - 1);
     if (bytes.length < first + WORD) return;
@@ -59,7 +58,7 @@ export class FormWindows {
       const places = this.#places.get(words[i]!);
       if (places !== undefined) onWord(first + i * WORD, places);
     };
-    // Four at a time with one branch: twice as fast.
+    // Four at a time with one branch, which is twice as fast.
     const many = words.length & ~3;
     for (let i = 0; i < many; i += 4) {
       const inFilter =
@@ -72,7 +71,7 @@ export class FormWindows {
     for (let at = many; at < words.length; at++) look(at);
   }
 
-  /** Without white space the aligned word that comes first begins in the first four bytes. */
+  /** Without white space, the first aligned word begins in the first four bytes. */
   #addFirstWords(form: Form): void {
     for (const bytes of beginnings(form, 0, 2 * WORD - 1))
       for (let back = 0; back < WORD; back++) this.#add(wordOf(bytes, back), { form, index: 0, back });
@@ -103,7 +102,7 @@ function hashOf(word: number): number {
   return Math.imul(word, 0x9e3779b1);
 }
 
-/** All byte strings by which a form can go on from one of its characters, as far as `length` bytes or its end. */
+/** All byte strings with which a form can continue from one of its characters, up to `length` bytes or its end. */
 function beginnings(form: Form, index: number, length: number): number[][] {
   const spellings = form.characters[index];
   if (length <= 0 || spellings === undefined) return [[]];

@@ -1,4 +1,4 @@
-/** JSON as `application/x-www-form-urlencoded`, nested as Stripe and others do. */
+/** Encodes JSON as `application/x-www-form-urlencoded`, nested as Stripe and others do. */
 
 import { MOST_PARAMETERS, namesMethod } from '../policy/endpoint.ts';
 import type { JsonObject, JsonValue } from '../policy/facts.ts';
@@ -7,10 +7,10 @@ import { foldName } from '../policy/names.ts';
 export type FormBody = { ok: true; body: string } | { ok: false; error: string };
 
 /**
- * Encodes an object as a form: `{"a":{"b":1},"c":["x"]}` is `a[b]=1&c[0]=x`. Lists have indices; null is the empty
- * string, which is how these APIs unset a value; booleans and numbers are written as in JSON. What is ambiguous in a form is
- * refused with a sentence that names the place: empty objects and lists, and member names that are empty, or contain
- * control characters or brackets (`{"a[b]":1}` would be parsed as something else than was judged); so are more fields than servers read.
+ * Encodes an object as a form: `{"a":{"b":1},"c":["x"]}` is `a[b]=1&c[0]=x`. Lists have indices; null is the empty string, which is how
+ * these APIs unset a value; booleans and numbers are written as in JSON. Ambiguous content is refused with a sentence that names the place:
+ * empty objects and lists, and member names that are empty or contain control characters or brackets (`{"a[b]":1}` would be parsed
+ * differently than it was judged); so are more fields than servers read.
  */
 export function encodeForm(object: JsonObject): FormBody {
   const pairs: string[] = [];
@@ -23,8 +23,8 @@ export function encodeForm(object: JsonObject): FormBody {
 }
 
 /**
- * What cannot be sent as a form, in a sentence for the agent; undefined when everything can. A field such as `_method` makes
- * Rack, Symfony and Laravel treat a POST as another method than the one that was judged.
+ * Returns why an object cannot be sent as a form, in a sentence for the agent; undefined when it can. A field such as `_method` makes Rack,
+ * Symfony and Laravel treat a POST as another method than the judged one.
  */
 export function formProblem(object: JsonObject): string | undefined {
   const charset = Object.entries(object).find(([name, value]) => namesCharset(name, value));
@@ -35,8 +35,8 @@ export function formProblem(object: JsonObject): string | undefined {
 }
 
 /**
- * Whether a field says that the others are in another charset than UTF-8 (RFC 7578 section 4.6), as Jetty reads it. They would arrive as
- * other texts than were judged.
+ * Whether a field declares that the other fields are not in UTF-8 (RFC 7578 section 4.6), as Jetty supports. They would be read as other
+ * texts than were judged.
  */
 export const namesCharset = (name: string, value: JsonValue): boolean =>
   foldName(name) === CHARSET && !/^utf-?8$/i.test(String(value));
@@ -54,7 +54,7 @@ function write(value: JsonValue, name: string, pairs: string[]): string | undefi
     return `${decodeURIComponent(name).slice(0, 64).toWellFormed()}: a form cannot express an empty ${isList ? 'list' : 'object'}; leave it out, or send null to unset it`;
   }
   for (const [member, inner] of members) {
-    // PHP ends a name at a NUL.
+    // PHP truncates a name at a NUL.
     if (member === '' || /[[\]\p{Cc}]/u.test(member)) {
       return `${JSON.stringify(member.slice(0, 64))}: a member name in a form must not be empty, and has no brackets or control characters`;
     }

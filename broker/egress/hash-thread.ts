@@ -1,4 +1,4 @@
-/** The thread that hashes what is long: a gigabyte would keep the thread that answers, and with it everybody else, busy for a second. */
+/** Worker thread that hashes long streams: on the main thread, a gigabyte would block all requests for a second. */
 import { createHash, type Hash } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { DIGEST, HashRing } from './hash-ring.ts';
@@ -8,7 +8,7 @@ export type FromHashThread = { stream: number; sha256: string };
 
 if (parentPort === null) throw new Error('this file is the code of a thread');
 const port = parentPort;
-// Nothing is sent to it so, but without a listener the thread would end.
+// No messages are sent, but without a listener the thread would end.
 port.on('message', () => {});
 const ring = new HashRing(workerData as SharedArrayBuffer);
 const streams = new Map<number, Hash>();

@@ -1,4 +1,4 @@
-/** An HMAC (RFC 2104) of what a template names of a request, in headers that templates write. */
+/** Signs with an HMAC (RFC 2104) over a template of request parts, and writes it into headers from templates. */
 import { createHmac, randomUUID } from 'node:crypto';
 import type { PartValues } from '../platforms/secret-parts.ts';
 import { type HmacAuth, readTemplate, type TemplatePart } from '../platforms/signing-auth.ts';
@@ -11,7 +11,7 @@ const UNREAD: Signed = {
   detail: 'the signature covers the body, so a body that is passed on as it comes cannot be sent; send at most 8 MiB',
 };
 
-/** Signs with `key` of the secret, which has `key_id` where a template names it. Never throws for a manifest that was accepted. */
+/** Signs with `key` of the secret; `key_id` is required when a template names it. Never throws for an accepted manifest. */
 export function signWithHmac(request: Signable, auth: HmacAuth, secret: PartValues, now: Instant): Signed {
   const { algorithm = 'sha256', encoding = 'hex', key_encoding: keyEncoding = 'text', timestamp = 'seconds' } = auth;
   const { url, payload } = request;

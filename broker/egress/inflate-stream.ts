@@ -1,18 +1,18 @@
-/** Content codings of a streamed answer, undone as it comes. */
+/** Decompresses a streamed answer as it arrives. */
 
 import zlib from 'node:zlib';
 import { present } from '../runtime/present.ts';
 import type { Coding } from './inflate.ts';
 
-/** Where bytes go. */
+/** A destination of bytes. */
 export type Sink = {
-  /** False: no more until `onDrain` was called. */
+  /** Returns false for back-pressure: write again after `onDrain`. */
   write(chunk: Buffer): boolean;
   end(): void;
 };
 
 export type Inflater = Sink & {
-  /** Stops and goes on giving out. */
+  /** Stops and resumes output. */
   pause(): void;
   resume(): void;
   destroy(): void;
@@ -20,10 +20,10 @@ export type Inflater = Sink & {
 
 const OPTIONS = { chunkSize: 64 * 1024 };
 
-/** `onData` gets what comes out, `onEnd` its end, `onError` that it is damaged or cut; `onDrain`: more may be written. */
+/** `onData` gets the output, `onEnd` its end, `onError` corrupt or truncated input; `onDrain`: more may be written. */
 export type InflaterEvents = { onData(chunk: Buffer): void; onEnd(): void; onError(): void; onDrain(): void };
 
-/** Undoes the codings, the last one first. `codings`: at least one, in the order in which they were applied. */
+/** Decodes the codings, last one first. `codings`: at least one, in the order in which they were applied. */
 export function inflateStream(codings: readonly Coding[], events: InflaterEvents): Inflater {
   const coding = present(codings[0], 'coding');
   const outer = codings.slice(1);
@@ -67,7 +67,7 @@ function undoOne(coding: Coding, events: InflaterEvents): Inflater {
       return stream.write(chunk);
     },
     end: () => {
-      // An empty body is an empty body in any coding.
+      // An empty body is valid in any coding.
       if (stream === undefined) events.onEnd();
       else stream.end();
     },

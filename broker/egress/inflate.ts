@@ -16,7 +16,7 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([
   ['deflate', 'deflate'],
 ]);
 
-/** More than one coding is rare, more than two is an attack. */
+/** Two codings are rare, more are an attack. */
 const MAX_CODINGS = 2;
 
 /** The codings of a `Content-Encoding` header, in the order in which they were applied; undefined when one is unknown. */
@@ -33,7 +33,7 @@ export function contentCodings(header: string | string[] | undefined): Coding[] 
   return codings;
 }
 
-/** Decodes. At most `maxBytes` result from each coding; corrupt or truncated data is `broken_answer`. Never rejects. */
+/** Decodes a body. Each coding may produce at most `maxBytes`; corrupt or truncated data is `broken_answer`. Never rejects. */
 export async function inflate(
   body: Buffer,
   codings: readonly Coding[],

@@ -1,28 +1,28 @@
-/** What is masked of an answer, and of which answers nothing can be: those are withheld (decisions, Masks). */
+/** Masks answers, and withholds those that cannot be masked (decisions, Masks). */
 import type { Mask } from '../policy/mask.ts';
 import { memberMask } from '../policy/mask-members.ts';
 import { looksLikeJson, type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
 import { PieceMasker, piecesOf } from './mask-lines.ts';
 
-/** A mask, prepared for an answer. */
+/** Prepares a mask for an answer. */
 export function maskingOf({ members, values, isStrict }: Omit<Mask, 'rules'>, isToolResult = false): Masking {
   return { members: memberMask(members), values, isStrict, isToolResult };
 }
 
 /**
- * The text of an answer, masked.
+ * Masks the text of an answer.
  *
  * @param type `type/subtype`, in lower case
- * @param isJson it is JSON, of a type that says so
- * @returns undefined where it cannot be told what the text holds: members are masked, and it is no JSON; by a mask that is not strict, and it has
- *   such a member
+ * @param isJson whether it is JSON with a JSON type
+ * @returns undefined when members are to be masked and the text is not JSON; with a non-strict mask only when it also contains such a
+ * member
  */
 export function maskText(
   text: string,
   { type, isJson }: { type: string | undefined; isJson: boolean },
   masking: Masking,
 ): MaskedText | undefined {
-  // Whatever its type says: some platforms let whoever asks choose that.
+  // JSON is masked whatever its type, because some platforms let the caller choose the type.
   const json = isJson || looksLikeJson(text) ? maskJson(text, masking) : undefined;
   if (json || isJson) return json;
   const pieces = piecesOf(type);
@@ -32,7 +32,10 @@ export function maskText(
   return begun === undefined ? undefined : { text: begun + masker.end(), count: masker.count };
 }
 
-/** Text in which lines may be JSON, as of a log. Undefined: the others have a member that is masked, as a script with JSON in it (JSONP). */
+/**
+ * Masks plain text in which single lines may be JSON, as in a log. Undefined when another line contains a masked member, such as a script
+ * with JSON in it (JSONP).
+ */
 function maskPlain(text: string, masking: Masking): MaskedText | undefined {
   let count = 0;
   const others: string[] = [];
@@ -47,13 +50,13 @@ function maskPlain(text: string, masking: Masking): MaskedText | undefined {
   return { text: rest.text, count: count + rest.count };
 }
 
-/** Headers that say what a body holds: its length, its hash, a part of it. Of a body that was masked they say what was there. */
+/** Headers that describe a body: length, hash, range. After masking they would reveal the original. */
 const OF_BODY =
   /^(?:content-length|content-md5|content-range|accept-ranges|(?:content-|repr-)?digest|etag)$|checksum|crc64|stored-content-length|(?:^|-)hash$/;
 
 /**
- * The headers of an answer that a mask is about, without those that tell what was masked. Names in lower case. `hasAny`: whether anything was
- * masked in it, or may have been. Where nothing was by a mask that is not strict, clients keep what they ask again by, such as an ETag.
+ * Returns the headers of a masked answer without those that reveal what was masked. Names in lower case. `hasAny`: whether anything was, or
+ * may have been, masked. When a non-strict mask changed nothing, clients keep validators such as an ETag.
  */
 export function maskedHeaders<Value extends string | string[]>(
   headers: Readonly<Record<string, Value>>,

@@ -1,16 +1,16 @@
-/** Masks members and values in JSON text. What is not masked stays as it was written, so that numbers keep their digits. */
+/** Masks members and values in JSON text. Unmasked parts keep their original text, so that numbers keep their digits. */
 import { JsonTokens, type Token } from '../../json/tokens.ts';
 import type { Led, MemberMask } from '../policy/mask-members.ts';
 import { type ValueKind, valuesOf } from '../policy/value-kinds.ts';
 
-/** What stands in the place of a text. Anything else becomes null. */
+/** Replaces a masked text; any other masked value becomes null. */
 export const MASKED = '[masked]';
 
-/** What to mask. `isToolResult`: it is the result of a tool of an MCP server, whose texts and bytes are JSON or are masked as a whole. */
+/** What to mask. `isToolResult`: the JSON is the result of an MCP tool, whose texts and bytes must be JSON or are masked as a whole. */
 export type Masking = {
   members: MemberMask | undefined;
   values: readonly ValueKind[];
-  /** An answer in which it cannot be told what to mask is withheld. */
+  /** Whether an answer that cannot be masked reliably is withheld. */
   isStrict: boolean;
   isToolResult: boolean;
 };
@@ -18,18 +18,18 @@ export type Masking = {
 /** `count`: how many members and values were masked. */
 export type MaskedText = { text: string; count: number };
 
-/** JSON in a string of JSON, and so on: deeper ones are masked as a whole. */
+/** Limit of JSON nested in JSON strings; deeper ones are masked as a whole. */
 const MOST_NESTED = 4;
-/** Deeper JSON is not read: it would take long, and overflows the parsers of others. */
+/** Deeper JSON is not read: it takes long and overflows other parsers. */
 const MOST_DEPTH = 256;
 
 const WHOLE: MaskedText = { text: MASKED, count: 1 };
 const NOWHERE: Led = Object.freeze([]);
 
-/** Whether a text may be an object or a list. */
+/** Whether a text may be a JSON object or list. */
 export const looksLikeJson = (text: string): boolean => /^\s*[[{]/.test(text);
 
-/** Masks values of text that is no JSON. */
+/** Masks values in text that is not JSON. */
 export function maskValues(text: string, kinds: readonly ValueKind[]): MaskedText {
   let masked = text;
   let count = 0;
@@ -47,7 +47,7 @@ export function maskValues(text: string, kinds: readonly ValueKind[]): MaskedTex
   return { text: masked, count };
 }
 
-/** @returns undefined where the text is not JSON, or nested too deep */
+/** @returns undefined when the text is not JSON, or is nested too deep */
 export function maskJson(text: string, masking: Masking): MaskedText | undefined {
   const masked = new JsonMasker(text, masking, 0).run();
   return masked === 'too_deep' ? undefined : masked;
@@ -60,14 +60,14 @@ class JsonMasker {
   readonly #tokens: JsonTokens;
   readonly #masking: Masking;
   readonly #nested: number;
-  /** Names and indexes from the root to the value that is read. */
+  /** Names and indexes from the root to the current value. */
   readonly #path: (string | number)[] = [];
-  /** By level, of the object or list there: how far the paths that are masked have led to it. */
+  /** By level, for the object or list there: progress of the masked paths that lead to it. */
   readonly #led: Led[];
   readonly #out: string[] = [];
   #copied = 0;
   #count = 0;
-  /** Names that were masked, each with a number of its own: two members of one object keep two names. */
+  /** Number of masked names; each gets its own number, so that two members of one object keep distinct names. */
   #names = 0;
 
   constructor(text: string, masking: Masking, nested: number) {
@@ -103,7 +103,7 @@ class JsonMasker {
     return name;
   }
 
-  /** False: the text ends in the middle of it. */
+  /** Masks a value if needed. Returns false when the text ends within it. */
   #value(token: Token): boolean {
     const tokens = this.#tokens;
     const isOpening = token === 'object' || token === 'array';
@@ -122,13 +122,13 @@ class JsonMasker {
     const key = this.#path[level - 1];
     if (members === undefined || key === undefined) return false;
     const { led, isMasked } = members.step(this.#led[level - 1] ?? NOWHERE, key);
-    // What a tool says is one step further in.
+    // The tool's structured content is one level deeper than the paths expect.
     if (isOpening)
       this.#led[level] = isToolResult && level === 1 && key === STRUCTURED ? [...led, ...members.start] : led;
     return isMasked;
   }
 
-  /** Masks the whole value that begins with the token. */
+  /** Masks the whole value that begins with this token. */
   #mask(token: Token): boolean {
     const tokens = this.#tokens;
     if (token === 'string') this.#replace(JSON.stringify(MASKED));
@@ -150,13 +150,13 @@ class JsonMasker {
     }
     const text = this.#string();
     const inner = this.#inString(text);
-    // Which members a text is made of cannot be told.
+    // The members in such a text cannot be determined.
     const isUnclear = inner === 'too_deep' || (!inner && block === 'text' && members);
     const { text: masked, count } = isUnclear ? WHOLE : ((inner as MaskedText | undefined) ?? maskValues(text, values));
     if (count > 0) this.#replace(JSON.stringify(masked), count);
   }
 
-  /** JSON that stands in a string. Undefined: it is none. */
+  /** Masks JSON within a string. Undefined when the string is not JSON. */
   #inString(text: string): MaskedText | 'too_deep' | undefined {
     if (!looksLikeJson(text)) return undefined;
     if (this.#nested === MOST_NESTED) return 'too_deep';
@@ -183,7 +183,7 @@ class JsonMasker {
   }
 }
 
-/** Of the result of a tool: what holds bytes, and what holds text (MCP, Tool Result). */
+/** Whether a path in a tool result holds bytes or text (MCP, Tool Result). */
 function blockAt(path: readonly (string | number)[]): 'bytes' | 'text' | undefined {
   const [content, index, member, inner] = path;
   if (content !== 'content' || typeof index !== 'number' || path.length > 4) return undefined;
@@ -192,7 +192,7 @@ function blockAt(path: readonly (string | number)[]): 'bytes' | 'text' | undefin
   return inner === 'blob' ? 'bytes' : inner === 'text' ? 'text' : undefined;
 }
 
-/** A card's number that is written as a number. */
+/** Whether a JSON number is a card number. */
 const isCard = (number: string): boolean => {
   for (const { from, to } of valuesOf('card', number)) if (from === 0 && to === number.length) return true;
   return false;

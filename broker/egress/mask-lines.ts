@@ -1,12 +1,12 @@
-/** Masks text that comes in pieces of its own: events of a stream (HTML, Server-sent events), and JSON line by line. */
+/** Masks text that consists of pieces: events of a stream (HTML, Server-sent events), or JSON lines. */
 import { looksLikeJson, MASKED, type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
 
-/** In which pieces a text comes: events, or lines of JSON (JSON Lines). */
+/** The kind of pieces: events, or lines of JSON (JSON Lines). */
 export type Pieces = 'events' | 'lines';
 
-/** A piece of more code units cannot be held back to be masked. */
+/** Longest piece, in code units, that is held back for masking. */
 const LONGEST_PIECE = 1024 * 1024;
-/** How streams of models end. */
+/** The end marker of model streams. */
 const DONE = '[DONE]';
 
 const PIECES: Readonly<Record<string, Pieces>> = {
@@ -20,7 +20,7 @@ const PIECES: Readonly<Record<string, Pieces>> = {
 export const piecesOf = (type: string | undefined): Pieces | undefined =>
   type !== undefined && Object.hasOwn(PIECES, type) ? PIECES[type] : undefined;
 
-/** Takes a text as it comes, and gives what of it is masked. */
+/** Masks a text as it arrives. */
 export class PieceMasker {
   readonly #pieces: Pieces;
   readonly #masking: Masking;
@@ -36,9 +36,9 @@ export class PieceMasker {
     this.#masking = masking;
   }
 
-  /** @returns undefined: a piece is too long */
+  /** Takes more text and returns the masked part that is complete. @returns undefined when a piece is too long */
   push(text: string): string | undefined {
-    // A line ends with LF, CR or both; of a CR that came last it is not known yet.
+    // A line ends with LF, CR or both; after a trailing CR an LF may follow.
     const come = this.#isCr ? `\r${text}` : text;
     this.#isCr = come.endsWith('\r');
     const length = this.#isCr ? come.length - 1 : come.length;
@@ -59,7 +59,7 @@ export class PieceMasker {
     return (rest === '' && ending === '' ? '' : this.#line(rest, ending)) + this.#event();
   }
 
-  /** Of a line whose end has not come. */
+  /** Keeps the beginning of an incomplete line. */
   #hold(piece: string): void {
     if (piece === '') return;
     this.#held.push(piece);
@@ -80,7 +80,7 @@ export class PieceMasker {
     return line === '' ? this.#event() : '';
   }
 
-  /** The lines of an event, of which those with data are one text. */
+  /** Masks an event; its data lines form one text. */
   #event(): string {
     const lines = this.#lines.splice(0);
     this.#linesLength = 0;
@@ -89,7 +89,7 @@ export class PieceMasker {
     const text = data.map((line) => line.replace(/^data:? ?/, '').replace(/[\r\n]+$/, '')).join('\n');
     const masked = this.#payload(text);
     if (masked === text) return lines.map((line) => (isData(line) ? line : this.#field(line))).join('');
-    // What comes last may have no end.
+    // The last data line may have no line ending.
     const [last = ''] = /[\r\n]*$/.exec(data.at(-1) ?? '') ?? [];
     const written = `${masked
       .split('\n')
@@ -101,20 +101,23 @@ export class PieceMasker {
 
   #payload(text: string): string {
     if (text.trim() === '' || text === DONE) return text;
-    // A line that is one text or number may be of a longer JSON, as of a list that is masked.
+    // A line with a single string or number may be part of a longer JSON text, such as a masked list.
     const isWhole = this.#pieces === 'events' || looksLikeJson(text);
     const masked = (isWhole ? maskJson(text, this.#masking) : undefined) ?? this.#plain(text);
     this.count += masked.count;
     return masked.text;
   }
 
-  /** Which members a text is made of cannot be told. */
+  /** Masks text that is not JSON: the members in it cannot be determined. */
   #plain(text: string): MaskedText {
     const { members, values, isStrict } = this.#masking;
     return members && (isStrict || members.isIn(text)) ? { text: MASKED, count: 1 } : maskValues(text, values);
   }
 
-  /** A line without data. What is no field of an event, as of a document that is said to be events, becomes an empty comment; so does a comment. */
+  /**
+   * Masks a line without data. A line that is no field of an event (of a document declared as events) becomes an empty comment, as do
+   * comments.
+   */
   #field(line: string): string {
     const { members, isStrict } = this.#masking;
     const [, name] = FIELD.exec(line) ?? [];
@@ -136,7 +139,7 @@ export class PieceMasker {
 const FIELD = /^(event|id|retry)(?::|[\r\n]|$)/;
 const isData = (line: string): boolean => /^data(?::|[\r\n]|$)/.test(line);
 
-/** Where a line ends, and the next one begins: the same where its end has not come. */
+/** Returns where a line ends and where the next one begins; both are the same when its end has not arrived. */
 function lineEnd(text: string, from: number, length: number): [end: number, next: number] {
   for (let at = from; at < length; at++) {
     const code = text.charCodeAt(at);

@@ -1,17 +1,20 @@
-/** Asking an MCP server what became of a tool call that was made: by polling its task, or by resuming its stream. That changes nothing, and is repeated. */
+/**
+ * Polls an MCP server for the result of a tool call that was made: its task, or its resumed stream. Polling has no effect, so it is
+ * retried.
+ */
 import type { CallLease } from './call-budget.ts';
 import type { RpcAnswer } from './mcp-rpc.ts';
 import type { UnreachableCode } from './unreachable.ts';
 
-/** The time of a call. */
+/** The time limit of a call. */
 export type CallTime = {
-  /** Waits so many milliseconds, or until the call is stopped. */
+  /** Waits this many milliseconds, or until the call is stopped. */
   pause(ms: number): Promise<void>;
-  /** Milliseconds that the call may still take. */
+  /** Milliseconds until the call times out. */
   left(): number;
 };
 
-/** `until`: when it is over, in milliseconds of `performance.now()`, as of each question. `lease`: by which the call is stopped. */
+/** `until`: returns the deadline, of `performance.now()`, when asked. `lease`: stops the call. */
 export const callTime = (until: () => number, lease: CallLease | undefined): CallTime => ({
   pause: (ms) => pauseOf(ms, lease),
   left: () => until() - performance.now(),
@@ -38,7 +41,7 @@ const PASSING: ReadonlySet<UnreachableCode> = new Set([
   'busy',
 ]);
 
-/** Whether a request failed for a reason that may pass: the server restarts, or has had too many. */
+/** Whether a request failed for a temporary reason: the server restarts, or is overloaded. */
 export function mayPass(answer: RpcAnswer): boolean {
   if (answer.kind === 'unreachable') return PASSING.has(answer.code);
   const { status } = answer.received;

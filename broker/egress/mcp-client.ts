@@ -1,7 +1,7 @@
 /**
- * A client for MCP servers on top of the guarded HTTP client. Stateless requests (revision 2026-07-28) where the server
- * supports them; otherwise a handshake and, where the server issues one, a session id. Protocol fallback happens only on
- * `tools/list`: a tool call is never retried.
+ * A client for MCP servers on top of the guarded HTTP client. Uses stateless requests (revision 2026-07-28) when the server supports them;
+ * otherwise a handshake and, if the server issues one, a session id. Protocol fallback happens only on `tools/list`: a tool call is never
+ * retried.
  */
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
@@ -32,11 +32,11 @@ export type McpTarget = {
   /** Its base URL is the server's complete address. */
   platform: RestPlatform;
   credential: Secret;
-  /** Signatures have a time. */
+  /** Needed for the timestamp of signatures. */
   clock: () => Instant;
   /** Calls with different keys share neither sockets nor sessions. */
   connectionKey: string;
-  /** As of any request. */
+  /** See `RequestHead`. */
   family?: string;
   lease?: CallLease;
   /** Headers of every request in addition to the protocol's own, names in lower case. */
@@ -45,11 +45,11 @@ export type McpTarget = {
   headersOf?: (method: string) => Readonly<Record<string, string>>;
   /** The session of an earlier call with the same credential and agent, to be resumed. */
   session: McpSession | undefined;
-  /** Milliseconds of all requests together; WHOLE_TOTAL_MS unless told. */
+  /** Milliseconds for all requests together; WHOLE_TOTAL_MS by default. */
   timeoutMs?: number;
   /**
-   * Milliseconds for which a tool call may be silent, and, where that is more than `timeoutMs`, which it may take with the requests before it; as
-   * long as it may take unless told: tools say nothing until they have done their work.
+   * Idle timeout of a tool call in milliseconds; where it exceeds `timeoutMs`, also the time for the call with all requests before it. By
+   * default only the total time limits it, because a tool is silent until its work is done.
    */
   idleMs?: number | undefined;
 };
@@ -58,8 +58,8 @@ export type McpClient = {
   /** A page of `tools/list`; the first one negotiates the protocol. */
   list(cursor?: string): Promise<McpAnswer>;
   /**
-   * Calls a tool, once, never retried; as a task, which is followed until it ends, where the server makes the call in no other way. Call `list` first.
-   * `meta`: members of `_meta`, made for each request of the call: a server that says that it wants a task gets a second one.
+   * Calls a tool once, without retries, or as a task that is followed until it ends when the server requires tasks. Call `list` first.
+   * `meta`: members of `_meta`, computed for each request of the call: a server that demands a task gets a second one.
    */
   call(
     tool: { name: string; inputSchema?: unknown; execution?: unknown },
@@ -70,24 +70,24 @@ export type McpClient = {
   session(): McpSession | undefined;
 };
 
-/** What is answered when a tool has done its work. */
+/** Methods whose response arrives only when the tool has done its work. */
 const TAKE_LONG: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
-/** To ask a server to cancel a call or a task, when the time of the call may be over. */
+/** Timeout of a cancel request, which is sent even when the call's own time has passed. */
 const CANCEL = { withinMs: 2_000 };
 /**
- * Whether a task may be handed out in place of a result; for how long the response is waited for: as long as the call may take, unless told; and where
- * is written how far its stream came.
+ * `takesTasks`: whether a task may be returned in place of a result. `withinMs`: how long the response is waited for; by default as long as
+ * the call may take. `place`: receives how far its stream was read.
  */
 type Patience = { takesTasks?: boolean; withinMs?: number; place?: StreamPlace };
 
-/** `version`: of this program. */
+/** Creates a client. `version`: of this program. */
 export function makeMcpClient(outbound: Outbound, target: McpTarget, version: string): McpClient {
   const clientInfo = { name: 'agent-broker', version };
   const begunAt = performance.now();
   let until = begunAt + (target.timeoutMs ?? WHOLE_TOTAL_MS);
   let { session } = target;
 
-  /** `rpc`: the JSON-RPC method that it is about. */
+  /** Sends one HTTP request. `rpc`: its JSON-RPC method. */
   const send = async (
     call: { method: 'POST'; body: JsonObject } | { method: 'GET' },
     rpc: string,
@@ -112,7 +112,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       ...built.request,
       connectionKey: target.connectionKey,
       ...(target.family !== undefined && { family: target.family }),
-      // What tells a server to stop is sent for a call that was stopped, too.
+      // A cancel request is also sent for a stopped call.
       ...(target.lease !== undefined && withinMs === undefined && { lease: target.lease, endsWithAccess: true }),
       totalTimeoutMs: left,
       ...((TAKE_LONG.has(rpc) || call.method === 'GET') && { idleTimeoutMs: target.idleMs ?? left }),
@@ -136,7 +136,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
 
   const time = callTime(() => until, target.lease);
 
-  /** Sends a request; of a tool's call a stream that ends before the answer is resumed. `session`: headers of any request of the session. */
+  /** Sends a request; resumes the stream of a tool call that ends before its answer. `session`: headers of all requests of the session. */
   const postToEnd = async (
     message: JsonObject & { id: string; method: string },
     session: Record<string, string>,
@@ -165,7 +165,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       const sessionId = how.id === undefined ? {} : { 'mcp-session-id': how.id };
       const own = { 'mcp-protocol-version': how.version, ...sessionId };
       const answer = await postToEnd({ jsonrpc: '2.0', id, method, params: withMeta }, own, patience);
-      // To a server of these revisions the end of the connection says nothing.
+      // Servers of these revisions ignore a closed connection.
       if (method === 'tools/call' && !('task' in params) && isGivenUp(answer))
         await post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } }, own, CANCEL);
       return answer;
@@ -205,7 +205,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       const params = cursor === undefined ? {} : { cursor };
       if (session !== undefined) {
         const answer = await request(session, 'tools/list', params);
-        // The session has expired, or the server was upgraded: negotiate again. With the next call, where the server may just have failed.
+        // The session has expired, or the server was upgraded: negotiate again; after a server error, with the next call.
         const isOver = cursor === undefined && mayNeedOtherProtocol(answer);
         if (isOver || isServerError(answer)) session = undefined;
         if (!isOver) return answer;
@@ -233,7 +233,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
         meta: meta(),
         headers,
       });
-      // By its answer the server did nothing yet.
+      // This error means that the server did nothing yet.
       const again = how.era === 'stateless' && 'kind' in answer && wantsTasks(answer);
       if (again) answer = await request(how, 'tools/call', params, { meta: meta(), headers, takesTasks: true });
       if (!('kind' in answer) || answer.kind !== 'result' || !(asTask || answer.isTask)) return answer;

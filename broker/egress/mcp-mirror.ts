@@ -1,4 +1,4 @@
-/** Values of the body that revision 2026-07-28 mirrors in headers, so that proxies need not parse it (Streamable HTTP, headers). */
+/** Body values that revision 2026-07-28 mirrors in headers, so that proxies need not parse it (Streamable HTTP, headers). */
 import type { JsonObject } from '../policy/facts.ts';
 import { isHeaderValue } from './request-check.ts';
 
@@ -6,7 +6,7 @@ const MARK = 'x-mcp-header';
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 const MOST_DEPTH = 64;
-/** Marks of one tool: servers limit the number of headers. */
+/** Most marks of one tool, because servers limit the number of headers. */
 const MOST_MARKS = 64;
 const ENCODED = /^=\?base64\?.*\?=$/s;
 const MIRRORED_TYPES = ['string', 'integer', 'boolean'];
@@ -15,23 +15,22 @@ const ELSEWHERE = new Set(
   `items prefixItems contains additionalProperties unevaluatedProperties unevaluatedItems propertyNames
   patternProperties dependentSchemas oneOf anyOf allOf not if then else $defs definitions`.split(/\s+/),
 );
-/** Of these, the ones whose value is a map of schemas. */
+/** Those of ELSEWHERE whose value is a map of schemas. */
 const MAPS = new Set(['patternProperties', 'dependentSchemas', '$defs', 'definitions']);
 
-/** Paths of the mirrored arguments, by header name in lower case. */
+/** Paths of the mirrored arguments, by lower-case header name. */
 export type Mirrored = ReadonlyMap<string, readonly string[]>;
 
-/** What was found so far. */
 type Found = Map<string, readonly string[]>;
 
-/** Text as a header value: literal, or in base64 between `=?base64?` and `?=`. */
+/** Encodes text as a header value: literally, or in base64 between `=?base64?` and `?=`. */
 export function mirrored(text: string): string {
   if (text !== '' && isHeaderValue(text) && !ENCODED.test(text)) return text;
   return `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 }
 
 /**
- * The arguments that a tool's schema marks to be mirrored.
+ * Returns the arguments that a tool's schema marks to be mirrored.
  *
  * @returns undefined for an invalid mark, or too many: such a tool must not be called
  */
@@ -40,7 +39,7 @@ export function mirroredArguments(inputSchema: unknown): Mirrored | undefined {
   return visit(inputSchema, [], true, found) ? found : undefined;
 }
 
-/** The `mcp-param-*` headers of a call to a tool with valid marks. Null and absent arguments have none. */
+/** Returns the `mcp-param-*` headers of a call to a tool with valid marks. Null and absent arguments have none. */
 export function parameterHeaders(inputSchema: unknown, args: JsonObject): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [header, path] of mirroredArguments(inputSchema) ?? []) {
@@ -77,7 +76,7 @@ function take(schema: object, path: readonly string[], reachable: boolean, found
   return true;
 }
 
-/** Of objects only: for a string each character would be an entry. */
+/** Objects only: the entries of a string would be its characters. */
 function entriesOf(value: unknown): [string, unknown][] {
   return typeof value === 'object' && value !== null ? Object.entries(value) : [];
 }

@@ -1,4 +1,4 @@
-/** Which revision a server speaks, by its answers. */
+/** Determines from a server's answers which protocol revision it supports. */
 import type { RpcAnswer } from './mcp-rpc.ts';
 import { isHeaderValue } from './request-check.ts';
 import type { BuiltRequest } from './rest.ts';
@@ -9,39 +9,39 @@ export type McpAnswer = RpcAnswer | Extract<BuiltRequest, { ok: false }>;
 /** The negotiated protocol: stateless, or a handshake with its version and session id. */
 export type McpSession =
   | { era: 'stateless' }
-  /** `tasks`: whether it takes tool calls as tasks (2025-11-25). */
+  /** `tasks`: whether it accepts tool calls as tasks (2025-11-25). */
   | { era: 'handshake'; version: string; id: string | undefined; tasks: boolean };
 
 /** The revision without a handshake. */
 export const STATELESS = '2026-07-28';
-/** Asked for in a handshake. */
+/** The version proposed in a handshake. */
 export const NEWEST_HANDSHAKE = '2025-11-25';
 const HANDSHAKES = new Set([NEWEST_HANDSHAKE, '2025-06-18', '2025-03-26', '2024-11-05']);
 const MOST_SESSION_CHARACTERS = 1_024;
-/** Characters of the answer to `initialize`, with the server's instructions. */
+/** Longest answer to `initialize`, in characters, including the server's instructions. */
 const MOST_GREETING = 256 * 1024;
-/** Statuses about the caller or temporary conditions, which say nothing about the supported protocol. */
+/** Statuses about the caller or a temporary condition: they say nothing about the supported protocol. */
 const NOT_ABOUT_PROTOCOL = new Set([401, 402, 403, 407, 408, 413, 429]);
 
-/** Whether the response may be due to the protocol, so that the other one is worth a try. */
+/** Whether the response may be caused by the protocol revision, so that the other one is worth trying. */
 export function mayNeedOtherProtocol(answer: McpAnswer): boolean {
   if (!('kind' in answer) || (answer.kind !== 'http' && answer.kind !== 'error')) return false;
   const { status } = answer.received;
   return status < 500 && !NOT_ABOUT_PROTOCOL.has(status);
 }
 
-/** A status of 500 or more, which some servers answer for as long as a session is named that they have lost. */
+/** Whether the status is 500 or more; some servers answer that for a session that they have lost. */
 export const isServerError = (answer: McpAnswer): boolean =>
   'kind' in answer && (answer.kind === 'http' || answer.kind === 'error') && answer.received.status >= 500;
 
-/** Whether a server answered with an error that says nothing of the caller, and leads nowhere else. */
+/** Whether a server answered with an error that is neither about the caller nor a redirect. */
 export function isOwnFailure(answer: McpAnswer): boolean {
   if (!('kind' in answer) || (answer.kind !== 'http' && answer.kind !== 'error')) return false;
   const { status } = answer.received;
   return !NOT_ABOUT_PROTOCOL.has(status) && !(status >= 300 && status < 400);
 }
 
-/** Whether a call was left before its answer came: its time was over, or its agent lost its access. */
+/** Whether a call was abandoned before its answer arrived: it timed out, or its agent lost its access. */
 export const isGivenUp = (answer: McpAnswer): boolean =>
   'kind' in answer &&
   answer.kind === 'unreachable' &&
@@ -56,13 +56,13 @@ export function isInconsistentRefusal(answer: McpAnswer): boolean {
   return Array.isArray(data?.supported) && data.supported.includes(STATELESS);
 }
 
-/** Of the result of `initialize`, what is read. */
+/** The members of the `initialize` result that are read. */
 type Greeting = {
   protocolVersion?: unknown;
   capabilities?: { tasks?: { requests?: { tools?: { call?: unknown } } } };
 };
 
-/** The session that a server begins by its answer to `initialize`; or what is wrong with that. */
+/** Reads the session from the answer to `initialize`, or returns what is wrong with it. */
 export function readGreeting({ received, text }: Extract<RpcAnswer, { kind: 'result' }>): Handshake | Unreachable {
   if (text.length > MOST_GREETING) return unreachable('not_mcp', true, 'greeting');
   const { protocolVersion, capabilities } = JSON.parse(text) as Greeting;

@@ -1,23 +1,23 @@
 /**
- * Event streams of tool calls that end, or break, before the answer has come: resumed by GET with `Last-Event-ID`, where the server gave its events
- * ids (Streamable HTTP of 2025-03-26 to 2025-11-25, "Resumability and Redelivery"; servers of 2026-07-28 give none). That asks for the answer of the call
- * that was made, and makes none: so servers may close the connection while a tool works.
+ * Resumes event streams of tool calls that end or break before the answer, by GET with `Last-Event-ID`, when the server gave its events ids
+ * (Streamable HTTP of 2025-03-26 to 2025-11-25, "Resumability and Redelivery"; servers of 2026-07-28 give none). Resuming fetches the
+ * answer of the existing call and makes no new one, so servers may close the connection while a tool works.
  */
 import { type CallTime, mayPass } from './mcp-ask-again.ts';
 import { NO_ANSWER, type RpcAnswer, type StreamPlace } from './mcp-rpc.ts';
 import { unreachable } from './unreachable.ts';
 
 export type StreamRequests = CallTime & {
-  /** Asks for what comes after this event. */
+  /** Requests the events after this one. */
   resume(lastEventId: string): Promise<RpcAnswer>;
 };
 
-/** Before the stream is asked for again, where the server says nothing, and at the least. A longer time is the server's to say. */
+/** Delay before a stream is resumed: the default when the server gives none, and the minimum. A longer one is up to the server. */
 const RETRY_MS = { usual: 1_000, least: 100 };
-/** Attempts one after the other that reach no stream: the server restarts, and may have forgotten the call. */
+/** Consecutive failed attempts before giving up: the server restarts, and may have lost the call. */
 const MOST_FAILURES = 5;
 
-/** Answers what the call was answered with, or `first` where its stream cannot be resumed. `place`: of the stream of `first`. */
+/** Returns the answer of the call, or `first` when its stream cannot be resumed. `place`: position in the stream of `first`. */
 export async function resumeStream(
   first: RpcAnswer,
   place: StreamPlace,
@@ -35,13 +35,13 @@ export async function resumeStream(
     if (isEnd(answer)) continue;
     if (mayPass(answer)) failures++;
     else if (answer.kind === 'unreachable') return { ...answer, sent: true };
-    // Of a stream: an error with another status is about this request, not about the call.
+    // An error with another status is about this request, not about the call.
     else return answer.kind !== 'http' && isSuccess(answer.received.status) ? answer : first;
   }
   return first;
 }
 
-/** Whether a stream ended in order, without the answer. */
+/** Whether a stream ended cleanly, without the answer. */
 const isEnd = (answer: RpcAnswer): boolean =>
   answer.kind === 'unreachable' && answer.code === 'not_mcp' && answer.cause === NO_ANSWER;
 

@@ -1,6 +1,6 @@
 /**
- * Reads the JSON-RPC 2.0 response to a request of ours from an MCP server's HTTP response, as JSON or as an event stream.
- * Exactly one response with the id of the request is accepted. Anything ambiguous is refused.
+ * Reads the JSON-RPC 2.0 response to a request of the broker from an MCP server's HTTP response, as JSON or as an event stream. Accepts
+ * exactly one response with the request's id; anything ambiguous is refused.
  */
 
 import { createParser } from 'eventsource-parser';
@@ -16,23 +16,23 @@ import { type Unreachable, type UnreachableCode, unreachable } from './unreachab
 type Received = Extract<Answer, { kind: 'answer' }>;
 
 export type RpcAnswer =
-  /** JSON text of the result, an object, as the server wrote it. `isTask`: it is the handle of a task (`resultType`), where that may be. */
+  /** JSON text of the result object, as the server wrote it. `isTask`: it is a task handle (`resultType`), where allowed. */
   | { kind: 'result'; received: Received; text: string; isTask?: true }
   /** JSON text of the error object. */
   | { kind: 'error'; received: Received; text: string; code: number }
-  /** No JSON-RPC: the HTTP status says why. */
+  /** Not JSON-RPC; the HTTP status tells the reason. */
   | { kind: 'http'; received: Received }
   | Unreachable;
 
-/** How far a stream was read: the id of its last event, and after how long the server wants to be asked again. Written as events come. */
+/** Position in a stream: the id of its last event, and the retry delay that the server asked for. Updated as events arrive. */
 export type StreamPlace = { lastEventId?: string | undefined; retryMs?: number | undefined };
 
-/** The cause of a stream, or a list of messages, that ended without the answer. */
+/** The cause for a stream, or a list of messages, that ended without the answer. */
 export const NO_ANSWER = 'no_answer';
 
-/** Progress and log notifications come before a response; a server that sends more will not respond. */
+/** Progress and log notifications precede a response; a server that sends more than this will not respond. */
 const MOST_MESSAGES = 1_000;
-/** Of a message, a result or an error. */
+/** Most members of a message, a result or an error. */
 const MOST_MEMBERS = 10_000;
 
 /** Reads the response to the request with this id, a long one in slices. `takesTasks`: as the request declared. Never throws. */
@@ -41,7 +41,7 @@ export async function readRpc(answer: Answer, id: string, takesTasks = false): P
   return isLong ? await inSlices(readingRpc(answer, id, takesTasks)) : atOnce(readingRpc(answer, id, takesTasks));
 }
 
-/** The same. Yields between its pieces. */
+/** The same as a generator, which yields between slices. */
 export function* readingRpc(answer: Answer, id: string, takesTasks = false): Generator<void, RpcAnswer> {
   if (answer.kind === 'unreachable') return answer;
   const type = mediaType(answer);
@@ -61,11 +61,11 @@ export function* readingRpc(answer: Answer, id: string, takesTasks = false): Gen
 }
 
 /**
- * Stops reading a stream at the first message that is not a notification: the response, after which servers need not close
- * it, or something that is refused. Writes into `place` how far it came.
+ * Stops reading a stream at the first message that is not a notification: the response, after which servers need not close the stream, or
+ * an invalid message. Records the position in `place`.
  */
 export function untilAnswered(place: StreamPlace = {}): Enough {
-  // A byte order mark is left to the parser, as in `readRpc`: of two only the first one is one.
+  // The parser handles a byte order mark, as in `readRpc`: of two, only the first is a mark.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let answered = false;
   let messages = 0;
@@ -87,7 +87,7 @@ export function untilAnswered(place: StreamPlace = {}): Enough {
 
 const MOST_EVENT_ID = 1_024;
 
-/** Whether it can be sent in a header. */
+/** Whether an event id can be sent in a header. */
 const isEventId = (id: string): boolean => id !== '' && id.length <= MOST_EVENT_ID && isHeaderValue(id);
 
 type Asked = { id: string; takesTasks: boolean };
@@ -126,14 +126,14 @@ function* answerIn(received: Received, message: Members, takesTasks: boolean): G
   const members = result === undefined ? undefined : yield* objectMembers(result, MOST_MEMBERS);
   if (members === 'unclear') return refuse('not_mcp', 'twice');
   if (result === undefined || members === undefined) return refuse('not_mcp', 'result');
-  // Revision 2026-07-28: the tool asks its caller for input (no such capability was declared), or hands out a task.
+  // Revision 2026-07-28: the tool asks for input (a capability that was not declared), or returns a task.
   const type = members.get('resultType');
   if (takesTasks && small(type) === 'task') return { kind: 'result', received, text: result, isTask: true };
   if (type !== undefined && small(type) !== 'complete') return refuse('asked_back', 'result_type');
   return { kind: 'result', received, text: result };
 }
 
-/** The code of an error object; undefined: it is none. */
+/** The code of an error object; undefined when it is malformed. */
 function* codeOf(error: string): Generator<void, number | undefined> {
   const members = yield* objectMembers(error, MOST_MEMBERS);
   if (members === undefined || members === 'unclear') return undefined;
@@ -142,8 +142,8 @@ function* codeOf(error: string): Generator<void, number | undefined> {
 }
 
 /**
- * Whether an event is a message of JSON-RPC. One without data is a keep-alive, or an id for resuming; one of another type (`ping`, `keepalive`)
- * is a keep-alive, too, whatever its data: clients of the protocol pass it over, as browsers do.
+ * Whether an event is a JSON-RPC message. An event without data is a keep-alive, or sets an id for resuming; an event of another type
+ * (`ping`, `keepalive`) is a keep-alive too, whatever its data: MCP clients ignore it, as browsers do.
  */
 const isMessage = (type: string | undefined, data: string): boolean =>
   data !== '' && (type === undefined || type === 'message');
@@ -168,17 +168,19 @@ const refuse = (code: UnreachableCode, cause: string): Unreachable => unreachabl
 
 const MOST_SMALL = 1_024;
 
-/** The value of a member that is short in every honest message; a symbol that nothing equals, of any other. */
+/** Parses a member that is short in every valid message; for a long one returns a unique symbol, which equals nothing. */
 const small = (text: string | undefined): unknown =>
   text === undefined ? undefined : text.length > MOST_SMALL ? Symbol('long') : JSON.parse(text);
 
 const isRpc = (message: Members | undefined): message is Members => small(message?.get('jsonrpc')) === '2.0';
 
-/** Notifications need no response, and neither does a ping, because we are about to disconnect. */
+/** Notifications need no response; neither does a ping, because the connection is about to close. */
 const isNotice = (message: Members): boolean =>
   message.has('method') && (!message.has('id') || small(message.get('method')) === 'ping');
 
-/** Of a long one only the beginning is looked at: it is one where a method stands before any answer. */
+/**
+ * Whether a message text is a notification. Of a long text only the beginning is read: it must name a method before any result or error.
+ */
 function isNoticeText(text: string): boolean {
   if (text.length <= LONG_BODY) {
     const message = atOnce(objectMembers(text, MOST_MEMBERS));

@@ -1,6 +1,7 @@
 /**
- * Tool calls that an MCP server makes as tasks: by the extension io.modelcontextprotocol/tasks of revision 2026-07-28, or by the core of 2025-11-25.
- * Asked for only where the server makes the call in no other way; the task is then followed until it ends, as if the call itself had been answered.
+ * Tool calls that an MCP server runs as tasks: by the extension io.modelcontextprotocol/tasks of revision 2026-07-28, or by the core of
+ * 2025-11-25. Requested only when the server runs the call in no other way; the task is then followed until it ends, as if the call itself
+ * had been answered.
  */
 import { objectMembers } from '../../json/member-texts.ts';
 import { LONG_BODY } from '../runtime/long-bodies.ts';
@@ -10,24 +11,24 @@ import type { RpcAnswer } from './mcp-rpc.ts';
 import { unreachable } from './unreachable.ts';
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
-/** "Missing required client capability", answered before anything is done. */
+/** "Missing required client capability": returned before anything is done. */
 const MISSING_CAPABILITY = -32_021;
-/** "Invalid params": there is no such task (any more). */
+/** "Invalid params": the task does not exist (any more). */
 const NO_TASK = -32_602;
 const MOST_MEMBERS = 10_000;
 const MOST_ID_CHARACTERS = 1_024;
 const MOST_ERROR_CHARACTERS = 64 * 1024;
-/** Between two polls, where the server says nothing, and at the least and at the most. */
+/** Delay between two polls: the default when the server gives none, the minimum and the maximum. */
 const POLL_MS = { usual: 1_000, least: 100, most: 15_000 };
 
 type Result = Extract<RpcAnswer, { kind: 'result' }>;
 
-/** How tasks of a revision are written, and asked for. */
+/** How a protocol revision represents tasks. */
 type TaskForm = {
-  /** Of the first answer: the member that holds the task. */
+  /** The member of the first answer that holds the task; undefined when the answer is the task. */
   within: string | undefined;
   pollInterval: string;
-  /** Whether `tasks/get` has the outcome of a task that ended, or `tasks/result`. */
+  /** Whether `tasks/get` contains the outcome of a finished task; otherwise `tasks/result` returns it. */
   inlined: boolean;
 };
 const FORMS = {
@@ -35,7 +36,7 @@ const FORMS = {
   core: { within: 'task', pollInterval: 'pollInterval', inlined: false },
 } satisfies Record<string, TaskForm>;
 
-/** Of 2026-07-28 or of 2025-11-25. */
+/** The revisions 2026-07-28 (`extension`) and 2025-11-25 (`core`). */
 export type TaskRevision = keyof typeof FORMS;
 
 export type TaskRequests = CallTime & {
@@ -43,7 +44,7 @@ export type TaskRequests = CallTime & {
   ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', taskId: string): Promise<RpcAnswer>;
 };
 
-/** Whether a server says that it did nothing, because it makes this call as a task alone. */
+/** Whether a server reports that it did nothing, because it runs this call only as a task. */
 export function wantsTasks(answer: RpcAnswer): boolean {
   if (answer.kind !== 'error' || answer.code !== MISSING_CAPABILITY || answer.text.length > MOST_ERROR_CHARACTERS)
     return false;
@@ -52,7 +53,7 @@ export function wantsTasks(answer: RpcAnswer): boolean {
   return typeof wanted === 'object' && wanted !== null && TASKS_EXTENSION in wanted;
 }
 
-/** Whether a tool's definition says that it is called as a task alone (2025-11-25, `execution.taskSupport`). */
+/** Whether a tool's definition requires tasks (2025-11-25, `execution.taskSupport`). */
 export const isTaskOnly = (execution: unknown): boolean =>
   typeof execution === 'object' &&
   execution !== null &&
@@ -60,17 +61,18 @@ export const isTaskOnly = (execution: unknown): boolean =>
   execution.taskSupport === 'required';
 
 /**
- * Follows the task of a first answer until it ends. Answers what the call would have been answered with. A task that wants something of its caller, is
- * cancelled by others, is unknown to its server, or does not end in time, is told of as a request whose outcome is unknown; the server is asked to cancel it.
+ * Follows the task of a first answer until it ends, and returns the answer of the call. A task that requests input, is cancelled by others,
+ * is unknown to its server, or does not end in time becomes a request with unknown outcome; in most of these cases the server is asked to
+ * cancel it.
  */
 export async function followTask(first: Result, revision: TaskRevision, requests: TaskRequests): Promise<RpcAnswer> {
   const form = FORMS[revision];
   const seed = await membersOf(first.text);
-  // The server answered with the result, not with a task.
+  // The server returned the result instead of a task.
   if (form.within !== undefined && seed?.has(form.within) === false) return first;
   let task = form.within === undefined ? seed : await membersOf(seed?.get(form.within) ?? '');
   const taskId = textOf(task?.get('taskId'));
-  // Without an id nothing can be asked.
+  // Without an id the task cannot be polled.
   if (taskId === undefined || taskId === '') return unreachable('not_mcp', true, 'task');
   const giveUp = async (ended: RpcAnswer): Promise<RpcAnswer> => {
     await requests.ask('tasks/cancel', taskId);
@@ -83,7 +85,7 @@ export async function followTask(first: Result, revision: TaskRevision, requests
     if (status === 'input_required') return await giveUp(unreachable('asked_back', true, 'task'));
     if (status === 'cancelled') return unreachable('task_ended', true, 'cancelled');
     if (!hasEnded && status !== 'working') return await giveUp(unreachable('not_mcp', true, 'task_status'));
-    // The first answer has no outcome.
+    // The first answer never contains the outcome.
     if (hasEnded && form.inlined && last !== first)
       return (await outcomeOf(last, task, status)) ?? unreachable('not_mcp', true, 'task');
     const left = requests.left();
@@ -103,7 +105,7 @@ export async function followTask(first: Result, revision: TaskRevision, requests
   }
 }
 
-/** What ends the call of a task whose poll failed. The call itself was sent, whatever became of the poll. */
+/** Returns what ends the call after a failed poll. `sent` is true, because the call itself was sent. */
 function faultOf(answer: Exclude<RpcAnswer, Result>): RpcAnswer | undefined {
   if (answer.kind === 'error') return answer.code === NO_TASK ? unreachable('task_ended', true, 'unknown') : undefined;
   if (mayPass(answer)) return undefined;
@@ -111,7 +113,7 @@ function faultOf(answer: Exclude<RpcAnswer, Result>): RpcAnswer | undefined {
   return unreachable('task_ended', true, `status_${answer.received.status}`);
 }
 
-/** The outcome of a task that ended, as `tasks/get` has it in 2026-07-28. */
+/** Returns the outcome of a finished task from `tasks/get` (2026-07-28). */
 async function outcomeOf(
   { received }: Result,
   task: ReadonlyMap<string, string> | undefined,
@@ -125,7 +127,7 @@ async function outcomeOf(
   return Number.isInteger(code) ? { kind: 'error', received, text, code } : undefined;
 }
 
-/** Undefined: it is no object, or two readers would read it differently. */
+/** Undefined when the text is not an object, or readers could read it differently. */
 async function membersOf(text: string): Promise<ReadonlyMap<string, string> | undefined> {
   const work = objectMembers(text, MOST_MEMBERS);
   const members = text.length > LONG_BODY ? await inSlices(work) : atOnce(work);

@@ -1,6 +1,6 @@
-/** The connection pool of one origin, with the queue of calls that wait for a connection. */
+/** The connection pool of one origin, with a queue of calls that wait for a connection. */
 /// <reference path="./undici-pool.d.ts" />
-// Not of the package's index, which loads its fetch, mocks and caches, too: 60 ms of a start, and 2 MB.
+// Imported directly: the package's index also loads fetch, mocks and caches, which costs 60 ms at start and 2 MB.
 import Pool from 'undici/lib/dispatcher/pool.js';
 import { type ConnectorOptions, makeConnector } from './connector.ts';
 import type { Exchange } from './exchange.ts';
@@ -18,14 +18,14 @@ export type OriginPoolOptions = ConnectorOptions & {
   outage: OutageWatch | undefined;
 };
 
-/** Notified of each call that the origin answered, and of each that failed. */
+/** Notified of each successful and each failed call of the origin. */
 export type OutageWatch = { failed(error: unknown): void; worked(): void };
 
 const OURS = new Set<UnreachableCode>([...ENDED_HERE, 'bad_request', 'address_refused', 'busy', 'too_large']);
 
 /**
- * Calls are queued here and not in undici: one that timed out while waiting is dropped, where undici would open a
- * connection for it first.
+ * Calls are queued here and not in undici, so that one that timed out while waiting is dropped; undici would open a connection for it
+ * first.
  */
 export class OriginPool {
   readonly #pool: Pool;
@@ -42,13 +42,13 @@ export class OriginPool {
       connections: options.connections,
       maxHeaderSize: options.maxHeaderBytes,
       keepAliveTimeout: options.keepAliveMs,
-      // `Exchange.expire` enforces both for the whole exchange, DNS and queueing included.
+      // `Exchange.expire` enforces timeouts for the whole exchange, including DNS and queueing.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
   }
 
-  /** Reports a result to the outage watch. Failures on our side say nothing about the origin. */
+  /** Reports a result to the outage watch. Failures caused by the broker or client are ignored. */
   note(answer: { kind: 'answer' | 'stream' } | Unreachable): void {
     if (answer.kind !== 'unreachable') this.#options.outage?.worked();
     else if (!OURS.has(answer.code))
@@ -70,7 +70,7 @@ export class OriginPool {
     else this.#waiting.push(exchange.family, exchange);
   }
 
-  /** To be called when undici is done with an exchange. */
+  /** Must be called when undici has finished an exchange. */
   release(): void {
     this.#running--;
     while (this.#running < this.#options.connections) {
@@ -82,7 +82,7 @@ export class OriginPool {
     }
   }
 
-  /** Closes the pool when the last call is done; no new call may be started. */
+  /** Closes the pool after the last call; no new call may be started. */
   retire(): void {
     void this.#pool.close();
   }

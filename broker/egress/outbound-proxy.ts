@@ -1,4 +1,4 @@
-/** A proxy between the broker and the internet (OUTBOUND_PROXY): CONNECT (RFC 9110, 9.3.6), for TLS and for mail. */
+/** The outbound proxy (OUTBOUND_PROXY): CONNECT (RFC 9110, 9.3.6), for TLS and for mail. */
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
 import { hostPortText, literalAddress, type Target } from './target.ts';
@@ -8,11 +8,15 @@ export type OutboundProxy = { isTls: boolean; host: string; port: number; author
 
 type Reached = Extract<Target, { ok: true }>;
 
-/** A proxy answers with a line and some fields. */
+/** Limit of the proxy's answer: a status line and some headers. */
 const MOST_BYTES = 16 * 1024;
 const HEAD_END = '\r\n\r\n';
 
-/** @param url `http://host:port` or `https://host:port`, with user and password or without */
+/**
+ * Parses the proxy's URL.
+ *
+ * @param url `http://host:port` or `https://host:port`, with user and password or without
+ */
 export function readOutboundProxy(url: string): OutboundProxy {
   const { protocol, hostname, port, username, password } = new URL(url);
   const isTls = protocol === 'https:';
@@ -25,13 +29,13 @@ export function readOutboundProxy(url: string): OutboundProxy {
   };
 }
 
-/** What the operator listed is on a network of theirs. */
+/** Whether the target is reached through the proxy; targets that the operator listed are on internal networks. */
 export const isThroughProxy = (proxy: OutboundProxy | undefined, target: Reached): proxy is OutboundProxy =>
   proxy !== undefined && target.listed === 'no';
 
 /**
- * Connects to the proxy and asks it for a connection to the target, by its name: the proxy resolves it. `done` is called once, with an `OutboundFault` unless
- * the returned socket leads to the target now.
+ * Connects to the proxy and requests a connection to the target by name; the proxy resolves it. `done` is called once: without a fault when
+ * the returned socket is connected to the target.
  */
 export function openTunnel(proxy: OutboundProxy, target: Reached, done: (fault?: OutboundFault) => void): Socket {
   const { host, port, isTls } = proxy;
@@ -53,7 +57,7 @@ export function openTunnel(proxy: OutboundProxy, target: Reached, done: (fault?:
       if (at < 0 && head.length <= MOST_BYTES) continue;
       const [, status] = /^HTTP\/1\.[01] (\d{3})(?: |\r)/.exec(head.toString('latin1')) ?? [];
       if (at < 0 || !status?.startsWith('2')) return end(new OutboundFault('proxy_refused', status ?? 'not_http'));
-      // Of a protocol in which the server speaks first.
+      // Data of a protocol in which the server speaks first.
       const rest = head.subarray(at + HEAD_END.length);
       if (rest.length > 0) socket.unshift(rest);
       return end();

@@ -1,4 +1,4 @@
-/** What the way out is asked to send. */
+/** Types of outgoing requests. */
 import type { Enough, ExchangeLimits } from './buffered-exchange.ts';
 import type { CallLease } from './call-budget.ts';
 import type { StreamSearch } from './streamed-exchange.ts';
@@ -7,46 +7,46 @@ export type RequestHead = {
   /** Without userinfo. The query may hold the credential: never log it. */
   url: URL;
   method: string;
-  /** Names in lower case, each once, without `host`, `content-length` and hop-by-hop headers, which are added here. */
+  /** Names in lower case and unique, without `host`, `content-length` and hop-by-hop headers, which are added here. */
   headers: Readonly<Record<string, string>>;
-  /** Requests with different keys never share a socket (SS-12). The connection's id, for calls with a credential. */
+  /** Requests with different keys never share a socket (SS-12). For calls with a credential: the connection's id. */
   connectionKey?: string;
-  /** Whose call it is: families take turns when calls wait for a connection. All calls without one are one family. */
+  /** The agent family: families take turns when calls wait for a connection. Requests without one count as one family. */
   family?: string;
-  /** Sent to a public address only, whatever the operator listed: the target of a redirect, which nobody configured. */
+  /** Allow a public address only, whatever the operator listed: for the target of a redirect, which nobody configured. */
   publicOnly?: boolean;
-  /** What the bytes of the answer are counted on while they are in memory. */
+  /** The lease on which the answer's bytes in memory are counted. */
   lease?: CallLease;
 };
 
 export type OutboundRequest = RequestHead & {
   body?: Buffer | string;
-  /** Ends when its lease is stopped. Others are answered to their end, so that the row says what became of them. */
+  /** Abort when the lease is stopped. Other requests run to their end, so that the audit row has their outcome. */
   endsWithAccess?: boolean;
-  /** Stops reading the response early. Only for uncompressed bodies: send `accept-encoding: identity`. */
+  /** Stops reading the response early. Only for uncompressed bodies: set `accept-encoding: identity`. */
   enough?: Enough;
 } & Partial<ExchangeLimits>;
 
-/** How long an answer that is kept whole may be silent, and take in all, unless told. */
+/** Default idle and total timeouts of a buffered answer. */
 export const WHOLE_IDLE_MS = 30_000;
 export const WHOLE_TOTAL_MS = 120_000;
 
-/** How long a streamed answer may be silent unless told. */
+/** Default idle timeout of a streamed answer. */
 export const STREAM_IDLE_MS = 60_000;
 
 export type StreamRequest = RequestHead & {
-  /** Pieces as they come, taken as fast as the upstream takes them. What they throw ends the request. */
+  /** An async iterable is read with back-pressure from the upstream; an error that it throws ends the request. */
   body?: Buffer | string | AsyncIterable<Uint8Array>;
-  /** Of a body in pieces, where it is known. */
+  /** Length of an iterable body, when known. */
   bodyBytes?: number;
-  /** The credential that was put in. */
+  /** The injected credential, searched for in the answer. */
   search?: StreamSearch;
-  /** Milliseconds without a byte; STREAM_IDLE_MS unless told. */
+  /** Milliseconds without a byte; default STREAM_IDLE_MS. */
   idleTimeoutMs?: number;
-  /** Milliseconds that an answer may go untaken; 30,000 unless told. */
+  /** Milliseconds that the answer may wait for its reader; default 30,000. */
   takeTimeoutMs?: number;
-  /** Bytes of the answer; unbounded unless told, but for an answer that comes compressed. */
+  /** Most bytes of the answer; unlimited by default, except for a compressed answer. */
   maxResponseBytes?: number;
-  /** Aborted when nobody waits for the answer any more: then its connection is destroyed, whatever was sent of the request. */
+  /** Aborted when no client waits for the answer any more: the connection is then destroyed, whatever was sent. */
   left?: AbortSignal | undefined;
 };

@@ -1,8 +1,8 @@
-/** An object as `multipart/form-data` (RFC 7578): texts, and files with a name. */
+/** Encodes an object as `multipart/form-data` (RFC 7578): texts, and files with a name. */
 import { isBase64 } from '../policy/base64.ts';
 import type { JsonObject, JsonValue } from '../policy/facts.ts';
 
-/** A member that is a file. `data`: its text, or with `encoding` its bytes. */
+/** A file member. `data`: text, or base64 when `encoding` is set. */
 type FileMember = { filename: string; data: string; encoding?: 'base64'; content_type?: string };
 
 const FILE_MEMBERS = new Set(['filename', 'data', 'encoding', 'content_type']);
@@ -11,7 +11,7 @@ const MEDIA_TYPE = /^[A-Za-z0-9!#$&^_.+-]{1,60}\/[A-Za-z0-9!#$&^_.+-]{1,80}(?:;[
 const WHAT =
   'a part is a text, a number, true or false, a file ({ "filename", "data", "encoding": "base64" }), or a list of those';
 
-/** What cannot be sent in parts, in a sentence for the agent; undefined when everything can. */
+/** Returns why an object cannot be sent in parts, in a sentence for the agent; undefined when it can. */
 export function partsProblem(object: JsonObject): string | undefined {
   for (const [name, value] of Object.entries(object)) {
     const problem = [value]
@@ -40,7 +40,7 @@ function partProblem(value: JsonValue): string | undefined {
     : 'content_type is a media type such as "text/csv"';
 }
 
-/** Writes an object that `partsProblem` has nothing against. Its boundary is another each time. */
+/** Encodes an object that `partsProblem` accepts. The boundary is different each time. */
 export async function encodeParts(object: JsonObject): Promise<{ type: string; bytes: Buffer }> {
   const form = new FormData();
   for (const [name, value] of Object.entries(object))

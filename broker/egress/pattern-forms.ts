@@ -1,4 +1,4 @@
-/** The byte patterns of a credential that are searched for in a canonical view of a response. */
+/** Byte patterns of a credential to search for in a canonical view of a response. */
 import { type Classes, choicesOfMarkers, undoEscapes, viewOf } from './canonical-view.ts';
 import type { Pattern } from './pattern-search.ts';
 
@@ -6,7 +6,7 @@ import type { Pattern } from './pattern-search.ts';
 export const ROUNDS = 3;
 
 /**
- * The credential as it may appear in a view of these classes: literally, in hexadecimal and in base64.
+ * Returns the credential as it may appear in a view of these classes: literally, in hexadecimal and in base64.
  *
  * @param shortest minimum length of a pattern in bytes; shorter ones are omitted
  */
@@ -23,7 +23,7 @@ export function patternsOf(secret: string, classes: Classes, shortest: number): 
   return [...byBytes.values()];
 }
 
-/** In the character encodings that an upstream may use, and with spaces as `+` as in forms. */
+/** Encodes the secret in the charsets that an upstream may use, and with spaces as `+` as in forms. */
 function spellings(secret: string): Buffer[] {
   const utf8 = [secret, secret.replaceAll(' ', '+')].map((text) => Buffer.from(text));
   if (/^[\0-\x7f]*$/.test(secret)) return utf8;
@@ -43,8 +43,8 @@ function cesu8(secret: string): Buffer {
 }
 
 /**
- * A credential that itself contains what looks like an escape is decoded in a view of the response, too. The kinds of escapes may
- * be decoded in any order, depending on the outer layers, so all orders are generated.
+ * A credential that itself contains something like an escape is decoded too when a view of the response is decoded. The kinds of escapes
+ * may be decoded in any order, depending on the outer layers, so all orders are generated.
  */
 function layers(bytes: Buffer, classes: Classes): Buffer[] {
   const { bytes: whole, length, hasMarker } = viewOf(bytes, classes);
@@ -70,8 +70,8 @@ function layers(bytes: Buffer, classes: Classes): Buffer[] {
 }
 
 /**
- * Base64 and base64url (RFC 4648 §4, §5) of the credential, alone or inside longer input. There it may begin at any of
- * three alignments, and only characters that depend on the credential alone can be searched for.
+ * Base64 and base64url (RFC 4648 §4, §5) of the credential, alone or inside longer data. There it may begin at any of three alignments, and
+ * only characters that depend on the credential alone can be searched for.
  */
 function base64Forms(secret: string): Pattern[] {
   const bytes = Buffer.from(secret);

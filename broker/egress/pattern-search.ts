@@ -1,22 +1,22 @@
 // biome-ignore-all lint/style/noNonNullAssertion: typed arrays and buffers, read within their bounds; a check per byte would cost on every answer.
-/** Searches for many byte patterns in one pass, in a time that hardly depends on their number. */
+/** Searches for many byte patterns in one pass; the time hardly depends on their number. */
 
-/** A pattern. `before`, `after`: the adjacent base64 character belongs to it in part. */
+/** A pattern. `before`, `after`: whether the adjacent base64 character partly belongs to it. */
 export type Pattern = { bytes: Buffer; before: boolean; after: boolean };
 
-/** Where a pattern was found. */
+/** A match and its position. */
 export type Match = { at: number; pattern: Pattern };
 
-/** Length in bytes of the samples. */
+/** Length of a sample in bytes. */
 const PIECE = 4;
-/** Upper bound of the stride: how many offsets of each pattern are indexed, and how far apart samples are taken. */
+/** Upper bound of the stride: how many offsets of each pattern are indexed, and the distance between samples. */
 const MOST_STRIDE = 16;
-/** Log2 of the bits in the filter that tells whether a sample may belong to a pattern. */
+/** Log2 of the size, in bits, of the filter that rejects samples of no pattern. */
 const FILTER_BITS = 13;
 
 /**
- * Search by sampling: one sample of four bytes is taken every `stride` bytes. Wherever a pattern is, one of its first
- * `stride` samples is at such an offset, and those are in a hash table. Holds credentials in private fields only.
+ * Search by sampling: one sample of four bytes is taken every `stride` bytes. For every occurrence of a pattern, one of its first `stride`
+ * offsets coincides with a sample; the samples of these offsets are in a hash table. Contains credentials, in private fields only.
  */
 export class PatternSearch {
   readonly #stride: number;
@@ -51,7 +51,7 @@ export class PatternSearch {
     return matches;
   }
 
-  /** Stops at the first match when none are collected. */
+  /** Stops at the first match when `matches` is undefined. */
   #scan(bytes: Buffer, length: number, matches: Match[] | undefined): boolean {
     const stride = this.#stride;
     const filter = this.#filter;

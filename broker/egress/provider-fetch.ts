@@ -11,13 +11,13 @@ export type ProviderFetch = (
 const MOST_BYTES = 512 * 1024;
 const PATIENCE_MS = 10_000;
 
-/** The provider did not answer. The message is one of the fixed sentences of unreachable.ts. */
+/** The provider sent no complete response. The message is one of the fixed sentences of unreachable.ts. */
 export class ProviderUnreachable extends Error {}
 
 /**
- * Makes it. Redirects are not followed, answers larger than 512 KiB or slower than 10 s are errors.
+ * Creates the fetch function. Redirects are not followed; answers larger than 512 KiB or slower than 10 s are errors.
  *
- * @param read names of response headers, in lower case, that are passed on beside the content type
+ * @param read names of response headers, in lower case, that are passed on besides the content type
  * @throws ProviderUnreachable (from the returned function) when there is no complete response
  */
 export function providerFetch(outbound: Outbound, read: readonly string[] = []): ProviderFetch {
@@ -34,7 +34,7 @@ export function providerFetch(outbound: Outbound, read: readonly string[] = []):
     });
     if (answer.kind === 'unreachable')
       throw new ProviderUnreachable(answer.cause === undefined ? answer.detail : `${answer.detail} (${answer.cause})`);
-    // The body is decompressed already, so that headers such as content-encoding and content-length no longer apply.
+    // The body is already decompressed, so content-encoding and content-length no longer apply.
     const told = handedOn.flatMap((name) => {
       const value = answer.headers[name];
       return typeof value === 'string' ? [[name, value] as const] : [];
@@ -43,7 +43,7 @@ export function providerFetch(outbound: Outbound, read: readonly string[] = []):
   };
 }
 
-/** A body where none is allowed (205), or an invalid status, cannot be a `Response`: treated as no answer. */
+/** A body where none is allowed (205), or an invalid status, cannot be a `Response`: treated as no response. */
 function responseOf(status: number, body: Buffer, headers: Record<string, string>): Response {
   try {
     return new Response(body.length === 0 ? null : new Uint8Array(body), { status, headers });

@@ -1,4 +1,4 @@
-/** Finds a credential as it is, without its encodings, at several times the speed of form-windows.ts. */
+/** Finds the literal credential, without encodings, at several times the speed of form-windows.ts. */
 import type { FindForms, Found, Span } from './form-search.ts';
 
 /** Prepares the search. `secrets`: not empty. */
@@ -15,7 +15,7 @@ export function rawSearch(secrets: readonly Buffer[]): FindForms {
   };
 }
 
-/** Where the longest beginning of the secret is that the bytes end with; their length if there is none. */
+/** Returns where the longest prefix of the secret at the end of the bytes begins; their length if there is none. */
 function beginningAtEnd(secret: Buffer, bytes: Buffer): number {
   const { length } = bytes;
   for (let at = Math.max(0, length - secret.length + 1); at < length; at++)

@@ -1,12 +1,12 @@
 /**
- * A redirect of a read (RFC 9110 section 15.4) that the platform's manifest says to follow: once, without the credential, to https
- * and a public address. The address is signed in its query, which is a credential of the platform's: nothing but its host is kept.
+ * Follows a redirect of a read (RFC 9110 section 15.4) when the platform's manifest says so: once, without the credential, to https and a
+ * public address. The target is signed in its query, which is a credential of the platform's: only its host is kept.
  */
 import type { ResponseHeaders } from './exchange.ts';
 import type { RequestHead } from './outbound-request.ts';
 import { ENDED_HERE, type Unreachable, unreachable } from './unreachable.ts';
 
-/** `baseUrl`: of the platform. `named`: other origins that its manifest names, which the operator may have listed though private. */
+/** `baseUrl`: of the platform. `named`: other origins that its manifest names, which the operator may have listed although private. */
 export type FollowRule = {
   baseUrl: string;
   named: readonly string[];
@@ -21,18 +21,18 @@ type Head = { status: number; headers: ResponseHeaders };
 const FOLLOWED = new Set([302, 303, 307, 308]);
 const REDIRECTS = new Set([301, ...FOLLOWED]);
 
-/** Of the request's headers what describes the answer that is wanted. Nothing else is meant for another host. */
+/** Request headers that are sent to the target: those that describe the wanted answer. Others are not meant for another host. */
 const SENT_ON = new Set(
   `accept accept-encoding accept-language if-match if-modified-since if-none-match if-range if-unmodified-since range
   user-agent`.split(/\s+/),
 );
 
 /**
- * Sends a request, and once more where its answer redirects it. An answer without a redirect, or with one to the platform itself, is
- * passed on as it is: the platform's own endpoints are judged by themselves.
+ * Sends a request, and once more to where its answer redirects it. An answer without a redirect, or with one to the platform itself, is
+ * returned as it is: the platform's own endpoints are judged by themselves.
  *
- * @param ruleOf asked about a redirect; undefined: it is not followed
- * @param leave gives up an answer of which nothing is taken
+ * @param ruleOf returns how to follow a redirect; undefined when it is not followed
+ * @param leave discards an answer whose body is not read
  */
 export async function sendFollowing<Request extends RequestHead, Answer extends Head & { kind: string }>(
   request: Request,
@@ -61,7 +61,7 @@ export async function sendFollowing<Request extends RequestHead, Answer extends 
 
 type Target = { host: string } & ({ ok: true; url: URL } | { ok: false; why: string });
 
-/** Undefined: there is nothing to follow. `why`: a code. */
+/** Parses the target of a redirect. Undefined when there is nothing to follow. `why`: a code. */
 function readTarget({ headers }: Head, from: URL, rule: FollowRule): Target | undefined {
   const [location, another] = [headers.location ?? []].flat();
   if (location === undefined) return undefined;
@@ -78,7 +78,7 @@ function readTarget({ headers }: Head, from: URL, rule: FollowRule): Target | un
   return { ok: true, host: url.hostname, url };
 }
 
-/** Whether an address is one of the platform: of its origin, below its base path. */
+/** Whether a URL belongs to the platform: same origin, below its base path. */
 export function isBelow(url: URL, base: URL): boolean {
   const path = base.pathname.replace(/\/+$/, '');
   return url.origin === base.origin && (url.pathname === path || url.pathname.startsWith(`${path}/`));
@@ -89,7 +89,7 @@ const headersFor = ({ headers }: RequestHead, rule: FollowRule): Record<string, 
     Object.entries(headers).filter(([name, value]) => SENT_ON.has(name) && !rule.holdsCredential(value)),
   );
 
-/** A failure at the target of a redirect. The platform itself was reached. */
+/** The failure of a request to the target of a redirect; `sent` is true, because the platform was reached. */
 function ofTarget({ code, detail, cause }: Unreachable, host: string): Unreachable {
   if (code === 'address_refused' || code === 'bad_request') return unreachable('redirect_refused', true, cause);
   const said = { ...unreachable(code, true, cause), detail: `The platform redirected this read to ${host}. ${detail}` };

@@ -1,10 +1,10 @@
 /**
- * Headers that say what a call does: whose account it acts for, what it copies, that it is only tried. Left out, the call would do
- * something else than was asked for, so it is refused.
+ * Headers that determine what a call does: for whose account it acts, what it copies, whether it is a dry run. Dropping one would change
+ * the call, so the call is refused.
  */
 import { isDropped } from './dropped-headers.ts';
 
-/** Of a manifest. Patterns are names in lower case, or their beginning and `*`. */
+/** The relevant part of a manifest. Patterns are lower-case names, or prefixes followed by `*`. */
 type HeaderRules = {
   auth: { type: string };
   refused_headers?: readonly string[] | undefined;
@@ -13,15 +13,15 @@ type HeaderRules = {
 };
 
 /**
- * AWS, and stores that speak its APIs, read operations in headers of their own: `x-amz-copy-source` (Amazon S3, "CopyObject"),
- * `x-amz-invocation-type` (AWS Lambda, "Invoke"), `x-minio-force-delete` (MinIO deletes whatever is below a prefix).
+ * AWS, and stores with AWS-compatible APIs, take operations from vendor headers: `x-amz-copy-source` (Amazon S3, "CopyObject"),
+ * `x-amz-invocation-type` (AWS Lambda, "Invoke"), `x-minio-force-delete` (MinIO deletes everything below a prefix).
  */
 const VENDOR = 'x-*';
-/** About the client, its own signature, and the checksum and coding of its body: the call is the same without them. */
+/** Headers about the client, its own signature, and the checksum and encoding of its body: the call is the same without them. */
 const AWS_NEEDLESS =
   `x-amz-date x-amz-content-sha256 x-amz-security-token x-amz-user-agent x-amz-checksum-* x-amz-sdk-checksum-algorithm
   x-amz-trailer x-amz-decoded-content-length x-amz-te`.split(/\s+/);
-/** What libraries for tracing, load balancers, ingress controllers and platforms that host the broker add to any request. */
+/** Headers that tracing libraries, load balancers, ingress controllers and hosting platforms add to any request. */
 const FROM_ON_THE_WAY =
   `x-amzn-trace-id x-amzn-query-mode x-amzn-oidc-* x-amzn-mtls-* x-amzn-tls-* x-request-* x-requested-with x-correlation-id
   x-b3-* x-datadog-* x-cloud-trace-context x-ot-* x-instana-* x-dynatrace* x-newrelic-* x-envoy-* x-original-* x-scheme
@@ -30,27 +30,27 @@ const FROM_ON_THE_WAY =
 const NEEDLESS = [...AWS_NEEDLESS, ...FROM_ON_THE_WAY];
 
 /**
- * What AWS does without the header as well: rclone says of each object that it is private (Amazon S3, "PutObject", "CreateBucket"). It is
- * the whole of the call that gives an object that is there another ACL ("PutObjectAcl").
+ * AWS behaves the same without these headers: rclone marks each object as private (Amazon S3, "PutObject", "CreateBucket"). Only for
+ * setting the ACL of an existing object ("PutObjectAcl") is the header the whole call.
  */
 const AWS_DEFAULTS: Readonly<Record<string, string>> = { 'x-amz-acl': 'private' };
 
 const SETS_ACL = /[?&]acl(?:[=&]|$)/;
 
-/** RFC 9110 §14.5: without it, a part of a representation would be written in place of the whole. */
+/** RFC 9110 §14.5: without it, a partial representation would replace the whole. */
 const PART = 'content-range';
 
-/** Headers of a call, by their names as they are written. */
+/** Headers of a call, by their names as written. */
 type Given = Readonly<Record<string, string>>;
 
-/** Whether a pattern is of the name, which is in lower case. */
+/** Whether a pattern matches the name, which is in lower case. */
 export const matchesHeader = (patterns: readonly string[], name: string): boolean =>
   patterns.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));
 
 /**
- * The first of the headers that is refused: one of `refused_headers`, in any spelling that a server may take for it, whatever
- * `client_headers` names; and of those that `client_headers` and `default_headers` do not name, `Content-Range` of a write, and with
- * AWS any `x-…` that may say something of the call itself.
+ * Returns the first header that is refused: one of `refused_headers`, in any spelling that a server may fold to it, even when
+ * `client_headers` names it; and, unless `client_headers` or `default_headers` name it, `Content-Range` of a write, and with AWS any `x-…`
+ * header that may change the call.
  */
 export function refusedHeader(
   given: Given,
@@ -72,13 +72,13 @@ export function refusedHeader(
   });
 }
 
-/** Names of headers that are sent on this platform, although they are left out on others: `Content-Range`, where it is named. */
+/** Header names that are sent on this platform although they are dropped on others: `Content-Range`, when the manifest names it. */
 export function namedHeaders({ client_headers: sent = [], default_headers: defaults = {} }: HeaderRules): string[] {
   const isNamed = matchesHeader(sent, PART) || Object.keys(defaults).some((name) => name.toLowerCase() === PART);
   return isNamed ? [PART] : [];
 }
 
-/** Names of the headers, in lower case, that are left out on a platform of AWS: neither refused nor sent. */
+/** Lower-case names of headers that are dropped on an AWS platform: neither refused nor sent. */
 export function withheldHeaders(given: Given, rules: HeaderRules): readonly string[] {
   const { auth, client_headers: sent = [] } = rules;
   if (auth.type !== 'aws_sigv4') return [];
@@ -93,6 +93,6 @@ export function withheldHeaders(given: Given, rules: HeaderRules): readonly stri
     .map(([name]) => name);
 }
 
-/** Names, in lower case, of headers of which the manifest gives a value that agents may choose. */
+/** Lower-case names of headers with a default in the manifest, whose value agents may choose. */
 const chosenByAgents = ({ default_headers: defaults = {} }: HeaderRules): ReadonlySet<string> =>
   new Set(Object.keys(defaults).map((name) => name.toLowerCase()));

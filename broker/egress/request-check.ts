@@ -1,4 +1,4 @@
-/** Rejects what undici would throw at, because a pool leaks a connection slot for each request that throws. */
+/** Rejects requests on which undici would throw, because a pool leaks a connection slot for each such request. */
 import type { OutboundRequest, StreamRequest } from './outbound-request.ts';
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD']);
@@ -19,11 +19,11 @@ const NOT_OURS = new Set([
 
 /** RFC 9110 §5.6.2 (token), in lower case. */
 const NAME = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/;
-/** RFC 9110 §5.5 without obs-text and without spaces at the ends, so that what is sent is what was checked. */
+/** RFC 9110 §5.5 without obs-text and without leading and trailing spaces, so that the checked value is sent unchanged. */
 const VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
 const PATH = /^\/[\x21-\x7e]*$/;
 
-/** A code for what is wrong with the request, or undefined. Contains no value: it may be a credential. */
+/** Returns a code for what is wrong with the request, or undefined. Contains no value, which may be a credential. */
 export function requestProblem(request: OutboundRequest | StreamRequest): string | undefined {
   if (!METHODS.has(request.method)) return 'method';
   const { pathname, search, username, password } = request.url;

@@ -1,4 +1,4 @@
-/** Which of an agent's headers are forwarded (HD-01 to HD-09). */
+/** Decides which of an agent's headers are forwarded (HD-01 to HD-09). */
 import { foldName } from '../policy/names.ts';
 import { isDropped } from './dropped-headers.ts';
 import { matchesHeader } from './refused-headers.ts';
@@ -8,13 +8,13 @@ const MAX_HEADERS = 100;
 const MAX_VALUE_BYTES = 8 * 1024;
 /** RFC 9110 §5.6.2. */
 const NAME = /^[A-Za-z0-9!#$%&'*+\-.^_`|~]{1,256}$/;
-/** Names without aliases. Any other may be read as one of these by servers that fold names (CGI: `X_A` is `X-A`). */
+/** Names without aliases. Servers that fold names may read any other name as one of these (CGI: `X_A` is `X-A`). */
 const PLAIN_NAME = /^[a-z0-9-]+$/;
 
 export type FilteredHeaders =
-  /** `headers` is a new map, names in lower case; `dropped` the dropped names, in lower case, sorted. */
+  /** `headers`: a new map, names in lower case; `dropped`: the dropped names, in lower case, sorted. */
   | { ok: true; headers: Record<string, string>; dropped: string[] }
-  /** A sentence that names the header; for a 400. */
+  /** A sentence for a 400 that names the header. */
   | { ok: false; error: string };
 
 type PlatformHeaders = {
@@ -24,16 +24,15 @@ type PlatformHeaders = {
 };
 
 /**
- * Filters the `headers` of an action. Forbidden names are dropped, because agents' libraries add them innocently; a
- * malformed name or value, a duplicate name (ignoring case) and more than 100 headers are errors. Values are visible
- * ASCII with inner spaces, at most 8 KiB. A name with characters other than letters, digits and `-` is dropped: servers
- * that fold names would read it as another one.
+ * Filters the `headers` of an action. Forbidden names are dropped, because agents' libraries add them innocently; a malformed name or
+ * value, a duplicate name (ignoring case) and more than 100 headers are errors. Values are visible ASCII with inner spaces, at most 8 KiB.
+ * A name with characters other than letters, digits and `-` is dropped, because servers that fold names would read it as another one.
  *
  * @param platformHeaderNames names, folded by `foldName`, that the platform authenticates with, sets itself or forbids.
- * @param platform.withheld names that are not sent on this platform, in lower case, or their beginning and `*`.
- * @param platform.named names that are sent on this platform, although they are left out on others.
- * @param platform.defaults the platform's default headers, which an agent overrides by exactly that name; another spelling would
- *   send the header twice.
+ * @param platform.withheld lower-case names, or prefixes followed by `*`, that are not sent on this platform.
+ * @param platform.named names that are sent on this platform although they are dropped on others.
+ * @param platform.defaults the platform's default headers, which an agent overrides by exactly that name; another spelling would send the
+ * header twice.
  */
 export function filterAgentHeaders(
   headers: Readonly<Record<string, unknown>>,
@@ -66,7 +65,7 @@ export function filterAgentHeaders(
     if (!isSent || platformHeaderNames.has(folded)) dropped.add(name);
     else kept.set(name, value);
   }
-  // Headers named by Connection are hop-by-hop too. Only the agent's own are here: the broker's are added later.
+  // Headers named by Connection are hop-by-hop too. Only the agent's headers are here; the broker's are added later.
   for (const token of perHop) {
     const name = token.trim();
     if (kept.delete(name)) dropped.add(name);
@@ -74,7 +73,7 @@ export function filterAgentHeaders(
   return { ok: true, headers: Object.fromEntries(kept), dropped: [...dropped].sort() };
 }
 
-/** The name as servers read it that fold names. */
+/** The name as read by servers that fold names. */
 function withDashes(name: string): string {
   return name.replace(/[^a-z0-9]/g, '-');
 }

@@ -1,4 +1,7 @@
-/** Builds the HTTP request of a governed call from the manifest, the agent's request and the credential, and says which secret can be sent. */
+/**
+ * Builds the HTTP request of a governed call from the manifest, the agent's request and the credential, and checks whether a secret can be
+ * sent.
+ */
 import { textOf } from '../../json/text-of.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { INSTALLATION_ID } from '../platforms/auth.ts';
@@ -13,11 +16,11 @@ import { isHeaderValue } from './request-check.ts';
 import { isSigning, signatureHeaders, signRequest } from './sign-request.ts';
 import type { SigningAuth } from './signable.ts';
 
-/** Where the credential goes. */
+/** Where the credential is placed. */
 export type AuthPlacement =
   /** `authorization: Bearer <credential>` (RFC 6750 §2.1). */
   | { type: 'bearer' }
-  /** `authorization: Basic …` (RFC 7617); the credential is `user:password`, without a colon it is the user. */
+  /** `authorization: Basic …` (RFC 7617); the credential is `user:password`, or only the user when it has no colon. */
   | { type: 'basic' }
   /** `prefix` is put before the credential literally, trailing spaces included. */
   | { type: 'header'; name: string; prefix?: string | undefined }
@@ -31,7 +34,7 @@ export type RestPlatform = {
   wholeAddress?: boolean | undefined;
   /** Headers that are always sent; they override the agent's. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Headers that are sent unless the agent sends another value. */
+  /** Headers that are sent unless the agent sets them. */
   defaultHeaders?: Readonly<Record<string, string>> | undefined;
   /** Headers that are never taken from an agent. */
   forbiddenHeaders?: readonly string[] | undefined;
@@ -47,9 +50,9 @@ export type RestCall = {
   /** The agent's headers, filtered by `filterAgentHeaders`. */
   headers: Readonly<Record<string, string>>;
   body?: JsonObject | undefined;
-  /** The body is put in afterwards, in pieces that nobody has seen yet: a signature does not cover it. */
+  /** The body is a stream that is attached later and not known yet: a signature does not cover it. */
   unreadBody?: boolean | undefined;
-  /** In place of `body`, what is sent as it is; `headers` describe it. */
+  /** Replaces `body`: bytes that are sent unchanged, described by `headers`. */
   asItIs?: { headers: Readonly<Record<string, string>>; bytes: Buffer | undefined };
 };
 
@@ -61,7 +64,7 @@ export type BuiltRequest =
 const USER_AGENT = 'agent-broker';
 const MALFORMED = 'the stored credential is empty or contains characters that no header can carry; connect it again';
 
-/** The headers, folded, that agents do not set: the fixed ones, the forbidden ones and the one that authenticates. */
+/** Folded names of headers that agents cannot set: the fixed ones, the forbidden ones and the one that authenticates. */
 export function platformHeaderNames(
   platform: Pick<RestPlatform, 'headers' | 'forbiddenHeaders' | 'auth'>,
 ): Set<string> {
@@ -70,7 +73,7 @@ export function platformHeaderNames(
   return new Set([...names, auth.type === 'header' ? auth.name : 'authorization'].map(foldName));
 }
 
-/** Builds the request with its credential. What is signed is signed last: nothing of the request is changed afterwards. */
+/** Builds the request with its credential. Signing comes last, because the request must not change afterwards. */
 export async function buildRequest(
   platform: RestPlatform,
   call: RestCall,
@@ -88,9 +91,9 @@ export async function buildRequest(
 }
 
 /**
- * Builds the request. Headers are a new map in lower case: defaults, then the agent's, then the platform's, then ours, so that
- * the credential appears exactly once. The URL is base path + endpoint, byte for byte, or the base URL itself where that is
- * the complete address, followed by the credential for `query` placement. With `body: 'form'` see `encodeForm`.
+ * Builds the request. Headers are a new lower-case map: defaults, then the agent's, the platform's and the broker's, so that the credential
+ * appears exactly once. The URL is base path + endpoint, byte for byte, or the base URL itself when that is the complete address, followed
+ * by the credential for `query` placement. With `body: 'form'` see `encodeForm`.
  */
 function buildUnsigned(platform: RestPlatform, call: RestCall, credential: Secret): BuiltRequest {
   const refuse = (error: 'endpoint_refused' | 'body_refused' | 'credential_malformed', detail: string) =>
@@ -157,8 +160,8 @@ function namesParameter(url: URL, name: string): boolean {
 }
 
 /**
- * Where a platform's credential goes. What is got with a consent, as an App, as a client or as a service account is an access token,
- * which goes where bearers go.
+ * Returns where a platform's credential is placed. What OAuth consent, an App, a client or a service account yields is an access token,
+ * which is sent as a bearer token.
  */
 export function placementOf(auth: Manifest['auth']): AuthPlacement {
   switch (auth.type) {
@@ -181,7 +184,7 @@ export function placementOf(auth: Manifest['auth']): AuthPlacement {
 }
 
 /**
- * Why a secret cannot be sent to a platform, as a phrase that follows "the secret" and reveals nothing of it: `ends with a
+ * Returns why a secret cannot be sent to a platform, as a phrase that follows "the secret" and reveals nothing of it, such as `ends with a
  * space`; undefined when it can. Basic and query credentials are encoded, so any well-formed text can be sent.
  */
 export function whyUnsendable(auth: Manifest['auth'], secret: string): string | undefined {

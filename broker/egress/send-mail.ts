@@ -1,9 +1,9 @@
-/** Sends a mail: the library speaks SMTP (RFC 5321), the connection is ours. */
+/** Sends a mail: the library implements SMTP (RFC 5321) over the broker's guarded connection. */
 import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from './dispatcher.ts';
 import { errorCode, isCertificateCode } from './unreachable.ts';
 
-/** `security`: `tls` from the first byte, or by STARTTLS, without which nothing is sent; `none`: for this machine only. */
+/** `security`: `tls` from the first byte; `starttls`, which is required before anything is sent; `none`, for this machine only. */
 export type MailServer = {
   host: string;
   port: number;
@@ -12,7 +12,7 @@ export type MailServer = {
   password: Secret | undefined;
   /** PEM certificates to trust instead of the system's. */
   ca?: string | undefined;
-  /** Of each step, in milliseconds; of all of them together it is twice as long. */
+  /** Timeout of each step, in milliseconds; all steps together may take twice as long. */
   timeoutMs?: number | undefined;
 };
 
@@ -22,27 +22,27 @@ export type Mail = {
   subject: string;
   text: string;
   html: string;
-  /** With its angle brackets. The same for a second copy. */
+  /** With angle brackets. A second copy has the same id. */
   messageId: string;
 };
 
-/** `why`: a sentence of ours, which holds nothing of what the server said but the number of its reply. */
+/** `why`: a fixed sentence; of the server's reply it contains only the number. */
 export type Mailed = { ok: true } | { ok: false; why: string };
 
 /** Submission, submission over TLS, and mail (RFC 8314, RFC 6409). */
 const PORTS = [465, 587, 2525, 25];
 const TIMEOUT_MS = 10_000;
-/** More than any server has to say. */
+/** More than any server needs to send. */
 const MAX_BYTES = 256 * 1024;
 const WATCH_MS = 100;
 
-/** Sends one. Never rejects. */
+/** Sends one mail. Never rejects. */
 export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailServer, mail: Mail): Promise<Mailed> {
   const { host, port, security, user, password, ca, timeoutMs = TIMEOUT_MS } = server;
   const { default: nodemailer } = await import('nodemailer');
   const socket = await dial({ host, port, ports: PORTS });
   if ('kind' in socket) return { ok: false, why: socket.detail };
-  // A server that talks without end must not fill our memory: the library waits for the end of a line.
+  // A server that sends without end must not fill memory: the library buffers until the end of a line.
   const watch = setInterval(() => {
     if (socket.bytesRead > MAX_BYTES) socket.destroy();
   }, WATCH_MS);
@@ -70,7 +70,7 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
       text: mail.text,
       html: mail.html,
       messageId: mail.messageId,
-      // RFC 3834: nobody's holiday answer comes back.
+      // RFC 3834: suppresses automatic replies.
       headers: { 'Auto-Submitted': 'auto-generated' },
     });
     return { ok: true };

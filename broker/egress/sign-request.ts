@@ -1,6 +1,6 @@
 /**
- * Signs a request as it is sent, after everything about it was judged: with AWS Signature Version 4, or with an HMAC of what a template
- * names. What is signed is what is sent, byte for byte; a request that servers could read in two ways is refused.
+ * Signs a request as it is sent, after it was judged: with AWS Signature Version 4, or with an HMAC over a template. The signed bytes are
+ * exactly the sent bytes; a request that servers could read in two ways is refused.
  */
 import type { Secret } from '../crypto/secret.ts';
 import { readSecretParts } from '../platforms/secret-parts.ts';
@@ -11,19 +11,19 @@ import { signWithHmac } from './hmac-signature.ts';
 import { isHeaderValue } from './request-check.ts';
 import type { Signable, Signed, SigningAuth } from './signable.ts';
 
-/** A signed body is kept in memory whole (decisions, Tokens of platforms). */
+/** Limit of a signed body, which is buffered as a whole (decisions, Tokens of platforms). */
 export const MOST_SIGNED_BYTES = 8 * 1024 * 1024;
 
-/** Whether a signature covers the body: `none`; `whole`: always; `short`: a longer one than is signed may go unsigned. */
+/** Whether a signature covers the body: `none`; `whole`: always; `short`: a body over the limit may be unsigned. */
 export type BodySigning = 'none' | 'whole' | 'short';
 
 export const isSigning = (auth: { type: string }): auth is SigningAuth =>
   auth.type === 'aws_sigv4' || auth.type === 'hmac';
 
 /**
- * Signs it. Nothing may be changed about the request afterwards.
+ * Signs a request, which must not change afterwards.
  *
- * @param credential the secret of the connection, in its parts (`readSecretParts`)
+ * @param credential the connection's secret, in parts (`readSecretParts`)
  */
 export async function signRequest(
   request: Signable,
@@ -53,14 +53,14 @@ export async function signRequest(
   };
 }
 
-/** @param isTls whether the platform is asked over TLS alone */
+/** @param isTls whether the platform is reached over TLS only */
 export function bodySigning(auth: { type: string }, isTls: boolean): BodySigning {
   if (!isSigning(auth)) return 'none';
   if (auth.type === 'hmac') return namesBody(auth) ? 'whole' : 'none';
   return auth.unsigned_payload === true && isTls ? 'short' : 'whole';
 }
 
-/** Headers that a signature brings, in lower case: an agent sets none of them. */
+/** Lower-case names of headers that a signature adds; agents cannot set them. */
 export function signatureHeaders(auth: SigningAuth): string[] {
   if (auth.type === 'hmac') return ['authorization', ...Object.keys(auth.headers).map((name) => name.toLowerCase())];
   return ['authorization', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token'];

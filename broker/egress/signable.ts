@@ -1,21 +1,21 @@
-/** What is signed of a request, and what comes of it. */
+/** Types of signed requests. */
 import { createHash } from 'node:crypto';
 import type { AwsSigV4Auth, HmacAuth } from '../platforms/signing-auth.ts';
 
 export type SigningAuth = AwsSigV4Auth | HmacAuth;
 
-/** `bytes`: the whole body, undefined where there is none. `unread`: it is passed on in pieces that nobody has seen yet. */
+/** `bytes`: the whole body, undefined when there is none. `unread`: a stream that is not known yet. */
 export type Payload = { kind: 'bytes'; bytes: Buffer | string | undefined } | { kind: 'unread' };
 
 export type Signable = {
   method: string;
   url: URL;
-  /** All that are sent but those that the HTTP client adds, names in lower case. */
+  /** All sent headers except those that the HTTP client adds, names in lower case. */
   headers: Readonly<Record<string, string>>;
   payload: Payload;
 };
 
-/** `headers`: to be sent in addition, in place of any of the same names. `detail`: as of `BuiltRequest`. */
+/** `headers`: replace any of the same names. `detail`: as in `BuiltRequest`. */
 export type Signed =
   | { ok: true; headers: Record<string, string> }
   | { ok: false; error: 'endpoint_refused' | 'body_refused' | 'credential_malformed'; detail: string };

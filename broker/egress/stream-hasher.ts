@@ -1,25 +1,31 @@
-/** Hashes long streams on a thread of their own, one for all of a process, which starts with the first of them. */
+/** Hashes long streams on one worker thread per process, started by the first of them. */
 import { Worker } from 'node:worker_threads';
 import { DIGEST, FORGET, type HashEntry, HashRing, hashMemory, SLOT_BYTES } from './hash-ring.ts';
 import type { FromHashThread } from './hash-thread.ts';
 
 const THREAD = new URL(`./hash-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
-/** Heap limits of the thread, in MB: it stores the states of hashes, and its garbage is not worth the young generation that V8 would give it. */
+/** Heap limits of the thread, in MB: it stores only hash states, and does not need V8's default young generation. */
 const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
 export type StreamHash = {
-  /** Takes a copy. */
+  /** Adds a copy of the bytes. */
   add(bytes: Uint8Array): void;
-  /** Something of what was added waits for room, in memory: nothing more is to be added before this resolves. undefined: nothing waits. */
+  /**
+   * Returns a promise while added bytes wait in memory for the ring (back-pressure): add nothing before it resolves. Undefined when nothing
+   * waits.
+   */
   room(): Promise<void> | undefined;
-  /** The SHA-256 of all that was added, in hexadecimal; to be asked once, at the end. Rejects when the thread ended, as when there is no memory. */
+  /**
+   * Returns the SHA-256 of all added bytes, in hexadecimal; call once, at the end. Rejects when the thread ended, for example out of
+   * memory.
+   */
   digest(): Promise<string>;
 };
 
 export type StreamHasher = {
   open(): StreamHash;
-  /** Ends the thread, once the streams that are open are done with. */
+  /** Ends the thread after the open streams have finished. */
   close(): void;
 };
 
@@ -30,14 +36,14 @@ class HashingThread {
   readonly #ring: HashRing;
   readonly #open = new Set<number>();
   readonly #wanted = new Map<number, Wanted>();
-  /** What found no room. */
+  /** Entries that did not fit into the ring. */
   #behind: HashEntry[] = [];
   #catchingUp: Promise<void> | undefined;
   #last = 0;
   #isClosing = false;
   #ended: Error | undefined;
 
-  /** @param onEnd called when it ended by itself. */
+  /** @param onEnd called when the thread ends by itself. */
   constructor(onEnd: () => void) {
     const memory = hashMemory();
     this.#ring = new HashRing(memory);
@@ -54,7 +60,7 @@ class HashingThread {
     };
     this.#worker.on('error', ended);
     this.#worker.on('exit', ended);
-    // Last, since a listener holds the process again.
+    // Must come last: adding a listener makes the thread keep the process alive again.
     this.#worker.unref();
   }
 
@@ -66,7 +72,7 @@ class HashingThread {
 
   put(entry: HashEntry): void {
     if (this.#ended || (this.#behind.length === 0 && this.#ring.offer(entry))) return;
-    // Copied, by no method of Buffer, whose `slice` shares its memory.
+    // An explicit copy: `slice` of a Buffer would share its memory.
     this.#behind.push('bytes' in entry ? { ...entry, bytes: new Uint8Array(entry.bytes) } : entry);
     this.#catchingUp ??= this.#catchUp();
   }
@@ -77,7 +83,7 @@ class HashingThread {
 
   digest(stream: number): Promise<string> {
     if (this.#ended) return Promise.reject(this.#ended);
-    // A process must not end before it, as when its sockets are closed already.
+    // The process must not exit before the digest, even when its sockets are already closed.
     this.#worker.ref();
     return new Promise((resolve, reject) => {
       this.#wanted.set(stream, { resolve, reject });
@@ -123,7 +129,10 @@ class HashingThread {
   }
 }
 
-/** Makes it. A stream whose digest nobody asks for, as one that never had an answer, is forgotten when its `StreamHash` is. */
+/**
+ * Creates the hasher. A stream whose digest is never requested (one without an answer) is dropped when its `StreamHash` is garbage
+ * collected.
+ */
 export function makeStreamHasher(): StreamHasher {
   let thread: HashingThread | undefined;
   const start = (): HashingThread => {

@@ -1,4 +1,4 @@
-/** The body of an answer on its way through: a bounded queue between the platform and whoever takes it. */
+/** The body of an answer in transit: a bounded queue between the platform and the taker. */
 
 import { sha256Hex } from '../crypto/canonical.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
@@ -6,8 +6,8 @@ import { present } from '../runtime/present.ts';
 import type { StreamHash, StreamHasher } from './stream-hasher.ts';
 
 /**
- * How a stream ended. `client_closed` is also one that nobody took, or that the broker's own stop ended. `access_ended`: the agent might
- * not have begun it any more.
+ * How a stream ended. `client_closed`: also when nobody read it, or the broker shut down. `access_ended`: the agent lost the access
+ * meanwhile.
  */
 export type StreamEnding =
   | 'complete'
@@ -19,10 +19,10 @@ export type StreamEnding =
   | 'credential_found'
   | 'not_masked';
 
-/** What went one way. */
+/** Size and hash of the bytes in one direction. */
 export type Transferred = { bytes: number; sha256: string };
 
-/** Thrown to the taker of a body when it ends before its end. */
+/** Thrown to the reader of a body that ends early. */
 export class StreamBroken extends Error {
   readonly ended: Exclude<StreamEnding, 'complete'>;
 
@@ -34,14 +34,14 @@ export class StreamBroken extends Error {
 
 const NO_BYTES = new Uint8Array();
 
-/** A body of at most so many bytes is buffered, and hashed when its digest is read. A longer one goes to the hashing thread. */
+/** Bodies up to this size are buffered, and hashed when the digest is read. Longer ones go to the hashing thread. */
 const KEPT_BYTES = 64 * 1024;
-/** A piece from this size on is handed over as it is; others are collected. */
+/** Chunks from this size on are passed to the thread directly; smaller ones are collected. */
 const LARGE_PIECE_BYTES = 16 * 1024;
 
 /**
- * Counts and hashes bytes. Most bodies are one chunk or none, which is not even copied: a chunk must not be written to once it was added. Small pieces, as
- * events, are collected, because to add to a hash costs more than to copy what is added.
+ * Counts and hashes bytes. Most bodies are one chunk or none, which is not copied: a chunk must not be modified after it was added. Small
+ * chunks, such as events, are collected, because adding to a hash costs more than copying.
  */
 export class Meter {
   readonly #hasher: StreamHasher;
@@ -68,12 +68,14 @@ export class Meter {
     countPassedBuffer(chunk.length);
   }
 
-  /** Nothing more is to be added before it resolves. undefined: there is room. */
+  /** Back-pressure: nothing may be added before it resolves. Undefined when there is room. */
   room(): Promise<void> | undefined {
     return this.#hash?.room();
   }
 
-  /** Of all bytes until now, once. What comes after it, as of a body that is still sent when it was answered, does not count. */
+  /**
+   * Returns size and hash of all bytes so far; call once. Later bytes, such as of a body still being sent after its answer, do not count.
+   */
   async read(): Promise<Transferred> {
     this.#isRead = true;
     const collected = this.#collected.subarray(0, this.#filled);
@@ -107,13 +109,13 @@ export class Meter {
   }
 }
 
-/** From this many waiting bytes on the platform is asked to pause; below half of it, to go on. */
+/** Queued bytes from which the platform is paused; it resumes below half of this. */
 const HIGH_WATER = 256 * 1024;
 
-/** Told of what the taker does. `count`: so many bytes more wait for it, or less. */
+/** Receives the flow events of a body. `count`: change in the number of queued bytes. */
 export type BodyFlow = { pause(): void; resume(): void; closed(): void; count(bytes: number): void };
 
-/** An answer's body for one taker, to be read to its end or left by `return` (as `for await` does). */
+/** An answer's body for one reader, to be read to its end or cancelled by `return` (as `for await` does). */
 export class StreamedBody implements AsyncIterableIterator<Buffer> {
   readonly #flow: BodyFlow;
   readonly #meter: Meter;
@@ -128,22 +130,22 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
     this.#meter = new Meter(hasher);
   }
 
-  /** How it ended, as far as the platform and this body are concerned; undefined while it goes on. */
+  /** How the body ended; undefined while it is open. */
   get ended(): StreamEnding | undefined {
     return this.#ended;
   }
 
-  /** Since when (of `performance.now()`) the platform waits for the taker. */
+  /** Since when (of `performance.now()`) the platform is paused for the reader. */
   get fullSince(): number | undefined {
     return this.#fullSince;
   }
 
-  /** What was taken until now. To be asked once. */
+  /** Size and hash of what was read so far. Call once. */
   taken(): Promise<Transferred> {
     return this.#meter.read();
   }
 
-  /** Adds what came. */
+  /** Queues a received chunk. */
   add(chunk: Buffer): void {
     if (this.#ended !== undefined || chunk.length === 0) return;
     this.#queue.push(chunk);
@@ -155,7 +157,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
     this.#wakeTaker();
   }
 
-  /** Nothing more will come. What waits can still be taken, unless the taker left or may take no more. Only the first call counts. */
+  /** Ends the body. Queued chunks can still be read, unless the reader left or may read no more. Only the first call counts. */
   end(ended: StreamEnding): void {
     if (this.#ended !== undefined) return;
     this.#ended = ended;

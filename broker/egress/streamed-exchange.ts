@@ -1,6 +1,6 @@
 /**
- * An exchange whose answer is passed on as it comes: in bounded memory, as fast as it is taken, without the credential.
- * Bounded by silence, by bytes where the request says so, and not in all.
+ * An exchange whose answer is streamed: in bounded memory, with back-pressure from the reader, without the credential. Limited by idle time
+ * and, where the request says so, by bytes; not by total time.
  */
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -19,38 +19,38 @@ export type StreamedAnswer = {
   /** 200 to 599. */
   status: number;
   /**
-   * As the upstream sent them, names in lower case, but for `content-encoding` and `content-length` of a body that was
-   * inflated. May hold anything; nothing of it goes to an agent unread.
+   * As the upstream sent them, names in lower case, except `content-encoding` and `content-length` of a decompressed body. Untrusted:
+   * nothing of it may reach an agent unread.
    */
   headers: ResponseHeaders;
-  /** Without the credential. To be taken to its end, or left. */
+  /** Without the credential. Must be read to its end, or cancelled. */
   body: StreamedBody;
-  /** What was sent of the request's body until now. To be asked once. */
+  /** Size and hash of the request body sent so far. Call once. */
   uploaded(): Promise<Transferred>;
-  /** Whether the credential was taken out of the body so far. */
+  /** Whether the credential was redacted from the body so far. */
   redacted(): boolean;
 };
 
 export type StreamLimits = {
-  /** Milliseconds without a byte, waiting for a connection included. */
+  /** Milliseconds without a byte, including the wait for a connection. */
   idleTimeoutMs: number;
-  /** Milliseconds that the platform may wait for whoever takes the answer. */
+  /** Milliseconds that the platform may be paused for the reader. */
   takeTimeoutMs: number;
-  /** Bytes of the answer, after inflating. */
+  /** Bytes of the answer, after decompression. */
   maxResponseBytes: number;
-  /** The same for an answer that came compressed though that was not asked for. */
+  /** The same limit for an answer that is compressed although that was not requested. */
   maxInflatedBytes: number;
 };
 
 export type StreamOptions = {
   limits: StreamLimits;
   search?: StreamSearch | undefined;
-  /** What the bytes that wait to be taken are counted on. */
+  /** The lease on which queued bytes are counted. */
   lease?: CallLease | undefined;
   hasher: StreamHasher;
 };
 
-/** What to look for in the answer. In texts it is replaced, anything else is broken off. */
+/** What to search for in the answer. In text it is replaced; any other answer is broken off. */
 export type StreamSearch = { credential: StreamedCredential; forms?: SearchForms };
 
 const ENDINGS: Partial<Record<UnreachableCode, StreamEnding>> = {
@@ -62,7 +62,7 @@ const ENDINGS: Partial<Record<UnreachableCode, StreamEnding>> = {
 };
 
 export class StreamedExchange extends Exchange {
-  /** Its head, or that there is none. */
+  /** Resolves with the head of the answer, or with the failure. */
   readonly answer: Promise<StreamedAnswer | Unreachable>;
   readonly #limits: StreamLimits;
   readonly #wanted: StreamSearch | undefined;
@@ -78,9 +78,7 @@ export class StreamedExchange extends Exchange {
   #size = 0;
   #maxBytes: number;
 
-  /**
-   * @param onOver called when neither head nor body is to be waited for any more; the others as in `Exchange`.
-   */
+  /** @param onOver called when neither head nor body is awaited any more; the others as in `Exchange`. */
   constructor(
     options: Dispatcher.DispatchOptions,
     family: string,
@@ -183,7 +181,7 @@ export class StreamedExchange extends Exchange {
     }
   }
 
-  /** What is not the credential, and cannot be its beginning, goes on. */
+  /** Passes on bytes that are not the credential and cannot be its beginning. */
   #pass(chunk: Buffer): void {
     if (this.#body.ended !== undefined) return;
     this.#size += chunk.length;
@@ -206,7 +204,7 @@ export class StreamedExchange extends Exchange {
     this.#uploadFailed = true;
   }
 
-  /** Ends it from this side, with its connection. */
+  /** Ends the exchange from this side and destroys its connection. */
   #breakOff(ended: StreamEnding): void {
     this.#end(ended);
     this.controller?.abort(new OutboundFault('closed', ended));
@@ -227,7 +225,9 @@ export class StreamedExchange extends Exchange {
   }
 }
 
-/** Tells of a body in pieces that its own source broke off: then it was not the upstream that closed. Sends no faster than it is hashed. */
+/**
+ * Reports when the source of a streamed body breaks off, which is then not the upstream's fault. Sends no faster than the bytes are hashed.
+ */
 function watchUpload(body: Dispatcher.DispatchOptions['body'], meter: Meter, onError: () => void) {
   if (body == null || typeof body === 'string' || body instanceof Uint8Array) return body ?? null;
   async function* pieces() {
@@ -241,6 +241,6 @@ function watchUpload(body: Dispatcher.DispatchOptions['body'], meter: Meter, onE
       throw error;
     }
   }
-  // undici takes any iterable; its types name only some.
+  // undici accepts any iterable; its types list only some.
   return pieces() as unknown as Readable;
 }

@@ -1,4 +1,4 @@
-/** Checks the origin of a URL by its text: before any name is resolved, and in place of that for IP literals. */
+/** Checks the origin of a URL by its text: before a name is resolved, and as the only check of IP literals. */
 import { isIP } from 'node:net';
 import { addressRefusal, isThisMachine, sameAddress } from './address.ts';
 
@@ -18,10 +18,10 @@ export type Target =
 
 /** Allowed ports on the public internet. Any other has to be listed by the operator as `host:port` (SS-09). */
 const PUBLIC_PORTS = new Set([443, 8443]);
-/** What is not encrypted goes nowhere else. */
+/** Allowed ports of unencrypted requests: none. */
 const NO_PORTS = new Set<number>();
 
-/** Reads `host:port` of the operator's settings; undefined when it is not in canonical form. */
+/** Parses `host:port` of the operator's settings; undefined when it is not in canonical form. */
 export function parseHostPort(text: string): HostPort | undefined {
   const found = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+):(\d{1,5})$/i.exec(text);
   const [, name, digits] = found ?? [];
@@ -33,12 +33,12 @@ export function parseHostPort(text: string): HostPort | undefined {
   return { host, port };
 }
 
-/** The text under which an origin is listed. */
+/** The canonical text of a listed origin. */
 export function hostPortText({ host, port }: HostPort): string {
   return `${host}:${port}`;
 }
 
-/** The rules of the operator's settings. Throws when an entry is not `host:port` in normal form. */
+/** Parses the operator's settings. Throws when an entry is not `host:port` in normal form. */
 export function readTargetRules(listed: { allowPrivate: readonly string[]; own?: readonly string[] }): TargetRules {
   const read = (text: string) => {
     const found = parseHostPort(text);
@@ -69,7 +69,7 @@ export function checkTarget(url: URL, rules: TargetRules): Target {
   return !secure && !target.ok && target.refused === 'port' ? refuse('scheme') : target;
 }
 
-/** The same for a host and a port alone; `ports`: those that are allowed on the public internet. */
+/** The same for a host and a port; `ports`: allowed on the public internet. */
 export function checkHost({ host, port }: HostPort, rules: TargetRules, ports: ReadonlySet<number>): Target {
   const refuse = (refused: string) => ({ ok: false as const, refused });
   const address = literalAddress(host);

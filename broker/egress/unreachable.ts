@@ -41,10 +41,10 @@ const TEXTS = {
 
 export type UnreachableCode = keyof typeof TEXTS;
 
-/** The client left, the broker stopped, or the agent lost its access: no failure of the platform. */
+/** Codes that are not failures of the platform: the client disconnected, the broker stopped, or the agent lost its access. */
 export const ENDED_HERE = ['client_closed', 'closed', 'access_ended'] as const satisfies readonly UnreachableCode[];
 
-/** What the body held was none for the platform, and was found while it was sent: no failure of the platform. */
+/** Codes for forbidden content found in the body while it was sent; not failures of the platform. */
 export const BODY_CUT = [
   'form_names_method',
   'form_names_refused',
@@ -62,7 +62,7 @@ export type Unreachable = {
   cause?: string;
 };
 
-/** An error that carries only two fixed codes; the only one of ours that passes through undici. */
+/** An error that carries only two fixed codes; the only own error class that passes through undici. */
 export class OutboundFault extends Error {
   readonly code: UnreachableCode;
   readonly reason: string | undefined;
@@ -74,13 +74,13 @@ export class OutboundFault extends Error {
   }
 }
 
-/** The result of a failure. `cause` is kept only when it looks like an error code. */
+/** Creates the result of a failure. `cause` is kept only when it looks like an error code. */
 export function unreachable(code: UnreachableCode, sent: boolean, cause?: unknown): Unreachable {
   const word = typeof cause === 'string' && /^\w{1,64}$/.test(cause) ? cause : undefined;
   return { kind: 'unreachable', code, sent, detail: TEXTS[code], ...(word === undefined ? {} : { cause: word }) };
 }
 
-/** Whether a code of Node or OpenSSL says that a certificate is not trusted, or is for another name. */
+/** Whether a code of Node or OpenSSL means that a certificate is untrusted, or is for another name. */
 export const isCertificateCode = (code: string): boolean => /CERT|^UNABLE_TO_/.test(code);
 
 /** The `code` of an error, when it has one. */
