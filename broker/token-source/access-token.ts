@@ -1,13 +1,13 @@
 /**
- * An access token that ends, with what a call has to know of its life: of an OAuth connection, or of an App's installation. It is
- * stored sealed, in one text, so that a call needs no further read; of an OAuth connection in the column of other connections'
- * secrets.
+ * An access token with a limited lifetime, and what a call needs to know about it: of an OAuth connection, or of an App's installation. It
+ * is stored sealed, as one text, so that a call needs no further read; for an OAuth connection it is in the column that holds other
+ * connections' secrets.
  */
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 
-/** An owner's own secret cannot begin like this: headers cannot carry NUL. */
+/** Marks an access token. A secret entered by an owner cannot begin like this, because headers cannot carry NUL. */
 const MARK = '\0oauth\n';
 
 const Stored = z.strictObject({
@@ -22,16 +22,16 @@ const Stored = z.strictObject({
 
 export type AccessToken = {
   token: Secret;
-  /** Another one for each token. Of an OAuth connection its `token_id`. */
+  /** Unique per token. For an OAuth connection its `token_id`. */
   id: string;
   issuedAt: Instant;
-  /** From this time on it is refreshed before use; null: only when the upstream refuses it. */
+  /** From this time on it is refreshed before use; null: refreshed only when the upstream refuses it. */
   refreshAt: Instant | null;
   /** When it expires; null: unknown. */
   expiresAt: Instant | null;
-  /** Whether another one can be had without a person. */
+  /** Whether a new token can be obtained without a person. */
   refreshable: boolean;
-  /** The consent was revoked (the refresh failed and will fail again): a person has to connect again. */
+  /** The consent was revoked (the refresh failed permanently): a person has to connect again. */
   lapsed: boolean;
 };
 
@@ -49,7 +49,7 @@ export function writeCredential(credential: AccessToken): string {
   return MARK + JSON.stringify(stored);
 }
 
-/** Undefined: the text is no access token but a plain secret. */
+/** Parses a stored credential. Undefined when the text is a plain secret and not an access token. */
 export function readCredential(text: string): AccessToken | undefined {
   if (!text.startsWith(MARK)) return undefined;
   const stored = Stored.parse(JSON.parse(text.slice(MARK.length)));
@@ -64,13 +64,13 @@ export function readCredential(text: string): AccessToken | undefined {
   };
 }
 
-/** A token is not used so shortly before its end: a clone that begins with it may take minutes, and clocks differ. */
+/** A token is not used this shortly before it expires: a clone may take minutes, and clocks differ. */
 export const MARGIN_MS = 5 * 60_000;
-/** What is shorter, as some servers say of tokens that do not end, is taken for unknown: it would mean a refresh for every call. */
+/** Shorter lifetimes, which some servers report for tokens that do not expire, count as unknown: otherwise every call would refresh. */
 const SHORTEST_MS = 2_000;
 const LONGEST_MS = 366 * 24 * 3600_000;
 
-/** When a token issued now is to be refreshed, and when it expires. `seconds`: `expires_in`, when the server sent it. */
+/** Returns when a token issued now has to be refreshed, and when it expires. `seconds`: `expires_in`, if the server sent it. */
 export function lifeOf(
   seconds: number | undefined,
   now: Instant,
@@ -80,10 +80,10 @@ export function lifeOf(
   return { issuedAt: now, refreshAt: now + ms - Math.min(MARGIN_MS, ms / 4), expiresAt: now + ms };
 }
 
-/** A platform that refuses a token which was just issued refuses more than the token. */
+/** A 401 to a token younger than this is not about the token. */
 const JUST_ISSUED_MS = 30_000;
 
-/** Whether the access token was issued just now: at most half its life ago, where that is short. */
+/** Whether the token was issued just now: for a short-lived token, within half of its lifetime. */
 export const isJustIssued = ({ issuedAt, expiresAt }: AccessToken, now: Instant): boolean =>
   now - issuedAt < Math.min(JUST_ISSUED_MS, expiresAt === null ? JUST_ISSUED_MS : (expiresAt - issuedAt) / 2);
 

@@ -1,6 +1,6 @@
 /**
- * An App gets a token of one of its installations, which may be limited to repositories and permissions (GitHub REST API, "Create an
- * installation access token for an app").
+ * Exchanges an App's JWT for a token of one of its installations, which may be limited to repositories and permissions (GitHub REST API,
+ * "Create an installation access token for an app").
  */
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
@@ -14,10 +14,10 @@ import { type Exchanged, unavailable } from './exchanged.ts';
 import type { AppTokenRequest } from './token-request.ts';
 
 const LONGEST_TOKEN = 8 * 1024;
-/** Whatever the platform says: a token that is never asked for again is never taken back. */
+/** Upper bound whatever the platform says: a token that is never requested again is never revoked. */
 const LONGEST_LIFE_MS = 3600_000;
 
-/** Goes with every token of GitHub's. */
+/** Permissions that GitHub adds to every token. */
 const ALWAYS = new Set(['metadata']);
 
 const Answer = z.looseObject({
@@ -27,7 +27,7 @@ const Answer = z.looseObject({
   permissions: z.record(z.string(), z.string()).optional(),
 });
 
-/** Asks once. */
+/** Requests one token. */
 export async function exchangeAsApp(
   broker: Pick<Broker, 'store' | 'vault' | 'outbound' | 'clock' | 'log'>,
   { installation, limits }: AppTokenRequest,
@@ -57,7 +57,7 @@ export async function exchangeAsApp(
       of: 'call',
       detail: `${platformId} issued no token for ${repository.owner}/${repository.name} alone. The repository was renamed, or the App is installed at another account; an owner corrects the grant, or the installation of the connection.`,
     };
-  // A platform may add what goes along with a permission, so this is for people to look at.
+  // A platform may add permissions that others imply, so this is only logged.
   const beyond = permissions ? Object.keys(granted).filter((name) => !ALWAYS.has(name) && !permissions[name]) : [];
   if (beyond.length > 0)
     broker.log.warn(
@@ -70,7 +70,7 @@ export async function exchangeAsApp(
   return { kind: 'token', token: new Secret(token), life: { refreshAt: expiresAt - MARGIN_MS, expiresAt } };
 }
 
-/** Whether the token is for that repository and no other: a platform that ignores what was asked for issues one for all. */
+/** Whether the token is for exactly that repository: a platform that ignores the limit issues one for all repositories. */
 function isOnly(asked: { owner: string; name: string }, got: readonly { full_name: string }[] | undefined): boolean {
   const [first, second] = got ?? [];
   return second === undefined && first?.full_name.toLowerCase() === `${asked.owner}/${asked.name}`.toLowerCase();

@@ -1,33 +1,33 @@
-/** Which tokens of an App are meant. */
+/** Identifies the tokens of an App's installation. */
 
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 
-/** The App, and which of its installations. */
+/** An App's installation, and the connection that uses it. */
 export type Installation = {
   organisationId: string;
   platformId: string;
   connectionId: string;
   baseUrl: string;
-  /** Headers that go with every request to the platform. */
+  /** Headers of every request to the platform. */
   headers: Readonly<Record<string, string>>;
   appId: string;
   installationId: string;
-  /** Another text each time that the connection is given an installation, be it the same: what was got before is revoked then. */
+  /** Changes each time that the connection is given an installation, even the same one: earlier tokens are revoked then. */
   given: string;
 };
 
-/** What a connection to an App holds: no credential, but the installation of which tokens are got. */
+/** What an App connection stores: no credential, but the installation whose tokens are requested. */
 export type GivenInstallation = Pick<Installation, 'installationId' | 'given'>;
 
-/** What a token may be used for. Absent: whatever the installation may be used for. */
+/** Limits of a token. A missing member: no limit beyond the installation's own. */
 export type AppLimits = {
-  /** The one repository. */
+  /** The only repository. */
   repository?: { owner: string; name: string };
   permissions?: Readonly<Record<string, string>>;
 };
 
-/** The installation that a connection was given. @throws Error where the platform takes no tokens of an App */
+/** Returns the installation of a connection. @throws Error when the platform does not use an App */
 export function installationAt(
   place: Pick<Installation, 'organisationId' | 'platformId' | 'connectionId'>,
   { auth, base_url: baseUrl, headers = {} }: Manifest,
@@ -37,7 +37,7 @@ export function installationAt(
   return { ...place, baseUrl, headers, appId: auth.app_id, installationId, given };
 }
 
-/** One text for everything that makes a token another one. A hash, because it is part of a key in the store. */
+/** Returns a key that differs whenever the token would. Hashed, because it is part of a key in the store. */
 export function purposeOf({ baseUrl, appId, installationId, given }: Installation, limits: AppLimits): string {
   const { repository, permissions } = limits;
   const name = repository && `${repository.owner}/${repository.name}`.toLowerCase();

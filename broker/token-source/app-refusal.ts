@@ -1,18 +1,20 @@
-/** Why a platform issues no token of an installation, in sentences that say who puts it right. Nothing in them is the platform's. */
+/**
+ * Explains why a platform issues no token of an installation, in sentences that say who can fix it. They contain no text of the platform.
+ */
 import type { Answer } from '../egress/buffered-exchange.ts';
 import type { AppLimits, Installation } from './app-installation.ts';
 import type { TokenRefusal } from './exchanged.ts';
 
 type Answered = Extract<Answer, { kind: 'answer' }>;
 
-/** Undefined: it is no refusal but a platform that is down, or busy. */
+/** Undefined when the answer is not a refusal: the platform is unavailable or busy. */
 export function refusalOf(
   { status, headers, body }: Answered,
   { platformId, appId, installationId }: Installation,
   { repository, permissions = {} }: AppLimits,
 ): TokenRefusal | undefined {
   const refuse = (of: TokenRefusal['of'], detail: string): TokenRefusal => ({ kind: 'refused', of, detail });
-  // A rate limit is a 403 as well (GitHub, "Rate limits for the REST API").
+  // A rate limit is a 403 too (GitHub, "Rate limits for the REST API").
   const isLimit = headers['retry-after'] !== undefined || headers['x-ratelimit-remaining'] === '0';
   switch (status) {
     case 401:

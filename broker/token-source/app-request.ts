@@ -1,4 +1,4 @@
-/** Requests that an App signs for itself: a JWT, RS256 (GitHub, "Generating a JSON Web Token for a GitHub App"). */
+/** Requests authenticated as the App itself: a JWT, RS256 (GitHub, "Generating a JSON Web Token for a GitHub App"). */
 import type { KeyObject } from 'node:crypto';
 import { SignJWT } from 'jose';
 import type { Broker } from '../broker.ts';
@@ -10,15 +10,15 @@ import type { Installation } from './app-installation.ts';
 import { platformSecrets } from './platform-secret.ts';
 import { APP_KEY, readRsaKey } from './rsa-key.ts';
 
-/** The platform's clock may be behind ours by so much. */
+/** Tolerates a platform clock that is behind by this much. */
 const BACKDATED_S = 60;
-/** At most ten minutes, by the platform's rules, from a clock that may be behind. */
+/** The platform allows at most ten minutes, by its clock, which may be behind. */
 const JWT_LIFE_S = 9 * 60;
 const PATIENCE_MS = 10_000;
 /** The largest answers list a few dozen permissions and one repository. */
 const MOST_BYTES = 256 * 1024;
 
-/** The App's JWT, good for nine minutes. `appId`: its id, or its client id. */
+/** Signs the App's JWT, valid for nine minutes. `appId`: its id or client id. */
 export async function signAppJwt(key: KeyObject, appId: string, now: Instant): Promise<string> {
   const seconds = Math.floor(now / 1000);
   return await new SignJWT()
@@ -29,7 +29,7 @@ export async function signAppJwt(key: KeyObject, appId: string, now: Instant): P
     .sign(key);
 }
 
-/** The stored key of a platform's App; or a sentence that says why there is none, and what to do. */
+/** Returns the stored key of a platform's App, or a sentence that says why there is none and what to do. */
 export async function appKeyOf(
   broker: Pick<Broker, 'store' | 'vault' | 'log'>,
   platform: Pick<Installation, 'organisationId' | 'platformId'>,
@@ -51,14 +51,14 @@ export async function appKeyOf(
   return read.ok ? read : refuse(read.problem);
 }
 
-/** What goes with every request about tokens. `headers`: those of the platform. */
+/** Headers of every request about tokens. `headers`: those of the platform. */
 export const sharedHeaders = (headers: Readonly<Record<string, string>>): Record<string, string> => ({
   ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
   accept: 'application/vnd.github+json',
   'user-agent': 'agent-broker',
 });
 
-/** Asks for something under the address of the installation. `path`: begins with a slash, or is empty. */
+/** Sends a request below the installation's URL. `path`: begins with a slash, or is empty. */
 export async function askAsApp(
   { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
   { baseUrl, headers, appId, installationId, connectionId }: Installation,
@@ -74,7 +74,7 @@ export async function askAsApp(
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
-    // A socket of its own: no call shares it.
+    // A separate socket that no call shares.
     connectionKey: `${connectionId}/app`,
     totalTimeoutMs: PATIENCE_MS,
     idleTimeoutMs: PATIENCE_MS,
@@ -82,7 +82,7 @@ export async function askAsApp(
   });
 }
 
-/** The body of an answer, parsed; undefined when it is no JSON. */
+/** Parses the body of an answer; undefined when it is not JSON. */
 export function jsonOf(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));

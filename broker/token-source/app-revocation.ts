@@ -1,6 +1,6 @@
 /**
- * Takes back what an App got tokens for (GitHub REST API, "Revoke an installation access token"), after they were forgotten here:
- * each of them is good for up to an hour.
+ * Revokes the tokens of an App's installation (GitHub REST API, "Revoke an installation access token") after they were deleted from the
+ * store: each would be valid for up to an hour.
  */
 import type { Broker } from '../broker.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -9,20 +9,20 @@ import type { ConnectionTable, UpstreamTokenTable } from '../store/tables/connec
 import { sharedHeaders } from './app-request.ts';
 import { openToken } from './sealed-token.ts';
 
-/** An owner waits meanwhile, and whatever is left over ends by itself. */
+/** An owner waits for this; tokens that are not revoked in time expire by themselves. */
 const PATIENCE = { atOnce: 8, patienceMs: 5_000 };
 const TIMEOUT_MS = 5_000;
 const MOST_BYTES = 64 * 1024;
 
 type Base = Pick<Broker, 'outbound' | 'vault' | 'log' | 'clock'>;
 
-/** Never fails: what could not be revoked is said in the log. */
+/** Never fails: tokens that could not be revoked are logged. */
 export async function revokeAppTokens(
   broker: Base,
   { connection, manifest }: { connection: Pick<ConnectionTable, 'id'>; manifest: Manifest },
   rows: readonly UpstreamTokenTable[],
 ): Promise<void> {
-  // Other tokens end within an hour by themselves.
+  // Tokens of other kinds expire within an hour.
   if (manifest.auth.type !== 'app') return;
   let failed = 0;
   const left = await inTurns(rows, PATIENCE, async (row) => {
@@ -37,7 +37,7 @@ export async function revokeAppTokens(
       idleTimeoutMs: TIMEOUT_MS,
       maxResponseBytes: MOST_BYTES,
     });
-    // 401: it was over already.
+    // 401: it had already expired.
     if (answer.kind === 'unreachable' || (answer.status >= 300 && answer.status !== 401)) failed++;
   });
   if (failed + left.length > 0)

@@ -1,4 +1,4 @@
-/** A client gets a token for itself (RFC 6749 §4.4). */
+/** Requests a token with the client credentials grant (RFC 6749 §4.4). */
 import type { Broker } from '../broker.ts';
 import { clientBasic } from '../egress/client-basic.ts';
 import type { Exchanged } from './exchanged.ts';
@@ -6,7 +6,7 @@ import { partOf } from './secret-part.ts';
 import { askTokenEndpoint } from './token-endpoint.ts';
 import type { ClientTokenRequest } from './token-request.ts';
 
-/** Asks once. */
+/** Requests one token. */
 export async function exchangeAsClient(
   broker: Pick<Broker, 'outbound' | 'clock'>,
   { platformId, connectionId, auth, parts }: ClientTokenRequest,

@@ -1,17 +1,17 @@
-/** What becomes of asking for a token. */
+/** Results of a token request. */
 import type { Secret } from '../crypto/secret.ts';
 import type { AccessToken } from './access-token.ts';
 
-/** Nobody but an owner can help. `of`: whether the connection is of no use, or only this call is beyond what it may do. */
+/** Only an owner can help. `of`: the connection is unusable, or only this call exceeds what it may do. */
 export type TokenRefusal = { kind: 'refused'; of: 'connection' | 'call'; detail: string };
 
 export type Exchanged =
   | { kind: 'token'; token: Secret; life: TokenLife }
   | TokenRefusal
-  /** Temporary. */
+  /** The issuer is temporarily unavailable; a retry may succeed. */
   | { kind: 'unavailable'; code: 'token_unavailable'; detail: string };
 
-/** Both moments are known: a token that is got without a person is never kept for longer than an hour. */
+/** Both times are known: a token issued without a person is kept for an hour at most. */
 export type TokenLife = { [part in keyof Pick<AccessToken, 'refreshAt' | 'expiresAt'>]: number };
 
 export const unavailable = (detail: string): Exchanged => ({ kind: 'unavailable', code: 'token_unavailable', detail });

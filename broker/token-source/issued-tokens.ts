@@ -1,7 +1,6 @@
 /**
- * Tokens that are got without a person: of Apps, clients and service accounts. Each is kept for what it may be used for: in memory, and
- * sealed in the store, where all replicas find it. One process gets it, whoever else needs it waits, and none is used within five
- * minutes of its end.
+ * Tokens issued without a person: of Apps, clients and service accounts. Each is cached per purpose, in memory and sealed in the store,
+ * where all replicas find it. One process requests it while others wait, and none is used within five minutes of its expiry.
  */
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -26,18 +25,18 @@ import { purposeOfRequest, type TokenRequest } from './token-request.ts';
 
 export type IssuedToken = { kind: 'token'; token: AccessToken } | Exclude<Exchanged, { kind: 'token' }>;
 
-/** Gives just this token. `refused`: the platform took this one no longer. */
+/** Returns a token for this request. `refused`: the token that the platform no longer accepts. */
 export type IssuedTokens = (request: TokenRequest, refused?: AccessToken | undefined) => Promise<IssuedToken>;
 
-/** Of all organisations; each is some 3 KiB. */
+/** For all organisations; each entry takes some 3 KiB. */
 const KEPT = 2_000;
-/** After a failure the platform is left alone for so long. */
+/** How long a failure is cached before the platform is asked again. */
 const PAUSE_MS = 2_000;
 
 type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log' | 'outbound' | 'instanceId'>;
 type Work = { request: TokenRequest; place: TokenPlace; refused: AccessToken | undefined };
 
-/** Makes it, with what it keeps in memory. */
+/** Creates the function, with its caches. */
 export function issuedTokens(broker: Base): IssuedTokens {
   const kept = recentlyUsed<AccessToken>(KEPT);
   const failed = recentlyUsed<{ failure: IssuedToken; until: number }>(KEPT);
@@ -51,7 +50,7 @@ export function issuedTokens(broker: Base): IssuedTokens {
     if (found && found.id !== refused?.id && isGood(found, now)) return { kind: 'token', token: found };
     const failure = failed.get(key);
     if (failure && failure.until > now && failure.until <= now + PAUSE_MS) return failure.failure;
-    // Who was refused a token shares no attempt with who was not: what that one finds may be this very token.
+    // Requests after a refusal share no attempt with others, which may find this very token in the cache.
     return await running(`${key}/${refused?.id ?? ''}`, async () => {
       const got = await getOnce(broker, { request, place, refused });
       if (got.kind === 'token') kept.set(key, got.token);
@@ -67,7 +66,7 @@ const isGood = ({ refreshAt }: Pick<AccessToken, 'refreshAt'>, now: number): boo
 async function getOnce(broker: Base, work: Work): Promise<IssuedToken> {
   const { clock, store, log } = broker;
   const { place, refused, request } = work;
-  /** The token that is to be replaced, although it seems good by its times. */
+  /** Id of the token to replace, although its times say that it is valid. */
   let spoiled = refused?.id;
   return await leased<true, IssuedToken>(broker, {
     look: async () => {
@@ -80,7 +79,7 @@ async function getOnce(broker: Base, work: Work): Promise<IssuedToken> {
     },
     claim: async (lease) =>
       (await claimUpstreamToken(store.db, place, { ...lease, id: uuidv4(), refused: spoiled })) || undefined,
-    // Two tokens are as good as one, so that no call need wait for long.
+    // Two tokens are as good as one, so a short lease is enough and no call waits long.
     renew: (lease) => renewUpstreamToken(store.db, place, lease),
     attempt: async (_claimed, name) => {
       const got = await mint(broker, work, name);
@@ -130,7 +129,7 @@ async function mint(broker: Base, { request, place }: Work, claim: string): Prom
   try {
     await storeUpstreamToken(broker.store.db, place, claim, stored);
   } catch (error) {
-    // It is good without being stored: others get one of their own when the claim has ended.
+    // The token works without being stored; other replicas request their own after the claim has expired.
     broker.log.warn({ err: error, connection: place.connectionId }, 'an access token could not be stored');
   }
   return { kind: 'token', token: made };

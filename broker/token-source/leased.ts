@@ -1,43 +1,46 @@
 /**
- * Getting a token is one process's work among all replicas: it claims the work in the store (a lease, which ends by time if the
- * process dies), and the others wait for what it stores. No transaction spans the request to whoever issues the token.
+ * Runs work, such as getting a token, on one replica at a time: a process claims it in the store (a lease, which expires if the process
+ * dies), and the others wait for the stored result. No transaction spans the request to the issuer.
  */
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Instant } from '../policy/facts.ts';
 import { pause } from '../runtime/waits.ts';
 
-/** How long a claim lasts that is not renewed: longer than an attempt takes, which is 10 seconds for the issuer and the rest for the store. */
+/** Lifetime of a claim that is not renewed. Longer than an attempt takes: 10 seconds for the issuer and the rest for the store. */
 const LEASE_MS = 30_000;
-/** How long one that is renewed outlives its process. */
+/** Lifetime of a renewed claim, and so how long it outlives a dead process. */
 const RENEWED_LEASE_MS = 3_000;
 const RENEW_MS = 1_000;
-/** How long another process's attempt is waited for. */
+/** How long to wait for another process's attempt. */
 const PATIENCE_MS = 15_000;
 const LONGEST_TURN_MS = 400;
 
 /**
- * What the store says now. `open`: the work may be claimed. `claimed`: a process is at it. `paused`: nobody is, and nobody should be
- * until a moment that is yet to come.
+ * State of the work in the store. `open`: it may be claimed. `claimed`: a process is working on it. `paused`: nobody is, and nobody should
+ * be before a later time.
  */
 export type Look<Result> = { kind: 'done'; result: Result } | { kind: 'open' | 'claimed' | 'paused' };
 
 export type LeasedWork<Claim, Result> = {
   look(): Promise<Look<Result>>;
-  /** One guarded statement; undefined: another process was first. `name`: of this claim, by process; `until`: when it ends. */
+  /**
+   * Claims the work with one guarded statement. Returns undefined when another process claimed it first. `name`: unique per claim, contains
+   * the process; `until`: when it expires.
+   */
   claim(lease: { name: string; now: Instant; until: Instant }): Promise<Claim | undefined>;
   attempt(claim: Claim, name: string): Promise<Result>;
   /**
-   * Moves the end of the claim while the attempt is under way, if it is still held. With it a claim is short, so that others wait for a process that
-   * died for 3 seconds at most; but a process that is stopped for as long does the work beside another one. Without it a claim lasts 30 seconds: for
-   * work that must not be done twice, as sending a refresh token that is good once.
+   * Extends the claim during the attempt, if it is still held. With it a claim is short, so that others wait 3 seconds at most for a dead
+   * process; but if a process is suspended that long, the work is done twice. Without it a claim lasts 30 seconds: for work that must not
+   * be done twice, such as using a single-use refresh token.
    */
   renew?: ((lease: { name: string; until: Instant }) => Promise<void>) | undefined;
-  /** Nothing came of waiting. */
+  /** The result when waiting timed out. */
   givenUp(): Result;
 };
 
-/** Does the work, or waits for the process that does it, at most 15 seconds. */
+/** Does the work, or waits for the process that does it, for at most 15 seconds. */
 export async function leased<Claim, Result>(
   { clock, instanceId }: Pick<Broker, 'clock' | 'instanceId'>,
   { look, claim, attempt, renew, givenUp }: LeasedWork<Claim, Result>,
@@ -63,7 +66,7 @@ async function renewing<Result>(
   { name, renew }: Pick<LeasedWork<unknown, unknown>, 'renew'> & { name: string },
   work: () => Promise<Result>,
 ): Promise<Result> {
-  // A renewal that fails is nothing to tell of: the next one may not, and storing the result will say so otherwise.
+  // A failed renewal is ignored: the next one may succeed, and otherwise storing the result fails.
   const timer =
     renew && setInterval(() => renew({ name, until: clock() + RENEWED_LEASE_MS }).catch(() => {}), RENEW_MS);
   try {

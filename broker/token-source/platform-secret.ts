@@ -1,4 +1,4 @@
-/** What a platform's manifest names in its `auth` and does not hold: stored sealed, by name. */
+/** Secrets that a platform's manifest refers to in `auth` without containing them: stored sealed, by name. */
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import { listPlatformSecrets } from '../store/platform-secrets.ts';
@@ -7,10 +7,10 @@ import { listPlatformSecrets } from '../store/platform-secrets.ts';
 export const PLATFORM_SECRETS = ['client_id', 'client_secret', 'private_key'] as const;
 export type PlatformSecretName = (typeof PLATFORM_SECRETS)[number];
 
-/** Finds one by its name; undefined: it is not stored. */
+/** Finds a secret by its name; undefined when it is not stored. */
 export type FindPlatformSecret = (name: PlatformSecretName) => Secret | undefined;
 
-/** Reads those of a platform. The returned function @throws SealError when the stored secret was modified */
+/** Loads a platform's secrets. The returned function @throws SealError when the stored secret was modified */
 export async function platformSecrets(
   { store, vault }: Pick<Broker, 'store' | 'vault'>,
   { organisationId, platformId }: { organisationId: string; platformId: string },

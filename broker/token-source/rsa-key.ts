@@ -2,17 +2,17 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 
 const LABEL = /-----BEGIN ([A-Z0-9 ]{1,40})-----/g;
-/** RS256 wants 2048 bits at least (RFC 7518 section 3.3). */
+/** RS256 requires at least 2048 bits (RFC 7518 section 3.3). */
 const SHORTEST_BITS = 2048;
 
-/** Which key is needed, for errors. */
+/** Texts for errors that say which key is needed. */
 export const APP_KEY = "the App's private key is needed, which its settings page generates";
 export const ACCOUNT_KEY = 'the private key of the service account is needed, as its key file holds it';
 
-/** `problem`: a phrase that follows "the value of …". It holds nothing of the text. */
+/** `problem`: a phrase that follows "the value of …". It contains nothing of the key. */
 export type RsaKey = { ok: true; key: KeyObject } | { ok: false; problem: string };
 
-/** Reads one. `needed`: which key it should be. Never throws. */
+/** Parses a private key. `needed`: says which key it should be, for errors. Never throws. */
 export function readRsaKey(text: string, needed: string): RsaKey {
   const refuse = (problem: string): RsaKey => ({ ok: false, problem });
   const labels = Array.from(text.matchAll(LABEL), ([, label = '']) => label);

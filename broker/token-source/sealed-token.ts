@@ -1,14 +1,14 @@
-/** Tokens of an App's installations as they are stored. */
+/** Tokens of App installations in stored form. */
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { UpstreamTokenTable } from '../store/tables/connections.ts';
 import { type AccessToken, readCredential, writeCredential } from './access-token.ts';
 
-/** Seals it for the row of its id. */
+/** Seals a token for the row of its id. */
 export const sealToken = ({ vault }: Pick<Broker, 'vault'>, organisationId: string, token: AccessToken) =>
   vault.seal(sealedPlace(organisationId, token.id), writeCredential(token));
 
-/** The token of a row; undefined: none was got yet, or it was tampered with, which is as good as none. */
+/** Opens the token of a row; undefined when there is none yet, or when it was altered, which counts as none. */
 export function openToken(
   { vault, log }: Pick<Broker, 'vault' | 'log'>,
   row: Pick<UpstreamTokenTable, 'organisation_id' | 'id' | 'token'>,

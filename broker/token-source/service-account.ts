@@ -1,4 +1,4 @@
-/** A service account gets a token for an assertion that it signs (RFC 7523 §2.1; Google, "Using OAuth 2.0 for Server to Server Applications"). */
+/** Requests a token with a signed assertion (RFC 7523 §2.1; Google, "Using OAuth 2.0 for Server to Server Applications"). */
 import { SignJWT } from 'jose';
 import type { Broker } from '../broker.ts';
 import type { Exchanged } from './exchanged.ts';
@@ -8,12 +8,12 @@ import { askTokenEndpoint } from './token-endpoint.ts';
 import type { AccountTokenRequest } from './token-request.ts';
 
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
-/** The server's clock may be behind ours by so much. */
+/** Tolerates a server clock that is behind by this much. */
 const BACKDATED_S = 30;
-/** It is used at once. Google takes an hour at most. */
+/** Lifetime of the assertion, which is used immediately. Google accepts an hour at most. */
 const ASSERTION_LIFE_S = 5 * 60;
 
-/** Asks once. */
+/** Requests one token. */
 export async function exchangeAsAccount(
   broker: Pick<Broker, 'outbound' | 'clock'>,
   { platformId, connectionId, tokenEndpoint, auth, parts }: AccountTokenRequest,
@@ -27,7 +27,7 @@ export async function exchangeAsAccount(
     };
   const seconds = Math.floor(broker.clock() / 1000);
   const kid = parts.private_key_id?.reveal();
-  // Google wants no subject but that of a delegation, although RFC 7523 §3 has one in every assertion.
+  // Google accepts a subject only for delegation, although RFC 7523 §3 requires one in every assertion.
   const subject = auth.subject === undefined ? {} : { sub: auth.subject };
   const assertion = await new SignJWT({ scope: auth.scopes.join(' '), ...subject })
     .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...(kid !== undefined && { kid }) })

@@ -1,4 +1,4 @@
-/** Asks a token endpoint for a token without a person (RFC 6749 §4.4, §5), with errors that say who puts them right. */
+/** Requests a token from a token endpoint without a person (RFC 6749 §4.4, §5); errors say who can fix them. */
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
@@ -13,10 +13,10 @@ import { type Exchanged, type TokenLife, unavailable } from './exchanged.ts';
 const PATIENCE_MS = 10_000;
 const MOST_BYTES = 256 * 1024;
 const LONGEST_TOKEN = 16 * 1024;
-/** Whatever the server says, and where it says nothing: a token that is never asked for again is never taken back. */
+/** Upper bound whatever the server says, and the default: a token that is never requested again is never revoked. */
 const LONGEST_LIFE_S = 3600;
 
-/** RFC 6749 §5.1. Some servers write the number of seconds as text. */
+/** RFC 6749 §5.1. Some servers send the seconds as a string. */
 const Issued = z.looseObject({
   access_token: z.string().min(SHORTEST_CREDENTIAL).max(LONGEST_TOKEN).refine(isHeaderValue),
   token_type: z.string().regex(/^bearer$/i),
@@ -33,7 +33,7 @@ const Issued = z.looseObject({
 /** RFC 6749 §5.2. */
 const Failed = z.looseObject({ error: z.string() });
 
-/** What an owner does about the errors that RFC 6749 §5.2 and RFC 7523 §3.1 name; nothing else of the server's is repeated. */
+/** What an owner can do about the errors of RFC 6749 §5.2 and RFC 7523 §3.1; no other text of the server is repeated. */
 const REMEDIES: Readonly<Record<string, string>> = {
   invalid_client: 'The secret of the connection is wrong, or was revoked there. An owner replaces it.',
   invalid_grant:
@@ -52,12 +52,12 @@ type Asked = {
   platformId: string;
   connectionId: string;
   tokenEndpoint: string;
-  /** In lower case. */
+  /** Names in lower case. */
   headers?: Readonly<Record<string, string>>;
   form: Readonly<Record<string, string>>;
 };
 
-/** Asks once. No text of the server's, and nothing of what was sent, is in what comes back but the token. */
+/** Sends one request. The result contains no text of the server but the token, and nothing that was sent. */
 export async function askTokenEndpoint(
   { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
   { platformId, connectionId, tokenEndpoint, headers = {}, form }: Asked,
@@ -72,7 +72,7 @@ export async function askTokenEndpoint(
       ...headers,
     },
     body: new URLSearchParams(form).toString(),
-    // A socket of its own: no call shares it.
+    // A separate socket that no call shares.
     connectionKey: `${connectionId}/token`,
     totalTimeoutMs: PATIENCE_MS,
     idleTimeoutMs: PATIENCE_MS,

@@ -1,4 +1,4 @@
-/** Which token a call needs, of those that the broker gets without a person: all that makes one token another one. */
+/** Describes a token that the broker can request without a person: everything that distinguishes one token from another. */
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -11,32 +11,32 @@ import {
   purposeOf,
 } from './app-installation.ts';
 
-/** The secret of a connection, by the names of its parts. */
+/** The secret of a connection, by names of its parts. */
 export type GivenParts = {
   parts: Readonly<Record<string, Secret>>;
-  /** Another text each time that the connection is given a secret. */
+  /** Changes each time that the connection is given a secret. */
   given: string;
 };
 
-/** What a connection holds in place of a credential. */
+/** What a connection stores in place of a credential. */
 export type Given = GivenInstallation | GivenParts;
 
 type Place = Pick<Installation, 'organisationId' | 'platformId' | 'connectionId'>;
 type AuthOf<Type extends Manifest['auth']['type']> = Extract<Manifest['auth'], { type: Type }>;
 
 export type AppTokenRequest = Place & { kind: 'app'; installation: Installation; limits: AppLimits };
-/** RFC 6749 §4.4. */
+/** Client credentials (RFC 6749 §4.4). */
 export type ClientTokenRequest = Place & GivenParts & { kind: 'client'; auth: AuthOf<'client_credentials'> };
-/** RFC 7523 §2.1. */
+/** JWT bearer assertion (RFC 7523 §2.1). */
 export type AccountTokenRequest = Place &
   GivenParts & { kind: 'account'; auth: AuthOf<'service_account'>; tokenEndpoint: string };
 
 export type TokenRequest = AppTokenRequest | ClientTokenRequest | AccountTokenRequest;
 
 /**
- * The token that a call on this connection needs. `limits`: of an App's token; others are good for all that the manifest asks for.
+ * Describes the token that a call on this connection needs. `limits`: only for an App's token; others cover all that the manifest requests.
  *
- * @throws Error where the platform takes no such tokens
+ * @throws Error when the platform uses no such tokens
  */
 export function tokenRequestAt(place: Place, manifest: Manifest, given: Given, limits: AppLimits): TokenRequest {
   const { auth } = manifest;
@@ -48,7 +48,7 @@ export function tokenRequestAt(place: Place, manifest: Manifest, given: Given, l
   throw new Error(`platform ${place.platformId} takes no tokens that are got without a person`);
 }
 
-/** One text for everything that makes a token another one. A hash, because it is part of a key in the store. */
+/** Returns a key that differs whenever the token would. Hashed, because it is part of a key in the store. */
 export const purposeOfRequest = (request: TokenRequest): string =>
   request.kind === 'app'
     ? purposeOf(request.installation, request.limits)
