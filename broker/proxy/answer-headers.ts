@@ -1,7 +1,7 @@
-/** Which headers of a platform's answer come back, and what is added, so that nothing of it can act on the console's origin. */
+/** Filters and adds headers of a platform's answer, so that nothing in it can act on the console's origin. */
 import { type Place, rewriteLinks } from './links.ts';
 
-/** What could act on the origin that a browser takes the answer to be of, or on what lies between; more by prefix below. */
+/** Headers that act on the origin, or on intermediaries; more by prefix below. */
 const TAKEN_OUT = new Set(
   `alt-svc clear-site-data content-security-policy content-security-policy-report-only critical-ch
   cross-origin-embedder-policy cross-origin-opener-policy cross-origin-resource-policy nel origin-agent-cluster p3p
@@ -10,17 +10,17 @@ const TAKEN_OUT = new Set(
   x-reproxy-url x-sourcemap`.split(/\s+/),
 );
 /**
- * The last ones are orders of a server to the reverse proxy or the shared cache before it, which stands before the broker here: another
- * address or a file to answer with, and how long to keep an answer (nginx, Apache, lighttpd, LiteSpeed, Envoy; RFC 9213, Edge Architecture).
+ * The last ones are instructions of a server to the reverse proxy or shared cache in front of it (here: in front of the broker): another
+ * address or file to answer with, and how long to cache an answer (nginx, Apache, lighttpd, LiteSpeed, Envoy; RFC 9213, Edge Architecture).
  */
 const TAKEN_OUT_PREFIXES = `access-control- x-svc- sec- accept-ch expect-ct
   x-accel- x-sendfile x-lighttpd- x-litespeed- x-envoy- surrogate- cdn- cloudflare-cdn- edge-`.split(/\s+/);
 
-/** By which rules an answer is masked, for its client. */
+/** Tells the client which rules masked the answer. */
 export const maskedHeader = (rules: readonly string[] = []): Record<string, string> =>
   rules.length > 0 ? { 'X-Svc-Masked': rules.map(encodeURIComponent).join(', ') } : {};
 
-/** On every answer, so that nothing of it can act on the console's origin. */
+/** Set on every answer, so that nothing in it can act on the console's origin. */
 export const SANDBOX: Readonly<Record<string, string>> = {
   'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
@@ -28,9 +28,9 @@ export const SANDBOX: Readonly<Record<string, string>> = {
 };
 
 /**
- * The headers of an answer as a client gets them. `place`: where the platform's own addresses lead here.
+ * Returns the headers of an answer for the client. `place`: maps the platform's URLs to /proxy.
  *
- * @param headers names in lower case, without those of one hop and any that held the credential
+ * @param headers names in lower case, without hop-by-hop headers and any that held the credential
  */
 export function answeredHeaders(
   headers: Readonly<Record<string, string | string[]>>,
@@ -46,13 +46,13 @@ export function answeredHeaders(
 }
 
 /**
- * What the platform allows caches, for the client's own alone. A shared cache before the broker would answer strangers with what an agent
- * was given: it need not know that the agent's token may stand in another header than Authorization (RFC 9111 §3.5, §5.2.2.7).
+ * Returns the platform's `Cache-Control`, limited to the client's private cache. A shared cache in front of the broker would serve an
+ * agent's answers to others: it need not know that the agent's token may be in another header than Authorization (RFC 9111 §3.5, §5.2.2.7).
  */
 function ofOneClient(value: string | string[] | undefined): string {
   const directives = [value ?? []].flat().join(',').match(DIRECTIVES) ?? [];
   if (directives.length === 0) return 'no-store';
-  // Beside `no-store` as well: a cache that knows `must-understand` may store in spite of it (§5.2.2.3).
+  // Also with `no-store`: a cache that supports `must-understand` may store despite it (§5.2.2.3).
   return ['private', ...directives.filter((one) => !FOR_SHARED_CACHES.test(one))].join(', ');
 }
 const DIRECTIVES = /[^\s,"=]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s,"]*))?/gs;

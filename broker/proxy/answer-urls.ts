@@ -1,6 +1,6 @@
 /**
- * Addresses in the body of an answer to which clients go on sending their key (`answer_urls` of a manifest), such as one for an upload:
- * they lead through the door, or the client would show the agent's token to another host.
+ * Rewrites URLs in the body of an answer to which clients send their key (`answer_urls` of a manifest), such as an upload URL, so that they
+ * lead through /proxy: otherwise the client would send the agent's token to another host.
  */
 import { memberTexts } from '../../json/member-texts.ts';
 import { isBelow } from '../egress/redirect.ts';
@@ -11,7 +11,7 @@ import type { Place } from './links.ts';
 
 type Rules = Pick<PlatformRules, 'answerUrls' | 'baseUrls'>;
 
-/** Changes the answer to a call; undefined: nothing in it is changed. `endpoint`: path and query. */
+/** Returns the function that rewrites the answer of a call; undefined when nothing is rewritten. `endpoint`: path and query. */
 export function answerRewrite(
   rules: Rules,
   { method, endpoint }: { method: string; endpoint: string },
@@ -22,12 +22,12 @@ export function answerRewrite(
   return members && ((whole) => rewriteMembers(whole, members, (address) => throughDoor(address, rules, place)));
 }
 
-/** What is no object of JSON, and numbers in one that is, stay as they are written. */
+/** Anything but a JSON object stays unchanged, and so do numbers in the object. */
 function rewriteMembers(whole: Buffer, names: readonly string[], rewrite: (address: string) => string): Buffer {
   const text = whole.toString('utf8');
   const isObject = isJsonObject(text);
   const members = isObject ? memberTexts(text) : undefined;
-  // Which of two members of a name a client takes is not known.
+  // With duplicate names it is unknown which one a client uses.
   if (members === undefined) return isObject ? Buffer.from('{}') : whole;
   const written = [...members].map(([name, value]) => {
     const isNamed = names.includes(name) && value.startsWith('"');
@@ -45,7 +45,7 @@ function isJsonObject(text: string): boolean {
   }
 }
 
-/** Empty where it is of none of the platform's hosts: a client that has no address sends nothing. */
+/** Empty for a URL of none of the platform's hosts: a client without a URL sends nothing. */
 function throughDoor(address: string, { baseUrls }: Rules, { platform, door }: Place): string {
   const url = URL.parse(address);
   if (url === null) return '';

@@ -1,7 +1,7 @@
 /**
- * Bodies in the coding `aws-chunked`, as AWS SDKs send uploads: chunks with their lengths, and a checksum after them (Amazon S3,
- * "Signature calculations for trailing headers and chunked uploads"). Signatures of chunks are not looked at: they are made with the
- * client's placeholder.
+ * Decodes bodies with the `aws-chunked` encoding of AWS SDK uploads: chunks with their lengths, followed by a checksum (Amazon S3,
+ * "Signature calculations for trailing headers and chunked uploads"). Chunk signatures are ignored, because they are made with the client's
+ * placeholder key.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { CHECKSUM_NAMES, checksum } from './checksums.ts';
@@ -11,36 +11,36 @@ export class MalformedChunks extends Error {}
 
 const MOST_LINE_BYTES = 4 * 1024;
 const MOST_TRAILERS = 8;
-/** S3 takes no chunk below 8 KiB but the last. Of smaller ones each byte of a body would cost a chunk. */
+/** S3 accepts no chunk below 8 KiB but the last. Very small chunks would cost one iteration per byte. */
 const FEW_CHUNKS = 1_000;
 const LEAST_MEAN_BYTES = 256;
 const CHUNK = /^([0-9a-f]{1,8})(?:;[\x21-\x7e]*)?$/i;
 const TRAILER = /^([a-z0-9-]{1,60}):[ \t]*([\x21-\x7e]*)$/i;
 const CODING = /^\s*aws-chunked\s*$/i;
 
-/** In place of the hash of the body: `STREAMING-AWS4-HMAC-SHA256-PAYLOAD`, `STREAMING-UNSIGNED-PAYLOAD-TRAILER` and others. */
+/** Values that replace the body's hash: `STREAMING-AWS4-HMAC-SHA256-PAYLOAD`, `STREAMING-UNSIGNED-PAYLOAD-TRAILER` and others. */
 const STREAMING = /^\s*STREAMING-/i;
 
 /**
- * Whether the headers of a request name the coding: `Content-Encoding`, or `x-amz-content-sha256`, in which minio-go (restic, MinIO's own
- * client) names it alone.
+ * Whether the request's headers declare the encoding: `Content-Encoding`, or only `x-amz-content-sha256`, as minio-go (restic, MinIO's own
+ * client) does.
  */
 export const isAwsChunked = (headers: IncomingHttpHeaders): boolean =>
   (headers['content-encoding'] ?? '').split(',').some((one) => CODING.test(one)) ||
   [headers['x-amz-content-sha256'] ?? []].flat().some((one) => STREAMING.test(one));
 
-/** The `Content-Encoding` that is left once the chunks are taken apart; undefined: none. */
+/** The `Content-Encoding` without `aws-chunked`; undefined when nothing is left. */
 export function withoutAwsChunked(coding: string): string | undefined {
   const left = coding.split(',').filter((one) => !CODING.test(one));
   return left.length === 0 ? undefined : left.join(',').trim();
 }
 
 /**
- * The bytes of the chunks. The last of them come when length and checksum were found to be right, so that nobody has all of a body that
- * is not: the iterator throws MalformedChunks then. The call itself throws it where `trailer` names an unsupported checksum.
+ * Decodes the chunks. The last bytes are yielded only after length and checksum were verified, so that an invalid body is never complete:
+ * the iterator throws MalformedChunks then. The call itself throws it when `trailer` names an unsupported checksum.
  *
- * @param length of all bytes (`x-amz-decoded-content-length`); undefined: it is not compared
- * @param trailer what follows the chunks (`x-amz-trailer`), separated by commas
+ * @param length expected decoded length (`x-amz-decoded-content-length`); not checked when undefined
+ * @param trailer names of the trailers (`x-amz-trailer`), separated by commas
  */
 export function decodeAwsChunked(
   source: AsyncIterable<Buffer>,
@@ -49,7 +49,7 @@ export function decodeAwsChunked(
   return closing(new ChunkReader(source), new Announced(trailer), length);
 }
 
-/** Whoever stops reading ends the source, so that what is left of it flows away. */
+/** Closes the source when the reader stops early, so that the rest of it is drained. */
 async function* closing(reader: ChunkReader, announced: Announced, length?: number): AsyncGenerator<Buffer> {
   try {
     yield* decoded(reader, announced, length);
@@ -97,13 +97,13 @@ async function* decoded(reader: ChunkReader, announced: Announced, length?: numb
 
 const CHECKSUM = 'x-amz-checksum-';
 
-/** The checksum that is announced, which has to come behind the chunks, once. */
+/** The announced checksum, which must follow the chunks, once. */
 class Announced {
   readonly #name: string | undefined;
   readonly #sum: ReturnType<typeof checksum>;
   #isCompared = false;
 
-  /** Throws MalformedChunks where one is announced that is not known here, or several. */
+  /** Throws MalformedChunks when the announced checksum is unsupported, or several are announced. */
   constructor(trailer: string) {
     const names = trailer.split(',').map((one) => one.trim().toLowerCase());
     const [name, ...others] = names.filter((one) => one.startsWith(CHECKSUM));
@@ -120,7 +120,7 @@ class Announced {
     this.#sum?.add(piece);
   }
 
-  /** Throws MalformedChunks where a trailer of this name says another checksum than that of the bytes. */
+  /** Throws MalformedChunks when a trailer of this name differs from the computed checksum. */
   compare(name: string, value: string): void {
     if (!name.startsWith(CHECKSUM)) return;
     if (this.#sum === undefined || name !== this.#name || this.#isCompared)
@@ -130,7 +130,7 @@ class Announced {
       throw new MalformedChunks(`The body has another checksum (${name.slice(CHECKSUM.length)}) than it says.`);
   }
 
-  /** After all trailers. */
+  /** Called after all trailers; throws MalformedChunks when the announced checksum is missing. */
   end(): void {
     if (this.#sum !== undefined && !this.#isCompared)
       throw new MalformedChunks('The body ends without the checksum that x-amz-trailer names.');
@@ -145,7 +145,7 @@ class ChunkReader {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** Without its end. `mayEnd`: the empty line where nothing comes any more. */
+  /** Reads a line without its line break. `mayEnd`: returns an empty line at the end of the source. */
   async line({ mayEnd = false } = {}): Promise<string> {
     for (;;) {
       const end = this.#rest.indexOf('\r\n');
@@ -162,7 +162,7 @@ class ChunkReader {
     }
   }
 
-  /** At least one byte, and at most so many. */
+  /** Reads at least one byte, and at most `count`. */
   async most(count: number): Promise<Buffer> {
     while (this.#rest.length === 0)
       if (!(await this.#more())) throw new MalformedChunks('The body ends in the middle of a chunk.');

@@ -1,8 +1,8 @@
-/** Checksums of uploads, by the names that stand before them (Amazon S3, "Checking object integrity"). */
+/** Checksums of uploads, by name (Amazon S3, "Checking object integrity"). */
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** `digest`: its bytes in network order; nothing is added afterwards. */
+/** `digest`: bytes in network order; nothing may be added afterwards. */
 type Checksum = { add(piece: Uint8Array): void; digest(): Buffer };
 
 const CHECKSUMS: Readonly<Record<string, () => Checksum>> = {
@@ -17,7 +17,7 @@ const CHECKSUMS: Readonly<Record<string, () => Checksum>> = {
 
 export const CHECKSUM_NAMES: readonly string[] = Object.keys(CHECKSUMS);
 
-/** `name`: as of `x-amz-checksum-…`, in lower case. Undefined: it is not known here. */
+/** `name`: as in `x-amz-checksum-…`, in lower case. Undefined when it is unsupported. */
 export const checksum = (name: string): Checksum | undefined =>
   Object.hasOwn(CHECKSUMS, name) ? CHECKSUMS[name]?.() : undefined;
 
@@ -53,12 +53,12 @@ class Crc32 implements Checksum {
 
 const SLICES = 8;
 const BYTES = 256;
-/** Between the entries of two slices. */
+/** Entries per slice. */
 const SLICE = BYTES * 2;
 
 /**
- * What each byte adds to a reflected CRC of up to 64 bits, by how many bytes follow it (0 to 7): the high half at `slice * SLICE + byte * 2`,
- * the low one behind it.
+ * Table of a reflected CRC of up to 64 bits: the contribution of each byte, by how many bytes follow it (0 to 7). The high half is at
+ * `slice * SLICE + byte * 2`, the low half after it.
  */
 function tableOf(polynomial: bigint): Uint32Array {
   const table = new Uint32Array(SLICES * SLICE);
@@ -85,11 +85,11 @@ const CASTAGNOLI = once(0x82f63b78n);
 /** NVM Express NVM Command Set, "64b CRC Definition", reflected. */
 const NVME = once(0x9a6c9329ac4bc9b5n);
 
-/** Indexes are below the lengths. */
+/** Indexes are always within bounds. */
 const entry = (table: Uint32Array, at: number): number => table[at] as number;
 const byteAt = (piece: Uint8Array, at: number): number => piece[at] as number;
 
-/** Table-driven, eight bytes an iteration ("slicing-by-8"). `width`: of the CRC, in bytes. All its bits are inverted before and after. */
+/** Table-driven, eight bytes per iteration ("slicing-by-8"). `width`: of the CRC, in bytes. All bits are inverted before and after. */
 class Crc implements Checksum {
   readonly #table: Uint32Array;
   readonly #width: 4 | 8;

@@ -1,10 +1,12 @@
-/** Addresses in the headers of an answer: those of the platform lead through the door again, others lose their query and fragment. */
+/** Rewrites URLs in the headers of an answer: those of the platform to /proxy; others lose their query and fragment. */
 import { isBelow } from '../egress/redirect.ts';
 
-/** `platform`: its base URL. `door`: what stands for it here, without a slash at the end. `asked`: the address there that answers. */
+/**
+ * `platform`: its base URL. `door`: the /proxy URL that replaces it, without a trailing slash. `asked`: the platform URL of this answer.
+ */
 export type Place = { platform: URL; door: string; asked: URL };
 
-/** The value as it comes back; undefined: it is left out. Headers that hold no address stay as they are. */
+/** Returns the header value for the client; undefined when it is dropped. Headers without URLs are unchanged. */
 export function rewriteLinks(name: string, value: string, place: Place): string | undefined {
   if (name === 'location' || name === 'content-location') return rewriteOne(value, place);
   if (name === 'link') return rewriteLinkHeader(value, place);
@@ -16,7 +18,7 @@ const RELATION = /;\s*rel\s*=\s*(?:"((?:[^"\\]|\\.)*)|([^;]*))/gi;
 const LOADED = /\b(?:preload|prefetch|preconnect|dns-prefetch|modulepreload|stylesheet)\b/i;
 const isLoaded = (relation: string): boolean => LOADED.test(relation.replaceAll(/\\(.)/g, '$1'));
 
-/** RFC 8288. What a browser would load by itself is left out. */
+/** RFC 8288. Links that a browser would load by itself are dropped. */
 function rewriteLinkHeader(value: string, place: Place): string | undefined {
   const links = value.match(/<[^<>]*>[^<]*/g) ?? [];
   const kept = links

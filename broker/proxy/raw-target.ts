@@ -1,12 +1,12 @@
-/** The target of a raw request: `/proxy/{connection}/{path…}`, read as it stands in the request's first line. */
+/** The target of a raw request: `/proxy/{connection}/{path…}`, parsed from the request line. */
 import { storable } from '../wire/action.ts';
 
-/** `connection`: its label or id, decoded. `endpoint`: path and query as they were sent; `/` where there is no path. */
+/** `connection`: its label or id, decoded. `endpoint`: path and query as sent; `/` without a path. */
 export type RawTarget = { connection: string; endpoint: string };
 
 const TARGET = /^\/proxy\/([^/?]{1,200})([/?].*)?$/s;
 
-/** Undefined: it is none. What follows the connection is judged undecoded: what a router decodes may be another path. */
+/** Undefined when it is not such a target. What follows the connection stays undecoded, because a decoded path may be another one. */
 export function readRawTarget(target: string): RawTarget | undefined {
   const [, segment, rest = '/'] = TARGET.exec(target) ?? [];
   if (segment === undefined) return undefined;
@@ -18,6 +18,6 @@ export function readRawTarget(target: string): RawTarget | undefined {
   }
 }
 
-/** The base URL for clients of a platform, in place of its own. `connection`: its label or id. */
+/** Returns the base URL for clients of a platform, in place of its own. `connection`: its label or id. */
 export const doorOf = (proxyUrl: string, connection: string): string =>
   `${proxyUrl}/proxy/${encodeURIComponent(connection)}`;

@@ -1,8 +1,8 @@
-/** The stored answer to a held call, as the platform's own again. */
+/** Converts the stored answer of a held call back into the platform's own form. */
 import { memberTexts } from '../../json/member-texts.ts';
 import { readStoredResult } from '../approvals/held-result.ts';
 
-/** `maskedBy`: the rules that masked something in it. */
+/** `maskedBy`: names of the rules that masked something in it. */
 export type StoredAnswer = {
   status: number;
   headers: Record<string, string | string[]>;
@@ -10,12 +10,12 @@ export type StoredAnswer = {
   maskedBy?: readonly string[] | undefined;
 };
 
-/** @param result JSON text, as sealed. Undefined: only its beginning was kept. */
+/** @param result JSON text, as sealed. Undefined when only its beginning was kept. */
 export function storedAnswer(result: string): StoredAnswer | undefined {
   const { status, encoding, headers = {}, content_type, truncated, raw } = readStoredResult(result);
   if (raw?.bytes !== undefined) return { status, headers: raw.headers, body: Buffer.from(raw.bytes, 'base64') };
   if (truncated) return undefined;
-  // The platform's own text, so that its numbers keep their digits.
+  // The platform's original text, so that numbers keep their digits.
   const data = memberTexts(result)?.get('data') ?? 'null';
   const coding = encoding === 'base64' ? encoding : 'utf8';
   if (raw) {
@@ -28,7 +28,7 @@ export function storedAnswer(result: string): StoredAnswer | undefined {
   return { status, headers: { ...headers, ...type }, body };
 }
 
-/** The body that was made `data` of. @param type its media type */
+/** Returns the body from which `data` was made. @param type its media type */
 export function bodyOf(data: string, encoding: string | undefined, type: string | undefined): Buffer {
   if (data === 'null') return Buffer.alloc(0);
   const isText = data.startsWith('"');
