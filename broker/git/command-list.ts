@@ -1,18 +1,18 @@
 /**
- * The beginning of a push: its commands, and its push options (gitprotocol-pack, "Reference Update Request and Packfile
- * Transfer"). What follows, the pack, is never read.
+ * Parses the beginning of a push: its commands and push options (gitprotocol-pack, "Reference Update Request and Packfile Transfer"). The
+ * pack that follows is never read.
  */
 import type { GitRef } from '../policy/facts.ts';
 import { refNameProblem } from '../policy/ref-name.ts';
 import { type PktLine, readPktLine } from './pkt-line.ts';
 
-/** A push of more changes no branch but all of a repository; each of them is written into the audit row. */
+/** A push of more commands is one of a whole repository; each command is written into the audit row. */
 const MOST_COMMANDS = 1_000;
 const MOST_OPTIONS = 100;
-/** Of commands and push options. */
+/** Of commands and push options together. */
 export const MOST_HEAD_BYTES = 256 * 1024;
 
-/** `capabilities`: those that the client asked for. `options`: for the hooks of the code host (`git push -o`). */
+/** `capabilities`: those that the client requested. `options`: for the code host's hooks (`git push -o`). */
 export type Push = {
   refs: readonly GitRef[];
   hasPack: boolean;
@@ -22,7 +22,7 @@ export type Push = {
 
 export type CommandListState =
   | { kind: 'more' }
-  /** `bytes`: everything that was given so far; what stands behind the list in it is the beginning of the pack. */
+  /** `bytes`: everything received so far; from `packAt` on it is the beginning of the pack. */
   | { kind: 'done'; push: Push; bytes: Buffer; packAt: number }
   | { kind: 'malformed'; why: string };
 
@@ -30,11 +30,11 @@ const MORE: CommandListState = { kind: 'more' };
 const COMMAND = /^([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9a-f]{64}) (.+)$/s;
 const SHALLOW = /^shallow (?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const ZERO = /^0+$/;
-/** Other white space than blanks may separate for one reader and not for another. */
+/** Readers differ on whether white space other than blanks separates fields. */
 const CONTROL = /\p{Cc}/u;
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reads a command list from pieces, in memory that is bounded by `MOST_HEAD_BYTES` and the longest piece. */
+/** Parses a command list from pieces; memory is bounded by `MOST_HEAD_BYTES` and the longest piece. */
 export class CommandListReader {
   #bytes = Buffer.alloc(0);
   #size = 0;
@@ -46,7 +46,7 @@ export class CommandListReader {
   readonly #names = new Set<string>();
   #hasPack = false;
 
-  /** Takes the next piece. After `done` or `malformed` it is not to be called again. */
+  /** Takes the next piece. Must not be called after `done` or `malformed`. */
   push(piece: Uint8Array): CommandListState {
     this.#append(piece);
     for (;;) {
@@ -61,7 +61,7 @@ export class CommandListReader {
     }
   }
 
-  /** The body is over. */
+  /** Called when the body has ended. */
   end(): CommandListState {
     return { kind: 'malformed', why: 'it ends inside of its list of commands' };
   }
@@ -76,9 +76,9 @@ export class CommandListReader {
     this.#size += piece.length;
   }
 
-  /** Options follow the flush behind the commands where they were negotiated. */
+  /** Options follow the flush after the commands if they were negotiated. */
   #startsOptions(): boolean {
-    // Also with a value, which no server needs and some pass over.
+    // Also matches the capability with a value, which no server needs and some ignore.
     if (this.#isOptions || !this.#capabilities?.some((one) => /^push-options(?:=|$)/.test(one))) return false;
     this.#isOptions = true;
     return true;
@@ -109,7 +109,7 @@ export class CommandListReader {
     if (line.kind !== 'data') return 'there is a delimiter among the commands';
     const { data } = line;
     const nul = data.indexOf(0);
-    // What ends a line stands behind its capabilities.
+    // The newline of a line comes after its capabilities.
     const text = textOf(nul === -1 ? withoutNewline(data) : data.subarray(0, nul));
     if (text === undefined) return 'a command is not in UTF-8';
     if (text === 'push-cert') return 'signed pushes are not supported; push without --signed';
@@ -141,7 +141,7 @@ export class CommandListReader {
     return undefined;
   }
 
-  /** SHA-1, unless the first command says otherwise (gitprotocol-capabilities, "object-format"). */
+  /** Length of an object id: SHA-1 unless the first command says otherwise (gitprotocol-capabilities, "object-format"). */
   #digits(): number {
     return this.#capabilities?.includes('object-format=sha256') ? 64 : 40;
   }

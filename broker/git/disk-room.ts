@@ -1,29 +1,31 @@
-/** How much of a file system request bodies may fill, which holds the notes of reads, and often the store, as well. */
+/** Limits how much of a file system request bodies may fill; it also holds the read journal, and often the store. */
 import { mkdirSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 
 const LEAST_RESERVE_BYTES = 64 * 1024 ** 2;
 const RESERVE_PART = 1 / 4;
-/** Asking costs a turn of the thread pool, and bodies come in many pieces. */
+/** Querying takes a turn of the thread pool, and bodies arrive in many pieces. */
 const EVERY_MS = 1_000;
 
-/** Bytes of a file system. `free`: for this user. */
+/** Bytes of a file system. `free`: available to this user. */
 export type DiskSpace = { size: number; free: number };
 
-/** Bytes that bodies leave free on a file system of `size` bytes. */
+/** Bytes that must stay free on a file system of `size` bytes. */
 export const reserveOf = (size: number): number => Math.max(size * RESERVE_PART, LEAST_RESERVE_BYTES);
 
-/** The space where a folder is; undefined: the file system does not say. */
+/** Returns the space of the folder's file system; undefined when it does not report it. */
 async function spaceOf(folder: string): Promise<DiskSpace | undefined> {
   const found = await statfs(folder).catch(() => undefined);
   return found && found.blocks > 0 ? { size: found.blocks * found.bsize, free: found.bavail * found.bsize } : undefined;
 }
 
-/** Bytes that files in the folder may have in all, with `held`, which they have now. It is asked once a second at the most. */
+/**
+ * Returns the total bytes that files in the folder may have; `held`: their current bytes. The file system is queried once a second at most.
+ */
 export type DiskRoom = (held: () => number) => Promise<number>;
 
-/** `folder`: made when it is asked for first, for this process's user alone. `space`: for tests. Rejects where it cannot be made. */
+/** `folder`: created on first use, for this process's user only. `space`: for tests. Rejects when the folder cannot be created. */
 export function makeDiskRoom(folder: string, space = spaceOf): DiskRoom {
   let asked = Number.NEGATIVE_INFINITY;
   let most: Promise<number> | undefined;

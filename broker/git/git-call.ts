@@ -1,16 +1,16 @@
-/** A git request over HTTP as a governed call (specification, Governed git). */
+/** Maps a git request over HTTP to a governed call (specification, Governed git). */
 import type { GitRequest, GitStep } from '../calls/git-request.ts';
 import type { CallRequest } from '../calls/perform.ts';
 import type { GitAsk, GitRef } from '../policy/facts.ts';
 import type { Push } from './command-list.ts';
 import { ReportReader } from './read-report.ts';
 
-/** The platform that all of `/git` is. */
+/** The platform of all /git routes. */
 export const GIT_PLATFORM = 'codehost';
 
 export type GitService = GitAsk['service'];
 
-/** What a target names. `repository`: without `.git`. */
+/** A parsed request target. `repository`: without `.git`. */
 export type GitTarget = {
   repository: { owner: string; name: string };
   service: GitService;
@@ -22,7 +22,7 @@ const TARGET =
 const SERVICES: readonly GitService[] = ['git-upload-pack', 'git-receive-pack'];
 
 /**
- * Reads the target of a request as it stands in its first line, undecoded: what is not exactly one of the three routes is none.
+ * Parses the undecoded target of the request line; anything but exactly one of the three routes is unknown.
  *
  * @returns `unknown`: no such route; `malformed`: a route without its `service`
  */
@@ -46,7 +46,7 @@ export function readTarget(method: string, target: string): GitTarget | 'unknown
 /** `owner/repo`. */
 export const nameOf = ({ repository: { owner, name } }: Pick<GitTarget, 'repository'>): string => `${owner}/${name}`;
 
-/** The endpoint, without its query, as it is judged and on record. */
+/** The endpoint without its query, as it is judged and recorded. */
 export const endpointOf = (target: GitTarget): string =>
   `/git/${nameOf(target)}/${target.isAdvertisement ? 'info/refs' : target.service}`;
 
@@ -54,14 +54,14 @@ export const endpointOf = (target: GitTarget): string =>
 export const scopeOf = (service: GitService): string =>
   service === 'git-upload-pack' ? `${GIT_PLATFORM}:contents.read` : `${GIT_PLATFORM}:contents.write`;
 
-/** Media type of a request or an answer of a service. */
+/** The media type of a service's request or answer. */
 export const mediaTypeOf = (service: GitService, what: 'request' | 'result' | 'advertisement'): string =>
   `application/x-${service}-${what}`;
 
-/** What the client said that the code host is told. */
+/** Client headers that are forwarded to the code host. */
 export type GitHeaders = { gitProtocol: string | undefined; userAgent: string | undefined };
 
-/** A request that was read as a call of `perform`. `connectionId`: which connection is to be used, if not the default one. */
+/** Builds the call for `perform`. `connectionId`: the connection to use, if not the default. */
 export function gitCall(
   target: GitTarget,
   read: { step: GitStep; refs: readonly GitRef[]; push?: Push; body?: GitRequest['body'] },
@@ -92,7 +92,7 @@ export function gitCall(
   };
 }
 
-/** gitprotocol-http: code hosts tell git from browsers by its name. */
+/** gitprotocol-http: code hosts distinguish git from browsers by this header. */
 const USER_AGENT = 'git/agent-broker';
 const GIT_AGENT = /^git\/[A-Za-z0-9._+-]{1,60}$/;
 const GIT_PROTOCOL = /^version=[012]$/;

@@ -1,6 +1,6 @@
 /**
- * Request bodies that are kept until they are sent, because only then it is known that they are not too large: short ones in
- * memory, others in files that have no name any more, so that nothing of them outlives the process.
+ * Stores request bodies until they are sent, because only at their end it is known whether they exceed the limit: short ones in memory,
+ * others in unlinked files, so that nothing of them outlives the process.
  */
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,56 +9,56 @@ import { countPassedBuffer } from '../runtime/collect-garbage.ts';
 import { type DiskRoom, makeDiskRoom } from './disk-room.ts';
 
 const MIB = 1024 * 1024;
-/** A body of more bytes goes into a file. */
+/** A longer body is written to a file. */
 export const MOST_IN_MEMORY = MIB;
-/** Bytes of one write to a file, and of one read: each goes through the thread pool, which costs more than copying 64 KiB. */
+/** Bytes per file read and write: each goes through the thread pool, which costs more than copying 64 KiB. */
 const PIECE_BYTES = 256 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
-/** Bytes of bodies in memory, and of files. */
+/** Bytes of bodies in memory and in files. */
 export type HeldBytes = { memory: number; files: number };
 
 /**
- * Of a process: of bodies in memory, beyond which short ones go into files, too; of all files together; and of those of one agent
- * with its children, so that nobody takes the place of all others.
+ * Limits per process: of bodies in memory, beyond which short ones go to files too; of all files together; and of the files of one agent
+ * family, so that no family takes all the room.
  */
 export type KeptLimits = HeldBytes & { filesOfFamily: number };
 
-/** `largest`: bytes of the largest body that is taken, for which the limits leave room in any case. The disk may have less. */
+/** `largest`: bytes of the largest accepted body, for which the limits always leave room. The disk may have less. */
 export const keptLimits = (largest: number): KeptLimits => ({
   memory: 64 * MIB,
   files: Math.max(1024 * MIB, largest),
   filesOfFamily: Math.max(512 * MIB, largest),
 });
 
-/** What is kept: in all, and in files by family. */
+/** Totals, and file bytes by family. */
 type Held = HeldBytes & { families: Map<string, number> };
 
-/** A body that is there as a whole. To be released in any case. */
+/** A completely received body. Must always be released. */
 export type KeptBody = {
   readonly bytes: number;
-  /** As often as it is needed. */
+  /** May be called repeatedly. */
   open(): Buffer | AsyncIterable<Uint8Array>;
   release(): Promise<void>;
 };
 
 export type Kept =
   | { kind: 'kept'; body: KeptBody }
-  /** It has more bytes than it may. */
+  /** It exceeds the limit. */
   | { kind: 'too_large' }
-  /** The files of other bodies leave no room for it, or the disk does. */
+  /** Other bodies' files, or the disk, leave no room. */
   | { kind: 'no_room' };
 
 export type KeptBodies = {
-  /** Reads a body of a family to its end. What its pieces throw is thrown on. */
+  /** Reads a body of a family to its end. Rethrows errors of `pieces`. */
   keep(pieces: AsyncIterable<Buffer>, limit: number, family: string): Promise<Kept>;
-  /** What is kept now. */
+  /** Bytes stored now. */
   readonly held: Readonly<HeldBytes>;
 };
 
 const NO_SPACE = ['ENOSPC', 'EDQUOT'];
 
-/** `folder`: made when it is needed, for this process's user alone. `diskRoom`: of it. */
+/** `folder`: created on first use, for this process's user only. `diskRoom`: limits the folder's file system. */
 export function makeKeptBodies(folder: string, limits: KeptLimits, diskRoom = makeDiskRoom(folder)): KeptBodies {
   const held: Held = { memory: 0, files: 0, families: new Map() };
   return {
@@ -77,7 +77,7 @@ export function makeKeptBodies(folder: string, limits: KeptLimits, diskRoom = ma
         await body.whole();
       } catch (error) {
         await body.release();
-        // What else fills the disk was faster than the next look at its free space.
+        // The disk filled faster than its free space is checked.
         if (NO_SPACE.includes((error as NodeJS.ErrnoException).code ?? '')) return { kind: 'no_room' };
         throw error;
       }
@@ -95,7 +95,7 @@ type Place = { folder: string; limits: KeptLimits; diskRoom: DiskRoom; held: Hel
 
 class Body implements KeptBody {
   readonly #place: Place;
-  /** Of a short body. */
+  /** Content of a short body. */
   #pieces: Buffer[] = [];
   #inMemory = 0;
   #inFile = 0;
@@ -109,7 +109,7 @@ class Body implements KeptBody {
     return this.#inMemory + this.#inFile;
   }
 
-  /** False: there is no room for it. */
+  /** Returns false when there is no room for it. */
   async add(piece: Buffer): Promise<boolean> {
     const { folder, held, limits, diskRoom } = this.#place;
     if (!this.#file && this.#inMemory + piece.length <= MOST_IN_MEMORY && held.memory + piece.length <= limits.memory) {
@@ -130,7 +130,7 @@ class Body implements KeptBody {
     return true;
   }
 
-  /** To be awaited when all was added. */
+  /** Must be awaited after the last piece. */
   async whole(): Promise<void> {
     await this.#file?.finish();
   }
@@ -156,7 +156,7 @@ class Body implements KeptBody {
     this.#inMemory = 0;
   }
 
-  /** `onDisk`: bytes that all files may have on the disk. Of a small one a family gets half, too. */
+  /** `onDisk`: bytes that all files may take on the disk. On a small disk a family gets half of that. */
   #hasRoom(bytes: number, onDisk: number): boolean {
     const { limits, held, family } = this.#place;
     const ofFamily = (held.families.get(family) ?? 0) + bytes;
@@ -176,8 +176,8 @@ class Body implements KeptBody {
 }
 
 /**
- * A file without a name: written in order, then read as often as needed. The pieces are copied into two buffers in turns, one of which is
- * written while the other is filled. Kept as they came, they would grow old, and V8 collects all of its memory to find old ones.
+ * An unlinked file: written sequentially, then read as often as needed. Pieces are copied into two alternating buffers, one of which is
+ * written while the other is filled. Kept as they arrive, pieces would be promoted to V8's old generation, whose collection is expensive.
  */
 class UnnamedFile {
   readonly #file: FileHandle;
@@ -199,14 +199,14 @@ class UnnamedFile {
       if (this.#filled < PIECE_BYTES) return;
       await this.#writing;
       this.#writing = this.#file.writeFile(this.#filling);
-      // It is awaited by what comes next, if anything does.
+      // Awaited by the next write or `finish`; avoids an unhandled rejection.
       this.#writing.catch(() => {});
       [this.#filling, this.#other] = [this.#other, this.#filling];
       this.#filled = 0;
     }
   }
 
-  /** To be awaited when all was added. A body that waits, or is sent, holds no buffer. */
+  /** Must be awaited after the last piece. Releases the write buffers. */
   async finish(): Promise<void> {
     await this.#writing;
     await this.#file.writeFile(this.#filling.subarray(0, this.#filled));
@@ -214,11 +214,11 @@ class UnnamedFile {
     this.#other = NO_BYTES;
   }
 
-  /** So many bytes from the beginning. Each piece is read while the one before it is sent. */
+  /** Reads `bytes` bytes from the beginning. Each piece is read ahead while the previous one is sent. */
   async *read(bytes: number): AsyncGenerator<Uint8Array> {
     const pieceAt = (at: number) => {
       const reading = this.#file.read(Buffer.allocUnsafeSlow(PIECE_BYTES), 0, PIECE_BYTES, at);
-      // Whoever takes no more leaves the last one behind.
+      // A reader that stops early leaves the last read unawaited.
       reading.catch(() => {});
       return reading;
     };
@@ -231,7 +231,7 @@ class UnnamedFile {
     }
   }
 
-  /** Waits for what is under way. */
+  /** Waits for pending operations. */
   async close(): Promise<void> {
     await this.#file.close();
   }

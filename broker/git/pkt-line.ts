@@ -1,17 +1,17 @@
-/** Pkt-lines (gitprotocol-common, "pkt-line Format"), read strictly: what is not exactly one is an error. */
+/** Parses pkt-lines (gitprotocol-common, "pkt-line Format"), strictly: anything else is an error. */
 
 export type PktLine = { kind: 'data'; data: Buffer } | { kind: 'flush' | 'delim' | 'response_end' };
 
-/** The length of the longest pkt-line, its four digits included (gitprotocol-common: 65520). */
+/** The longest pkt-line, including its four digits (gitprotocol-common: 65520). */
 export const LONGEST_PKT_LINE = 65_520;
 const DIGITS = 4;
 const HEX = /^[0-9a-fA-F]{4}$/;
 const SPECIAL = ['flush', 'delim', 'response_end'] as const;
 
 /**
- * The pkt-line that begins at `at`, and where the next one does.
+ * Parses the pkt-line at `at`; `next` is where the following one begins.
  *
- * @returns `incomplete` while more bytes may make it one; `malformed` with a phrase when none can
+ * @returns `incomplete` while more bytes may complete it; `malformed` with a phrase when none can
  */
 export function readPktLine(
   bytes: Buffer,
@@ -32,14 +32,14 @@ export function readPktLine(
 
 const malformed = (why: string) => ({ kind: 'malformed' as const, why });
 
-/** Reads pkt-lines from pieces, in memory that is bounded by the longest one. */
+/** Parses pkt-lines from pieces; memory is bounded by the longest one. */
 export class PktLineReader {
   #bytes = Buffer.alloc(DIGITS);
   #size = 0;
   #wanted = DIGITS;
   #isMalformed = false;
 
-  /** The lines that this piece completes; none any more once something was no pkt-line. The data of one is overwritten by the next. */
+  /** Yields the lines that this piece completes; none after malformed input. The data of a line is overwritten by the next one. */
   *read(piece: Uint8Array): Generator<PktLine, void, undefined> {
     for (let at = 0; at < piece.length && !this.#isMalformed; ) {
       const taken = piece.subarray(at, at + this.#wanted - this.#size);

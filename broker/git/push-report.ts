@@ -1,6 +1,6 @@
 /**
- * A refused push, or fetch, as its own protocol reports it (gitprotocol-pack, "Report Status"). git shows no body of an error to a POST, only
- * `RPC failed; HTTP 403`; what stands in a report it shows beside each ref.
+ * Writes refusals of a push or fetch in git's own protocol (gitprotocol-pack, "Report Status"). git does not show the body of an error
+ * answer to a POST, only `RPC failed; HTTP 403`; a report is shown beside each ref.
  */
 import type { GitRef } from '../policy/facts.ts';
 import { LONGEST_PKT_LINE } from './pkt-line.ts';
@@ -9,14 +9,16 @@ const FLUSH = '0000';
 const PROGRESS = '\x02';
 const FATAL = '\x03';
 const DATA = '\x01';
-/** Less than that is in a line of side-band-64k, and of a report. */
+/** Payload per pkt-line of side-band-64k, and of a report; below the limit. */
 const MOST_BYTES = LONGEST_PKT_LINE - 1_000;
 
 /**
- * @param capabilities those that the client asked for
- * @param refs those of the push, of which none was changed
- * @param refusal `code`, which is shown beside each ref, and the whole line
- * @returns the body of the answer; undefined where the client asked for no report
+ * Builds the answer to a refused push.
+ *
+ * @param capabilities those that the client requested
+ * @param refs those of the push, none of which was changed
+ * @param refusal `code` is shown beside each ref, `line` is the full message
+ * @returns the body; undefined when the client did not request a report
  */
 export function refusedPush(
   capabilities: readonly string[],
@@ -33,12 +35,12 @@ export function refusedPush(
   return Buffer.concat([...bands, Buffer.from(FLUSH)]);
 }
 
-/** The body of an answer to a fetch that is refused (gitprotocol-pack, "pkt-line": an error packet), which git shows as a remote error. */
+/** The body of the answer to a refused fetch: an error packet (gitprotocol-pack, "pkt-line"), which git shows as a remote error. */
 export const refusedFetch = (line: string): string => pktLine(`ERR ${line}`);
 
 /**
- * The body of an answer to a push whose commands were not read: a fatal error of side-band-64k, which every git asks for where the host
- * offers it.
+ * The body of the answer to a push whose commands were not read: a fatal error in side-band-64k, which every git client requests when the
+ * host offers it.
  */
 export const refusedUnread = (line: string): string => `${pktLine(`${FATAL}${line}`)}${FLUSH}`;
 

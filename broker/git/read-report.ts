@@ -1,6 +1,6 @@
 /**
- * What a code host reports of a push (gitprotocol-pack, "Report Status"), read from its answer on the way through. It is in pkt-lines, which
- * come as they are, or in band 1 of side-band-64k. The host's own words on why it refused a ref are not kept.
+ * Parses a code host's report of a push (gitprotocol-pack, "Report Status") from the answer in transit: plain pkt-lines, or band 1 of
+ * side-band-64k. The host's own texts on refused refs are not kept.
  */
 import type { PushReport } from '../audit/outcome.ts';
 import type { GitRef } from '../policy/facts.ts';
@@ -8,12 +8,12 @@ import type { Push } from './command-list.ts';
 import { type PktLine, PktLineReader } from './pkt-line.ts';
 
 const REPORT_BAND = 1;
-/** Progress (2), and an error that ends all (3). No line of a report begins so. */
+/** Bands 2 (progress) and 3 (fatal error). No line of a report begins with these bytes. */
 const LAST_BAND = 3;
 const OF_REF = /^(ok|ng) ([^ ]+)/;
 const ASKED = /^report-status(?:-v2)?(?:=|$)/;
 
-/** Reads one answer, in memory that is bounded by two pkt-lines and the names of the push's refs. */
+/** Parses one answer; memory is bounded by two pkt-lines and the names of the push's refs. */
 export class ReportReader {
   readonly #refs: ReadonlySet<string>;
   readonly #isAsked: boolean;
@@ -35,10 +35,10 @@ export class ReportReader {
     for (const line of this.#lines.read(piece)) this.#takeBand(line);
   }
 
-  /** What was reported until now. */
+  /** Returns what was reported so far. */
   read(): PushReport {
     const names = [...this.#refs];
-    // Nothing is changed by a pack that was not stored.
+    // If the pack was not stored, no ref was changed.
     if (!this.#isUnpacked) return { refused: names };
     const isWhole = names.every((name) => this.#told.has(name));
     return {

@@ -1,4 +1,4 @@
-/** The body of a git request: read as far as has to be judged, bounded on the wire and inflated (specification, Limits). */
+/** Reads the body of a git request as far as it has to be judged, limited in received and decompressed bytes (specification, Limits). */
 import { pipeline, Readable } from 'node:stream';
 import zlib from 'node:zlib';
 import type { GitBody, GitStep } from '../calls/git-request.ts';
@@ -6,9 +6,9 @@ import type { GitRef } from '../policy/facts.ts';
 import { CommandListReader, type CommandListState, type Push } from './command-list.ts';
 import { type KeptBodies, type KeptBody, MOST_IN_MEMORY } from './kept-bodies.ts';
 
-/** A body as it comes. `length`: where it was told. */
+/** A request body. `length`: if declared. */
 export type IncomingBody = {
-  /** Of whoever sends it. */
+  /** The family of the sender. */
   family: string;
   service: 'git-upload-pack' | 'git-receive-pack';
   pieces: AsyncIterable<Buffer>;
@@ -16,7 +16,7 @@ export type IncomingBody = {
   isGzip: boolean;
 };
 
-/** `code` is that of the answer; `detail` says what is wrong and what to do. `push`: of one that is too large, its commands. */
+/** `code`: of the answer; `detail`: what is wrong and what to do. `push`: the commands of a push that is too large. */
 export type BodyRefusal = {
   ok: false;
   code: 'invalid_request' | 'git_request_too_large' | 'request_cut' | 'too_many_calls';
@@ -24,7 +24,7 @@ export type BodyRefusal = {
   push?: Push;
 };
 
-/** `push`: of one, its commands. `release`: to be called when the body is not needed any more. */
+/** `push`: the commands of a push. `release`: must be called when the body is no longer needed. */
 export type ReadBody =
   | {
       ok: true;
@@ -38,14 +38,14 @@ export type ReadBody =
 
 const PROBE = '0000';
 
-/** Why a body of this length is not even read; undefined when it may be. `limit`: GIT_MAX_REQUEST_BYTES. */
+/** Returns why a body of this declared length is refused unread; undefined when it may be read. `limit`: GIT_MAX_REQUEST_BYTES. */
 export function lengthRefusal(length: number | undefined, limit: number): BodyRefusal | undefined {
   return length !== undefined && length > limit ? tooLarge(limit) : undefined;
 }
 
 /**
- * Reads what has to be judged. A long body of known length is then passed on as it comes; any other is read whole first, so that
- * nothing is sent of one that turns out to be too large. Throws what `pieces` throws: the sender has left, or stalls.
+ * Reads what has to be judged. A long body of known length is then streamed; any other is buffered completely first, so that nothing is
+ * sent of a body that exceeds the limit. Rethrows errors of `pieces`: the sender disconnected, or stalls.
  */
 export async function readBody(incoming: IncomingBody, kept: KeptBodies, limit: number): Promise<ReadBody> {
   const { length, isGzip } = incoming;
@@ -68,8 +68,8 @@ export async function readBody(incoming: IncomingBody, kept: KeptBodies, limit: 
 }
 
 /**
- * The commands of a push that is too large, so that its refusal can be told for each ref; undefined: they cannot be told. Nothing after
- * them is read. Throws what `pieces` throws.
+ * Reads the commands of a push that is too large, so that its refusal can be reported for each ref; undefined when they cannot be read.
+ * Nothing after them is read. Rethrows errors of `pieces`.
  */
 export async function commandsOf(pieces: AsyncIterable<Buffer>): Promise<Push | undefined> {
   const head = await readHead(first(pieces));
@@ -78,7 +78,7 @@ export async function commandsOf(pieces: AsyncIterable<Buffer>): Promise<Push | 
 
 const MOST_PIECES = 8;
 
-/** All but a very long list of commands comes in these, and whoever sends byte by byte is not waited for. */
+/** All but very long command lists fit into these pieces, and a slow sender is not waited for. */
 async function* first(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let left = MOST_PIECES;
   for await (const piece of pieces) {
@@ -87,7 +87,7 @@ async function* first(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   }
 }
 
-/** The pieces as they are; `seen` has the commands of the push once they came. */
+/** Passes the pieces through; `seen.push` is set once the commands are complete. */
 async function* watched(pieces: AsyncIterable<Buffer>, seen: { push: Push | undefined }): AsyncGenerator<Buffer> {
   const reader = new CommandListReader();
   let state: CommandListState = { kind: 'more' };
@@ -115,7 +115,7 @@ async function readKept(service: IncomingBody['service'], body: KeptBody): Promi
     : await refused(problem);
 }
 
-/** Of a push the command list is read; all else is passed on. What is not passed on is let go of, so that its sender gets to the answer. */
+/** Reads the command list of a push; the rest is streamed. A body that is not sent on is closed, so that its sender can read the answer. */
 async function readPassing({ service, pieces }: IncomingBody, length: number): Promise<ReadBody> {
   const iterator = pieces[Symbol.asyncIterator]();
   let isTaken = false;
@@ -128,7 +128,7 @@ async function readPassing({ service, pieces }: IncomingBody, length: number): P
         return rest(first, iterator);
       },
     },
-    // Whoever took it lets go of it, and may be waiting for more of it now.
+    // The reader closes a body that was opened, and may be waiting for more of it now.
     release: async () => void (!isTaken && (await iterator.return?.())),
   });
   const refused = async (why: string) => {
@@ -157,10 +157,10 @@ async function readHead(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>
 
 const whyOf = (head: Exclude<Head, { kind: 'done' }>): string => `The push is malformed: ${head.why}.`;
 
-/** `bytes`: of the whole body. */
+/** `bytes`: length of the whole body. */
 function packProblem({ push, packAt }: Extract<Head, { kind: 'done' }>, bytes: number): string | undefined {
   if (push.refs.length === 0) return 'The push is malformed: it names no ref.';
-  // A push of what the host has already brings an empty pack, which is not nothing.
+  // A push of objects that the host already has still contains an empty pack.
   if (push.hasPack && packAt === bytes) return 'The push is malformed: it ends before its pack.';
   return !push.hasPack && packAt < bytes ? 'The push is malformed: it only deletes, and brings a pack.' : undefined;
 }
@@ -178,7 +178,7 @@ async function* rest(first: Uint8Array | undefined, iterator: AsyncIterator<Buff
   }
 }
 
-/** What is wrong with a body. `limit`: it has more bytes than this. */
+/** A problem with a body. `limit`: the limit in bytes that it exceeds. */
 class BodyFault extends Error {
   readonly limit: number | undefined;
   constructor(message: string, limit?: number) {
@@ -187,7 +187,7 @@ class BodyFault extends Error {
   }
 }
 
-/** Undoes gzip. The bytes on the wire are counted here, those that come out by whoever takes them. */
+/** Decompresses gzip. Received bytes are counted here, decompressed ones by the consumer. */
 async function* inflated(pieces: AsyncIterable<Buffer>, limit: number): AsyncGenerator<Buffer> {
   async function* counted() {
     let bytes = 0;
