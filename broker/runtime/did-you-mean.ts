@@ -1,9 +1,6 @@
-/** Which of the names that exist somebody may have meant. */
+/** Suggests existing names similar to a wrong one. */
 
-/**
- * The names nearest to one that does not exist, best first, at most three; empty when none is near enough to be worth
- * saying. Letter case counts for nothing.
- */
+/** Returns the names nearest to one that does not exist, best first, at most three; empty when none is near enough. Case-insensitive. */
 export function nearNames(wrong: string, names: Iterable<string>): string[] {
   if (wrong.length > 100) return [];
   const allowed = Math.max(2, Math.floor(wrong.length / 6));
@@ -15,13 +12,13 @@ export function nearNames(wrong: string, names: Iterable<string>): string[] {
     .map((near) => near.name);
 }
 
-/** ` Did you mean "a" or "b"?`, or nothing. */
+/** Returns ` Did you mean "a" or "b"?`, or an empty string. */
 export function didYouMean(wrong: string, names: Iterable<string>): string {
   const near = nearNames(wrong, names);
   return near.length === 0 ? '' : ` Did you mean ${near.map((name) => JSON.stringify(name)).join(' or ')}?`;
 }
 
-/** Levenshtein's distance; any number above `most` when it is more than that. */
+/** Levenshtein distance; any number above `most` when it is larger. */
 function distance(a: string, b: string, most: number): number {
   if (Math.abs(a.length - b.length) > most) return most + 1;
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);

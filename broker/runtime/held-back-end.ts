@@ -1,6 +1,6 @@
-/** Bodies whose end waits for an answer: without its last piece a platform has no whole request. */
+/** Holds back the end of a request body until a check has passed: without its last piece a platform has no complete request. */
 
-/** The pieces as they come, but the last one only when `mayEnd` has resolved. Throws what that throws, and what `pieces` throws. */
+/** Yields the pieces as they arrive, but the last one only after `mayEnd` has resolved. Rethrows errors of `mayEnd` and `pieces`. */
 export async function* withEndHeldBack(
   pieces: AsyncIterable<Uint8Array>,
   mayEnd: () => Promise<void> | void,

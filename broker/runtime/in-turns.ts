@@ -1,8 +1,7 @@
 /**
- * Does work for each of many things, some at once, and begins no more of it when patience is over: somebody waits for it. What the
- * work throws is thrown on.
+ * Runs work for many items, `atOnce` concurrently, and starts no more after `patienceMs`. Rethrows errors of the work.
  *
- * @returns those that were not begun
+ * @returns the items that were not started
  */
 export async function inTurns<Item>(
   items: readonly Item[],

@@ -1,31 +1,34 @@
 /**
- * Long request bodies: parsed in slices, and of each family of agents (an agent and its children) one at a time, with pauses. So one
- * that sends the worst JSON as fast as its rate limit permits takes a share of the main thread, and not all of it.
+ * Parses long request bodies in slices, one at a time per agent family (an agent and its children), with pauses. So an agent that sends
+ * worst-case JSON as fast as its rate limit permits takes only a share of the main thread.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { pacer } from './pace.ts';
 import { makePlaces, type Places } from './places.ts';
 
-/** In bytes. Parsed in one piece, this takes some milliseconds at most. */
+/** In bytes. Parsing this much in one piece takes some milliseconds at most. */
 export const LONG_BODY = 64 * 1024;
-/** Bodies of a family that are read from the network at the same time. */
+/** Bodies of a family that are read from the network concurrently. */
 const READ_AT_ONCE = 4;
-/** After a body was parsed, the family's next one waits for this many times as long. What else a call does with a body takes about as long as parsing. */
+/**
+ * The family's next body waits this many times as long as the last one took to parse. The rest of a call's work on a body takes about as
+ * long as parsing.
+ */
 const PAUSE_TIMES = 4;
 const LONGEST_PAUSE_MS = 2_000;
-/** As short as a timer can be. */
+/** The shortest timer. */
 const SHORTEST_PAUSE_MS = 1;
 
-/** Does work in slices: `rest` is awaited between its pieces. */
+/** Runs work in slices: the work awaits `rest` between its pieces. */
 export type Parsing = <Value>(work: (rest: () => Promise<void>) => Promise<Value>) => Promise<Value>;
 
-/** In slices alone, for whom nobody else waits. */
+/** Slices only, without the limits per family. */
 export const inTurn: Parsing = (work) => work(pacer());
 
 export type LongBodies = {
   /** Reads a body when fewer than four others of the family are being read. */
   read<Value>(family: string, work: () => Promise<Value>): Promise<Value>;
-  /** Parses bodies of the family, one after the other. */
+  /** Parses bodies of the family one after another. */
   parsing(family: string): Parsing;
 };
 
@@ -70,7 +73,7 @@ export function makeLongBodies(): LongBodies {
   };
 }
 
-/** A pacer that measures how long the pieces between its rests take, in milliseconds. */
+/** A pacer that measures the time spent between its rests, in milliseconds. */
 function timedPacer(): { rest: () => Promise<void>; spentMs: () => number } {
   const rest = pacer();
   let spent = 0;

@@ -1,21 +1,21 @@
-/** When stored tokens and keys were used last: noted in memory, and written now and then for many at once, so that no call waits for it. */
+/** Tracks when stored tokens and keys were last used: in memory, and written in batches from time to time, so that no call waits for it. */
 import { recentlyUsed } from './recently-used.ts';
 
-/** Of one row it is written no more often. */
+/** Shortest interval between writes for one row. */
 const EVERY_MS = 5 * 60_000;
-/** Ids in one statement. */
+/** Ids per statement. */
 const AT_ONCE = 500;
-/** Of so many rows is known when it was written; of others it may be written more often. */
+/** Number of rows whose last write is remembered; others may be written more often. */
 const KEPT = 20_000;
 
 export type NotedUses = {
   /** Notes that the row with this id is used now. */
   note(id: string): void;
-  /** Writes what was noted. Throws when the store is away: then it is kept for the next time. */
+  /** Writes the noted uses. Throws when the store is unavailable; they are kept and retried. */
   write(): Promise<void>;
 };
 
-/** `clock`: milliseconds since the epoch. `setLastUsed(ids, at)` writes that these were used at that moment. */
+/** `clock`: milliseconds since the epoch. `setLastUsed(ids, at)` stores that these were used at that time. */
 export function notedUses(
   clock: () => number,
   setLastUsed: (ids: readonly string[], at: number) => Promise<void>,

@@ -1,12 +1,12 @@
-/** Long work in slices, so that whoever else is asking is answered in between. */
+/** Runs long work in slices, so that other requests are served in between. */
 import { setImmediate } from 'node:timers/promises';
 
-/** Well under what anybody notices, and far more than a turn of the event loop costs. */
+/** Not noticeable for other requests, and much longer than a turn of the event loop costs. */
 const SLICE_MS = 4;
 
 /**
- * Answers a function to await between pieces of work: it lets others run when a slice is over, and the first time, because the turn
- * may be long already: with what came before this work, or with the slice of another pacer.
+ * Returns a function to await between pieces of work. It yields to the event loop when a slice is used up, and on its first call, because
+ * the current turn may already be long from other work.
  */
 export function pacer(): () => Promise<void> {
   let since = Number.NEGATIVE_INFINITY;
@@ -17,7 +17,7 @@ export function pacer(): () => Promise<void> {
   };
 }
 
-/** Does work that yields between its pieces, in slices. */
+/** Runs a generator in slices. */
 export async function inSlices<Result>(work: Generator<void, Result>, rest = pacer()): Promise<Result> {
   for (;;) {
     const { done, value } = work.next();
@@ -26,7 +26,7 @@ export async function inSlices<Result>(work: Generator<void, Result>, rest = pac
   }
 }
 
-/** Does work that yields between its pieces, in one piece. */
+/** Runs a generator in one piece. */
 export function atOnce<Result>(work: Generator<void, Result>): Result {
   for (;;) {
     const { done, value } = work.next();

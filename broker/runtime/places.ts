@@ -1,7 +1,7 @@
-/** Work of which only so much goes on at once: the rest waits, in the order of asking. */
+/** Limits concurrent work; the rest waits in FIFO order. */
 export type Places = <Value>(work: () => Promise<Value>) => Promise<Value>;
 
-/** `count`: how much of it may go on at once. */
+/** `count`: how much work may run concurrently. */
 export function makePlaces(count: number): Places {
   const waiting: (() => void)[] = [];
   let taken = 0;
@@ -18,7 +18,7 @@ export function makePlaces(count: number): Places {
   };
 }
 
-/** The same for work of several owners: each has `most` places, and whoever waits for a place of its own is passed over. */
+/** The same for work of several owners: each has at most `most` slots, and a waiting owner that is at its limit is skipped. */
 export type SharedPlaces = <Value>(owner: string, work: () => Promise<Value>) => Promise<Value>;
 
 /** `count`: the limit of concurrent work of all owners together. */
@@ -36,7 +36,7 @@ export function makeSharedPlaces(count: number, most: number): SharedPlaces {
     const left = (held.get(owner) ?? 0) - 1;
     if (left > 0) held.set(owner, left);
     else held.delete(owner);
-    // One place is free now, so at most one of them has it.
+    // One slot became free, so at most one waiting work can start.
     const next = waiting.findIndex((one) => hasPlace(one.owner));
     for (const one of next < 0 ? [] : waiting.splice(next, 1)) {
       take(one.owner);

@@ -1,9 +1,9 @@
-/** For values that are there by what was checked before, where the type cannot say it. */
+/** Asserts values whose presence was checked before in a way that the type cannot express. */
 
 /**
- * The value itself, for its type. `what` names it.
+ * Returns the value with a non-nullable type. `what` names it in the error.
  *
- * @throws Error when there is none, which is a fault of the broker.
+ * @throws Error when it is missing, which is a bug of the broker.
  */
 export function present<T>(value: T, what: string): NonNullable<T> {
   if (value === undefined || value === null) throw new Error(`Internal error: no ${what}.`);

@@ -1,13 +1,13 @@
-/** Where other users of the machine are kept from files. */
+/** Checks whether files at a path are protected from other users of the machine. */
 import { homedir } from 'node:os';
 import { win32 } from 'node:path';
 
-/** Decides where it is not this process's own: tests. */
+/** Overridable for tests; by default those of this process. */
 export type Surroundings = { platform: NodeJS.Platform; home: string };
 
 /**
- * Whether nobody but its user, and administrators, can read a file that is made at this absolute path with mode 0600. Windows has no modes: a file
- * takes over the access control list of its folder, and only those of users' profiles leave others out.
+ * Whether a file created at this absolute path with mode 0600 is readable only by its user and administrators. Windows has no modes: a file
+ * inherits the access control list of its folder, and only user profile folders exclude others.
  */
 export function isPrivatePlace(
   path: string,

@@ -1,23 +1,22 @@
 /**
- * A bounded cache that drops what was not used for longest. It has two halves instead of an order: what is used again moves from
- * the older to the newer one, which becomes the older one when it is full. So a value that is used all the time changes no map,
- * and leaves no garbage behind.
+ * A bounded cache with approximate LRU eviction. It has two halves instead of an order: a value that is used again moves from the older to
+ * the newer half, which becomes the older one when it is full. So a value in constant use changes no map and creates no garbage.
  */
 export type RecentlyUsed<Value> = {
-  /** The value of a key; undefined when there is none. */
+  /** Returns the value of a key; undefined when there is none. */
   get(key: string): Value | undefined;
-  /** `bytes`: what it takes, where that is bounded. A value of more than half of all is not kept. */
+  /** `bytes`: its size, if the cache is limited by bytes. A value larger than half of the limit is not stored. */
   set(key: string, value: Value, bytes?: number): void;
   delete(key: string): void;
-  /** How many values are kept. */
+  /** Number of cached values. */
   readonly size: number;
 };
 
 type Entry<Value> = { readonly value: Value; readonly bytes: number };
 
 /**
- * `most`: how many values are kept. One is dropped once that many others came, and at the earliest after half as many. `mostBytes`:
- * of all of them together; the same goes for it.
+ * `most`: number of values. A value is evicted after that many others were added, and after half as many at the earliest. `mostBytes`:
+ * limit of all sizes together; evicts in the same way.
  */
 export function recentlyUsed<Value>(most: number, mostBytes = Number.POSITIVE_INFINITY): RecentlyUsed<Value> {
   const half = Math.floor(most / 2);

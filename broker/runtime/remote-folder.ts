@@ -1,25 +1,25 @@
 /**
- * Work on the files of a folder that may be a mount that hangs (AUDIT_FOLDER). One piece of work goes on at a time, and while one does not come back
- * none is begun: it cannot be cancelled, and it holds one of the few threads of the pool, in which names of hosts are looked up as well.
+ * File work in a folder that may be a hanging mount (AUDIT_FOLDER). One piece of work runs at a time, and while one hangs none is started:
+ * it cannot be cancelled, and it holds one of the few threads of the pool, which also resolves host names.
  */
 import { performance } from 'node:perf_hooks';
 import { makePlaces } from './places.ts';
 import { withTimeout } from './waits.ts';
 
-/** As long as a receiver has to answer. */
+/** The same as the timeout of a receiver. */
 const HANGS_AFTER_MS = 30_000;
 
 export const HANGS = Symbol('the folder does not answer');
 
 export type RemoteFolder = {
   path: string;
-  /** What `work` comes to. HANGS: it was not begun, or goes on without whoever asked for it. Rejects with what it throws. */
+  /** Runs `work`. Returns HANGS when it was not started, or continues in the background. Rejects with errors of `work`. */
   work<Value>(work: () => Promise<Value>): Promise<Value | typeof HANGS>;
-  /** Whether something goes on. A process in which it hangs cannot exit. */
+  /** Whether work is running. A process with hanging work cannot exit. */
   isBusy(): boolean;
 };
 
-/** Makes it. `hangsAfterMs`: for tests. */
+/** Creates it. `hangsAfterMs`: for tests. */
 export function remoteFolder(path: string, hangsAfterMs = HANGS_AFTER_MS): RemoteFolder {
   const oneByOne = makePlaces(1);
   let begunAt: number | undefined;

@@ -1,7 +1,7 @@
-/** One attempt at a time for a key: whoever asks for the same meanwhile gets what the attempt comes to. */
+/** Deduplicates concurrent attempts per key: callers during an attempt share its result. */
 export type SingleFlight<Result> = (key: string, attempt: () => Promise<Result>) => Promise<Result>;
 
-/** Makes one. Nothing is kept once an attempt is over, whether it succeeded or failed. */
+/** Creates one. Nothing is cached after an attempt, whether it succeeded or failed. */
 export function singleFlight<Result>(): SingleFlight<Result> {
   const running = new Map<string, Promise<Result>>();
   return (key, attempt) => {

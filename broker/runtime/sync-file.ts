@@ -1,16 +1,16 @@
-/** Files and folders that survive a loss of power. */
+/** Makes files and folders durable against power loss. */
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
-/** Windows can neither open nor sync a folder; NTFS has a journal of its names. */
+/** Windows can neither open nor sync a folder; NTFS journals its names. */
 const FOLDERS_SYNC = process.platform !== 'win32';
 
-/** fsync of a file that is there, and may be written: Windows syncs no other (FlushFileBuffers). Throws errors of the file system. */
+/** Calls fsync on an existing, writable file: Windows syncs no other (FlushFileBuffers). Throws errors of the file system. */
 export const syncFile = (path: string): void => sync(openSync(path, 'r+'));
 
 /**
- * fsync of a folder: makes new, renamed and removed names durable. One that may be written, but not read, cannot be opened: then nothing
- * is done. Throws other errors of the file system.
+ * Calls fsync on a folder, which makes new, renamed and removed names durable. A folder that is writable but not readable cannot be opened,
+ * and is skipped. Throws other errors of the file system.
  */
 export function syncFolder(path: string): void {
   if (!FOLDERS_SYNC) return;
@@ -24,7 +24,7 @@ export function syncFolder(path: string): void {
   sync(folder);
 }
 
-/** The same without blocking. */
+/** The same, asynchronously. */
 export async function syncFolderLater(path: string): Promise<void> {
   if (!FOLDERS_SYNC) return;
   const folder = await open(path, 'r').catch((error: unknown) => {

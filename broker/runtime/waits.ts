@@ -1,15 +1,15 @@
-/** Waiting that has an end: pauses, timeouts, and retries until a timeout. */
+/** Bounded waiting: pauses, timeouts, and retries until a timeout. */
 
-/** After a longer wait, in milliseconds, what was known before it is read again. */
+/** After a longer wait, in milliseconds, facts loaded before it are loaded again. */
 export const LONG_WAIT_MS = 100;
 
-/** A first try that failed sooner met a connection that broke. A store that does not answer takes 5 s and more to say so. */
+/** A first attempt that fails sooner had a broken connection. A store that does not respond takes 5 s and more to fail. */
 const BROKE_WITHIN_MS = 4_000;
 const RETRY_PAUSE_MS = 200;
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What `work` comes to, or `late` when that takes longer than `ms`. The work goes on without whoever waited. */
+/** Returns the result of `work`, or `late` when it takes longer than `ms`. The work continues in the background. */
 export async function withTimeout<Value, Late>(
   work: Promise<Value>,
   ms: number,
@@ -27,8 +27,8 @@ export async function withTimeout<Value, Late>(
 }
 
 /**
- * Retries `work` against a store that may be away for a moment: until it succeeds, `timeoutMs` are over, or what it throws
- * `isFinal`: that comes out. `isFirst`: it was not done before.
+ * Retries `work` against a store that may be briefly unavailable: until it succeeds, `timeoutMs` have passed, or its error `isFinal`, which
+ * is then thrown. `isFirst`: whether this is the first attempt.
  */
 export async function retryUntil<Value>(
   work: (isFirst: boolean) => Promise<Value>,
@@ -40,7 +40,7 @@ export async function retryUntil<Value>(
     try {
       return await work(first);
     } catch (error) {
-      // A connection that broke is retried once, however short the timeout is. Nobody waits twice for a silent store.
+      // A broken connection is retried once, however short the timeout is; an unresponsive store is not waited for twice.
       const timeout = first ? Math.max(timeoutMs, BROKE_WITHIN_MS) : timeoutMs;
       if (isFinal(error) || performance.now() - began >= timeout) throw error;
       await pause(RETRY_PAUSE_MS);

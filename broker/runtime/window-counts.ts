@@ -1,29 +1,29 @@
 /**
- * Counts per key within a window of fixed length, by which limits are kept: of this process, or of all processes that share a counter.
+ * Counts uses per key within a fixed window, to enforce limits: for this process, or for all processes that share a counter.
  *
- * With a shared counter each process has an allowance per key: uses that it grants from memory before the shared counter knows of
- * them. They are reported in the background, of all keys in one request at a time. Only a use beyond the allowance waits for the
- * shared counter, whose answer is exact; and the allowance shrinks to nothing as a key comes close to its limit. So no use is refused
- * before the limit is reached, and at most `limit + processes × allowance` are granted within a window. While the shared counter does
- * not answer, each process counts for itself, from what it knew: a limit is never lifted, and nobody waits.
+ * With a shared counter each process has an allowance per key: uses that it grants from memory before the shared counter knows of them.
+ * They are reported in the background, for all keys in one request at a time. Only a use beyond the allowance waits for the shared counter,
+ * whose answer is exact; and the allowance shrinks to zero as a key approaches its limit. So no use is refused before the limit is reached,
+ * and at most `limit + processes × allowance` are granted within a window. While the shared counter is unavailable, each process counts for
+ * itself, from the last known count: a limit is never lifted, and no request waits.
  */
 import { performance } from 'node:perf_hooks';
 
-/** Uses of a key that the shared counter does not know of yet. */
+/** Uses of a key that were not reported to the shared counter yet. */
 export type Use = { key: string; count: number };
-/** `count`: within the window, of all processes. `leftMs`: until it ends, by the shared counter's clock. */
+/** `count`: within the window, over all processes. `leftMs`: until the window ends, by the shared counter's clock. */
 export type Counted = { count: number; leftMs: number };
 
-/** Where the counts of all processes come together. */
+/** The counter shared by all processes. */
 export type SharedCounter = {
-  /** Adds uses, each of another key. A key without a window begins one of `windowMs`. Answers in the same order. */
+  /** Adds uses, each of a different key. A key without a window begins one of `windowMs`. Resolves to the counts in the same order. */
   add(uses: readonly Use[], windowMs: number): Promise<Counted[]>;
-  /** Rejects when it cannot be reached; absent where that would be known otherwise. */
+  /** Rejects when the counter is unavailable; absent when that is known in another way. */
   check?(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Told whether the shared counter answers. */
+/** Notified whether the shared counter is available. */
 type Watch = { failed(error: unknown): void; worked(): void };
 export type Shared = { counter: SharedCounter; watch: Watch };
 
@@ -31,41 +31,41 @@ export type Shared = { counter: SharedCounter; watch: Watch };
 export type Taken = { allowed: boolean; left: number; leftMs: number };
 
 export type WindowCounts = {
-  /** Counts `count` uses of a key, if `limit` permits them; 0 tells what is left. Rejects never. */
+  /** Counts `count` uses of a key, if `limit` permits them; 0 only reads what is left. Never rejects. */
   take(key: string, limit: number, count: number): Taken | Promise<Taken>;
-  /** Asks the shared counter, in the background, whether it answers, so that the log says it before something is to be counted. */
+  /** Checks in the background whether the shared counter is available, so that the log shows it before the first use. */
   begin(): void;
-  /** Reports what was not reported yet, and closes the shared counter. */
+  /** Reports pending uses, and closes the shared counter. */
   stop(): Promise<void>;
 };
 
-/** Of its limit, what a process may grant of a key before the shared counter knows of it. */
+/** Share of a limit that a process may grant per key before the shared counter knows of it. */
 export const ALLOWANCE = 0.05;
-/** Of what is left until the limit. */
+/** Share of the uses left until the limit; the smaller of both applies. */
 const ALLOWANCE_OF_LEFT = 0.1;
-/** How long a use may stay unreported. */
+/** Longest time until a use is reported. */
 const REPORT_EVERY_MS = 1_000;
-/** How long a use waits for the shared counter at most. */
+/** Longest wait of a use for the shared counter. */
 const PATIENCE_MS = 1_000;
 const RETRY_MS = 1_000;
-/** Keys in one report. */
+/** Keys per report. */
 const MOST_KEYS = 500;
 
-/** `at`: which use of the key in this process it is the last of. */
+/** `at`: ordinal, among the key's uses in this process, of the last use it asks for. */
 type Waiter = { at: number; decide(allowed: boolean): void };
 
 type Count = {
   readonly key: string;
   limit: number;
-  /** Of the window, by performance.now(). */
+  /** End of the window, by performance.now(). */
   end: number;
-  /** As the shared counter said last; without an answer of it, of this process alone. */
+  /** The last count of the shared counter; without one, that of this process. */
   known: number;
-  /** Uses in this process, since this was made, that are in `known`. */
+  /** Uses of this process, since this entry was created, that are included in `known`. */
   counted: number;
-  /** In the report that is under way. */
+  /** Uses in the report in flight. */
   sent: number;
-  /** Not reported yet. */
+  /** Uses not reported yet. */
   fresh: number;
   waiting: Waiter[];
 };
@@ -106,10 +106,10 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
     leftMs: Math.max(0, count.end - performance.now()),
   });
 
-  /** `at`: as that of a waiter. Uses of other processes stand before all that are not counted yet. */
+  /** `at`: as in Waiter. Uses of other processes count before all unreported ones. */
   const isWithin = ({ known, counted, limit }: Count, at: number): boolean => known - counted + at <= limit;
 
-  /** `known`: with what was sent. */
+  /** `known`: including the uses that were sent. */
   const settle = (count: Count, known: number, waiting: readonly Waiter[]): void => {
     count.known = known;
     count.counted += count.sent;
@@ -144,7 +144,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
       watch.worked();
     } catch (error) {
       isAway = true;
-      // Not reported again: it may have been counted all the same, and nobody is to be charged twice.
+      // Not reported again: the counter may have added it despite the error, and must not count it twice.
       for (const { count, waiting } of batch) settle(count, count.known + count.sent, waiting);
       for (const count of unreported) for (const { at, decide } of count.waiting.splice(0)) decide(isWithin(count, at));
       watch.failed(error);
@@ -154,7 +154,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
   const isUrgent = (): boolean =>
     unreported.size >= MOST_KEYS || [...unreported].some(({ waiting }) => waiting.length > 0);
 
-  /** One report after the other, so that they take one connection at most. */
+  /** One report at a time, so that they take one connection at most. */
   const reportNow = (to: Shared): void => {
     clearTimeout(timer);
     timer = undefined;
