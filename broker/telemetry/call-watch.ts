@@ -1,24 +1,24 @@
 /**
- * Where the time of one call goes, and its trace, if it has one. What makes traces is loaded only where they are sent somewhere
- * (open-telemetry.ts).
+ * Measures where the time of a call goes, and records its trace if it has one. The tracing libraries are loaded only when traces are
+ * exported (open-telemetry.ts).
  */
 import type { Metrics } from './metrics.ts';
 
-/** Never a body, a path, a header or a credential. */
+/** Must never contain a body, path, header or credential. */
 export type SpanAttributes = Record<string, string | number>;
 
 export type StepName = 'decide' | 'hold' | 'forward' | 'record';
 
-/** A part of the work of a call. */
+/** A step of a call. */
 export type StepSpan = {
-  /** The trace context for whoever is asked in this step (W3C Trace Context, traceparent). */
+  /** The trace context for requests made in this step (W3C Trace Context, traceparent). */
   traceparent: string;
   set(attributes: SpanAttributes): void;
-  /** Ends it. `error`: a class of what went wrong, of few. */
+  /** Ends the step. `error`: a low-cardinality error class. */
   end(error?: string): void;
 };
 
-/** A call that is traced. */
+/** A traced call. */
 export type CallSpan = {
   /** 32 hexadecimal digits. */
   traceId: string;
@@ -29,11 +29,11 @@ export type CallSpan = {
 
 export type Tracing = {
   /**
-   * Begins the trace of a call, unless it is none of those that are traced. `traceparent`: of whoever asks. It becomes a link, and
-   * decides nothing.
+   * Begins the trace of a call; undefined when it is not sampled. `traceparent`: of the client. It becomes a link, and does not affect
+   * sampling.
    */
   begin(traceparent: string | undefined): CallSpan | undefined;
-  /** Sends what is left, for 2 s at most. */
+  /** Exports what is pending, for 2 s at most. */
   stop(): Promise<void>;
 };
 
@@ -48,18 +48,18 @@ export class CallWatch {
   #audit = 0;
   #upstream = 0;
 
-  /** `traceparent`: of whoever asks, who is authenticated. */
+  /** `traceparent`: of the client, which is authenticated. */
   constructor({ metrics, tracing }: Telemetry, traceparent: string | undefined) {
     this.#metrics = metrics;
     this.#span = tracing.begin(traceparent);
   }
 
-  /** The trace that the call is in; undefined: it is not traced. */
+  /** The trace id of the call; undefined when it is not traced. */
   get traceId(): string | undefined {
     return this.#span?.traceId;
   }
 
-  /** Makes a decision, which says no, or something else, by its kind. */
+  /** Runs a decision as a step, with its verdict as attributes. */
   decide<T extends { verdict: { kind: string; reason: string } }>(work: () => T): T {
     if (this.#span === undefined) return work();
     const step = this.#span.step('decide');
@@ -70,7 +70,7 @@ export class CallWatch {
     return decided;
   }
 
-  /** Stores what is to be on record: the audit row, and with it, `hold`, the call itself. */
+  /** Runs the storing of an audit row, or, with `hold`, of a held call with its row, as a step. */
   async record<T>(work: () => Promise<T>, name: 'record' | 'hold' = 'record'): Promise<T> {
     const step = this.#span?.step(name);
     const began = performance.now();
@@ -85,7 +85,7 @@ export class CallWatch {
     }
   }
 
-  /** Stores an intent, and does what is done once it is stored, which is not part of it. */
+  /** Stores an intent and then runs the call; only the time until `stored` is called counts as audit time. */
   async intend<T>(work: (stored: () => void) => Promise<T>): Promise<T> {
     const step = this.#span?.step('record');
     step?.set({ 'agent_broker.record.state': 'intent' });
@@ -102,7 +102,7 @@ export class CallWatch {
     }
   }
 
-  /** Asks a platform: `work` gets the trace context to send along. Answers how long that took, in milliseconds, too. */
+  /** Runs the request to a platform as a step: `work` gets the trace context to send. Returns its duration in milliseconds too. */
   async forward<T>(
     work: (traceparent: string | undefined) => Promise<T>,
     about: () => SpanAttributes,
@@ -119,7 +119,7 @@ export class CallWatch {
     return { forwarded, ms, step };
   }
 
-  /** The call is over. `about`: how it ended; asked only where there is a trace. */
+  /** Ends the call. `about`: its attributes; called only when it is traced. */
   end(about: () => SpanAttributes): void {
     this.#metrics.call({ total: performance.now() - this.#began, audit: this.#audit, upstream: this.#upstream });
     if (this.#span === undefined) return;

@@ -1,14 +1,16 @@
 /**
- * What is counted and timed, as Prometheus reads it. One registry, from which everything else that shows numbers takes them. No label
- * says who asked, for whom, or about which repository: those are in the audit.
+ * Prometheus instruments, in one registry, from which all other exports read. No label identifies the agent, the caller or a repository:
+ * those are in the audit.
  */
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 
-/** Seconds. From a refusal on SQLite to a platform that takes its two minutes. */
+/** Seconds: from a refusal on SQLite to a platform that takes its full two minutes. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
 const ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/** A registry with all instruments that calls and chores write to. Gauges that are read when somebody asks come by `addGauge`. */
+/**
+ * Creates a registry with all instruments that calls and background jobs write to. Gauges that are read on scrape are added by `addGauge`.
+ */
 export function makeInstruments() {
   const registers = [new Registry()] as const;
   const [registry] = registers;
@@ -64,13 +66,13 @@ export function makeInstruments() {
 
 export type Instruments = ReturnType<typeof makeInstruments>;
 
-/** A number, or one for each value of a label; undefined while it is not known. */
+/** A number, or one for each value of a label; undefined while unknown. */
 export type Reading = number | ReadonlyMap<string, number> | undefined;
 
 /**
- * Adds a gauge that is read when somebody asks for the metrics; what cannot be read is NaN, or has no samples.
+ * Adds a gauge that is read on scrape; an unavailable reading is NaN, or has no samples.
  *
- * @param label the label that a reading of several numbers is told apart by
+ * @param label the label whose values distinguish the numbers of one reading
  */
 export function addGauge(
   { registry }: Pick<Instruments, 'registry'>,

@@ -1,35 +1,35 @@
-/** What the rooms tell the metrics. A call makes six observations, 0.3 µs each. */
+/** The interface by which other modules report metrics. A call makes six observations, 0.3 µs each. */
 import { addGauge, type Instruments, makeInstruments, type Reading } from './instruments.ts';
 
-/** Milliseconds of a call: all, and what of it was waiting for its audit rows and for the platform. */
+/** Milliseconds of a call: in total, waiting for its audit rows, and waiting for the platform. */
 export type CallTimes = { total: number; audit: number; upstream: number };
 
 export type Metrics = {
-  /** A platform of this id exists. */
+  /** Registers a platform id as a label value. */
   platform(id: string): void;
-  /** A final row is stored. */
+  /** Counts a final row. */
   recorded(row: { kind: string; result: string | null; reason: string; platform_id: string | null }): void;
-  /** A call came to its end. */
+  /** Records the times of a finished call. */
   call(times: CallTimes): void;
-  /** A platform was asked. `failure`: why that counts as a failure of the platform. */
+  /** Records a request to a platform. `failure`: why it counts as a failure of the platform. */
   upstream(platform: string, ms: number, failure: string | undefined): void;
-  /** A group of rows was written, or could not be. */
+  /** Records that a group of rows was written, or could not be. */
   auditGroup(rows: number, ms: number, written: boolean): void;
-  /** An answer with status 503 or 429. */
+  /** Counts an answer with status 503 or 429. */
   refused(status: 503 | 429, code: string): void;
   beat(): void;
   build(is: { version: string; commit: string; store: string }): void;
   recovery(ms: number): void;
   chore(name: string, ms: number, done: boolean): void;
-  /** Adds a gauge, which is read when somebody asks. */
+  /** Adds a gauge that is read on scrape. */
   gauge(name: string, help: string, read: () => Reading | Promise<Reading>, label?: string): void;
-  /** The instruments; undefined: nothing is measured. */
+  /** The instruments; undefined when nothing is measured. */
   instruments: Instruments | undefined;
 };
 
 const nothing = (): void => {};
 
-/** Measures nothing. */
+/** Metrics that do nothing. */
 export const NO_METRICS: Metrics = {
   platform: nothing,
   recorded: nothing,
@@ -92,19 +92,19 @@ export function makeMetrics(): Metrics {
   };
 }
 
-/** A label with more values than that costs whoever stores the metrics more than it tells. */
+/** Most values of the platform label: more would cost the metrics store more than they are worth. */
 const MOST = 100;
 
 const OTHER = 'other';
 
 type PlatformLabels = {
-  /** Says that a platform of this id exists. What agents write is no label before that. */
+  /** Registers an existing platform. Other ids, which agents may invent, are not used as labels. */
   know(id: string): void;
-  /** The label of a platform that may not exist. */
+  /** Returns the label of a platform that may not exist. */
   of(id: string | null | undefined): string;
 };
 
-/** Platforms as values of a label. */
+/** Platform ids as label values. */
 function platformLabels(): PlatformLabels {
   const known = new Set<string>();
   return {

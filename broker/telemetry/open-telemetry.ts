@@ -1,4 +1,4 @@
-/** Traces and metrics on their way to a collector, by OpenTelemetry. Loaded only where there is one. */
+/** Exports traces and metrics to a collector with OpenTelemetry. Loaded only when one is configured. */
 import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import { parseTraceParent } from '@opentelemetry/core';
 import { createOtlpNetworkExportDelegate, ExporterMetrics, OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
@@ -28,35 +28,35 @@ import type { Instruments } from './instruments.ts';
 import { otlpTransport } from './otlp-transport.ts';
 import { registryProducer } from './registry-producer.ts';
 
-/** For the last of it when the broker stops. */
+/** Time to export pending data when the broker stops. */
 const GOODBYE_MS = 2_000;
 const TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
 
-/** What the variables of OpenTelemetry say. */
+/** The configuration from OpenTelemetry's environment variables. */
 export type OtelConfig = {
-  /** Where traces, and metrics, are sent; undefined: they are not. */
+  /** Where traces and metrics are sent; undefined when they are not. */
   traces: URL | undefined;
   metrics: URL | undefined;
   headers: Readonly<Record<string, Secret>>;
   timeoutMs: number;
   encoding: 'json' | 'protobuf';
-  /** Share of the calls that is traced, 0 to 1. */
+  /** Share of calls that are traced, 0 to 1. */
   ratio: number;
   metricsIntervalMs: number;
-  /** With `service.name`. */
+  /** Resource attributes, including `service.name`. */
   attributes: Readonly<Record<string, string>>;
 };
 
 export type TelemetryOptions = OtelConfig & {
   version: string;
-  /** Reaches the collector and nothing else. Closed at the end. */
+  /** Reaches only the collector. Closed at the end. */
   outbound: Outbound;
   watch: OutageWatch;
-  /** What is sent of metrics; undefined: nothing. */
+  /** The metrics to export; undefined: none. */
   instruments: Instruments | undefined;
 };
 
-/** Starts sending. A collector that is away, or slow, keeps nobody waiting: what it does not take in time is dropped. */
+/** Starts exporting. A slow or unavailable collector delays no call: data that it does not take in time is dropped. */
 export function startOpenTelemetry(options: TelemetryOptions): Tracing {
   const { traces, metrics, outbound, instruments, version } = options;
   const resource = resourceFromAttributes(options.attributes);
@@ -67,7 +67,7 @@ export function startOpenTelemetry(options: TelemetryOptions): Tracing {
     begin: (traceparent) => {
       const span = tracer?.startSpan('call', { kind: SpanKind.SERVER }, ROOT_CONTEXT);
       if (!span?.isRecording()) return undefined;
-      // Whoever asks decides neither whether it is traced nor under which id: strangers could make us trace everything.
+      // The client decides neither whether a call is traced nor its trace id: otherwise it could make the broker trace everything.
       const asked = traceparent === undefined ? null : parseTraceParent(traceparent);
       if (asked) span.addLink({ context: { ...asked, isRemote: true, traceFlags: TraceFlags.NONE } });
       return callSpan(

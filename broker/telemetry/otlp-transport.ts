@@ -1,18 +1,18 @@
-/** The way to the collector: our own client, by the rules of everything that leaves. */
+/** Sends data to the collector through the broker's guarded HTTP client. */
 import type { ExportResponse, IExporterTransport } from '@opentelemetry/otlp-exporter-base';
 import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import type { OutageWatch } from '../egress/origin-pool.ts';
 
-/** Nothing of what a collector answers is needed. */
+/** The collector's answer is not used. */
 const MOST_BYTES = 64 * 1024;
 
-/** What a collector cannot take now may be sent again (OTLP, Failures). */
+/** Statuses after which the data may be sent again (OTLP, Failures). */
 const PASSING = new Set([429, 502, 503, 504]);
 
 export type Collector = { url: URL; headers: Readonly<Record<string, Secret>>; type: string };
 
-/** `watch`: is told whether the collector takes what it is sent. */
+/** `watch`: notified whether the collector accepts data. */
 export function otlpTransport(
   outbound: Pick<Outbound, 'send'>,
   { url, headers, type }: Collector,

@@ -1,16 +1,16 @@
 /**
- * What a Node process is like, by the names that every dashboard knows. The library has these too, but it watches collections of garbage and
- * the event loop for as long as the process lives, and once more for each registry.
+ * Gauges of the Node process, with the names that common dashboards use. The library has these too, but it observes garbage collections and
+ * the event loop for the life of the process, once for each registry.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { Counter } from '@prometheus-io/client';
 import { addGauge, type Instruments } from './instruments.ts';
 
-/** Milliseconds: a finer resolution wakes an idle process more often. */
+/** Milliseconds: a finer resolution would wake an idle process more often. */
 const DELAY_MS = 20;
 
-/** Adds them. Call what it answers to stop watching the event loop. */
+/** Adds the gauges. Call the returned function to stop observing the event loop. */
 export function addProcessGauges(instruments: Pick<Instruments, 'registry'>): () => void {
   const gauge = (name: string, help: string, read: () => number) => addGauge(instruments, name, help, read);
   new Counter({
@@ -36,7 +36,7 @@ export function addProcessGauges(instruments: Pick<Instruments, 'registry'>): ()
 
   const delay = monitorEventLoopDelay({ resolution: DELAY_MS });
   delay.enable();
-  // One reading for all, of the time since somebody asked before.
+  // One reading for all three, over the time since the previous scrape.
   let read = { p50: 0, p99: 0, max: 0 };
   const lag = (name: string, what: string, of: () => number) =>
     gauge(`nodejs_eventloop_lag_${name}_seconds`, `Delay of the event loop since it was read before, ${what}.`, of);
@@ -52,7 +52,7 @@ export function addProcessGauges(instruments: Pick<Instruments, 'registry'>): ()
   return () => void delay.disable();
 }
 
-/** Linux alone says so; elsewhere this throws, and there is no such gauge. */
+/** Linux only; elsewhere this throws, and the gauge has no value. */
 function mostDescriptors(): number {
   const [, most] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
   return Number(most);

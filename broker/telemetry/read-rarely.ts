@@ -1,13 +1,10 @@
-/** Readings that cost something, for gauges that many may ask for. */
+/** Caches expensive readings for gauges that may be scraped often. */
 import { withTimeout } from '../runtime/waits.ts';
 
-/** Monitoring asks every 10 s or more, and gives up after as much. */
+/** Monitoring scrapes every 10 s or less often, with a similar timeout. */
 const PATIENCE_MS = 1_000;
 
-/**
- * Reads at most once in `everyMs`: whoever asks meanwhile is told what was read then. Undefined when that failed, or takes longer than a
- * second.
- */
+/** Reads at most once per `everyMs`; calls in between get the last reading. Undefined when it failed, or takes longer than a second. */
 export function readRarely<T>(read: () => Promise<T>, everyMs = 10_000): () => Promise<T | undefined> {
   let latest: Promise<T | undefined> = Promise.resolve(undefined);
   let readAt = Number.NEGATIVE_INFINITY;

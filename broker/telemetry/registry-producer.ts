@@ -1,4 +1,4 @@
-/** The registry of the metrics as a producer of OpenTelemetry metrics, so that what is sent is what /metrics shows. */
+/** Exposes the Prometheus registry as a producer of OpenTelemetry metrics, so that exported metrics equal those of /metrics. */
 import { type HrTime, ValueType } from '@opentelemetry/api';
 import { hrTime, millisToHrTime } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
@@ -31,14 +31,14 @@ export function registryProducer(
   };
 }
 
-/** Undefined: a kind that is not known there, or without a value. */
+/** Undefined for an unsupported metric type, or without a value. */
 function dataOf(metric: Read, startTime: HrTime, endTime: HrTime): MetricData | undefined {
   const base = {
     descriptor: { name: metric.name, description: metric.help, unit: '', valueType: ValueType.DOUBLE },
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
   };
   const point = <T>(attributes: Labels, value: T): DataPoint<T> => ({ startTime, endTime, attributes, value });
-  // What could not be read is not sent.
+  // Unavailable readings (NaN) are not exported.
   const numbers = metric.values.filter(({ value }) => !Number.isNaN(value));
   if (numbers.length === 0) return undefined;
   const plain = () => numbers.map(({ labels, value }) => point(labels as Labels, value));
@@ -57,7 +57,7 @@ function dataOf(metric: Read, startTime: HrTime, endTime: HrTime): MetricData | 
   }
 }
 
-/** The histograms of a metric, one for each set of labels. Prometheus counts what is at most each bound. */
+/** The histograms of a metric, one per label set. Prometheus buckets are cumulative. */
 function histogramsOf({ values }: Read): { labels: Labels; value: Histogram }[] {
   const found = new Map<string, { labels: Labels; atMost: [number, number][]; sum: number; count: number }>();
   for (const one of values) {
