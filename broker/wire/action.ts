@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { METHODS } from '../policy/facts.ts';
 
-/** What is stored must be what was hashed: PostgreSQL refuses NUL, and would silently rewrite a lone surrogate. */
+/** Stored text must equal the hashed text: PostgreSQL refuses NUL, and would silently rewrite a lone surrogate. */
 export const storable = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed();
 export const UNSTORABLE = 'must not contain NUL characters or unpaired surrogates';
 
@@ -22,8 +22,8 @@ export const CallerIdentity = z
   .describe('whose own upstream token to use, on platforms that hold one per person');
 
 /**
- * An object as it came: `z.record` leaves a member `__proto__` out without a word, and then what is judged, shown and
- * sent would not be what was asked for. `meta` is its JSON Schema, which a custom type has none of.
+ * A schema for an object that keeps all its members: `z.record` silently drops a member `__proto__`, so that what is judged, shown and sent
+ * would differ from the request. `meta`: its JSON Schema, which a custom type lacks.
  */
 const asItCame = <Value>(meta: { type: 'object'; additionalProperties: Record<string, unknown> }) =>
   z
@@ -33,10 +33,10 @@ const asItCame = <Value>(meta: { type: 'object'; additionalProperties: Record<st
     )
     .meta(meta);
 
-/** A body that is an object of JSON. */
+/** A body that is a JSON object. */
 export const ObjectBody = asItCame<unknown>({ type: 'object', additionalProperties: {} });
 
-/** What an operation takes is known when its platform is. */
+/** Any JSON body: which kinds an operation takes is checked once its platform is known. */
 const Body = z
   .custom<Record<string, unknown> | unknown[] | string>(
     (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),

@@ -1,4 +1,4 @@
-/** Moments as they come from outside: the date-time of RFC 3339, section 5.6. */
+/** Parses times from outside: date-time of RFC 3339, section 5.6. */
 import { z } from 'zod';
 import type { Instant } from '../policy/facts.ts';
 
@@ -7,25 +7,25 @@ const DATE_TIME =
 const DAY_MS = 86_400_000;
 
 /**
- * A date-time as milliseconds since the epoch, or undefined for a text that is none (a 30th of February, one without an offset). `t` and `z` may be
- * small letters (section 5.6). A leap second, which the epoch has not, is the first moment after it; it is at the end of a month in UTC
- * (section 5.7).
+ * Parses a date-time into milliseconds since the epoch; undefined when it is invalid (a 30th of February, a missing offset). `t` and `z`
+ * may be lower case (section 5.6). A leap second, which epoch time lacks, becomes the moment after it; it must be at the end of a month in
+ * UTC (section 5.7).
  */
 export function parseDateTime(text: string): Instant | undefined {
   const [, year, month, day, second] = DATE_TIME.exec(text) ?? [];
   if (year === undefined) return undefined;
-  // JavaScript takes the 30th of February for the 2nd of March, and the years 0 to 99 for those of the last century.
+  // JavaScript reads the 30th of February as the 2nd of March, and the years 0 to 99 as 1900 to 1999.
   const date = new Date(0);
   date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
   if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
-  // Of more than nine digits of a second V8 reads `.0123456789` as 123 ms.
+  // With more than nine fractional digits V8 reads `.0123456789` as 123 ms.
   const upper = text.toUpperCase().replace(/(\.\d{3})\d+/, '$1');
   if (second !== '60') return Date.parse(upper);
   const after = Math.floor(Date.parse(upper.replace(':60', ':59')) / 1000) * 1000 + 1000;
   return after % DAY_MS === 0 && new Date(after).getUTCDate() === 1 ? after : undefined;
 }
 
-/** A text that `parseDateTime` reads. */
+/** A text that `parseDateTime` accepts. */
 export const DateTime = z
   .string()
   .max(64)

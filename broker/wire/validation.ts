@@ -6,19 +6,19 @@ z.config({ customError: allowedMembers });
 
 const MOST_NAMED = 200;
 
-/** One sentence about the first thing that is wrong with a body: the field, and what belongs there. */
+/** Returns one sentence about the first problem of a body: the field, and what it must be. */
 export function firstProblem(error: z.ZodError): string {
   const issue = present(error.issues[0], 'issue');
   const field = issue.path.length === 0 ? 'body' : shorten(issue.path.map(String).join('.'));
   if (issue.code === 'unrecognized_keys')
     return `${field === 'body' ? '' : `${field}: `}unknown field ${shorten(issue.keys.map((key) => JSON.stringify(key)).join(', '))}; ${issue.message}.`;
-  // Several rules may speak of the same mistake.
+  // Several issues may concern the same field.
   const others = new Set(error.issues.map(({ path }) => path.join('.'))).size - 1;
   const more = others > 0 ? ` (and ${others} more)` : '';
   return `${field}: ${schemaProblem(issue)}.${more}`.replace('..', '.');
 }
 
-/** Names come from whoever sent the body, and may be as long as it. */
+/** Names come from the sender of the body, and may be as long as the body. */
 function shorten(names: string): string {
   return names.length > MOST_NAMED ? `${names.slice(0, MOST_NAMED).toWellFormed()}…` : names;
 }
