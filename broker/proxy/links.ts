@@ -28,8 +28,11 @@ function rewriteLinkHeader(value: string, place: Place): string | undefined {
   return kept.length === 0 ? undefined : kept.join(', ');
 }
 
-/** A relative address is one of the platform, by the address that was asked (RFC 9110 section 10.2.2, RFC 8288 section 3.1), as is one with its origin below its base path. A signed address of another host is a
- * credential of the platform, and so may a fragment be (RFC 6749 section 4.2.2): it loses both. */
+/**
+ * Rewrites one URL. A relative URL belongs to the platform, resolved against the requested URL (RFC 9110 section 10.2.2, RFC 8288
+ * section 3.1), as does one of its origin below its base path. A signed URL of another host is a credential of the platform, and a
+ * fragment may be one (RFC 6749 section 4.2.2): other hosts' URLs lose query and fragment.
+ */
 function rewriteOne(address: string, { platform, door, asked }: Place): string {
   const url = URL.parse(address, asked.href);
   if (url === null) return '';
