@@ -24,7 +24,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     expect(answer.text).not.toContain(CANARY);
   });
 
-  test('the envelope has data and a whole _meta, and the limit is told', async () => {
+  test('the envelope has data and a complete _meta, and rate limit headers are sent', async () => {
     const answer = await agent.act(READ);
     expect(Object.keys(answer.body).sort()).toEqual(['_meta', 'data']);
     const { timestamp, next_actions, docs, audit_id } = answer.body._meta;
@@ -37,7 +37,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test('the receipt says who asked for what, and never the query', async () => {
+  test('the receipt says which agent requested what, and never contains the query', async () => {
     const answer = await agent.act({ ...READ, endpoint: '/items?state=open', reason: 'the nightly report' });
     const { payload, row } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(payload).toMatchObject({
@@ -58,7 +58,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     expect(JSON.stringify(payload)).not.toMatch(/state=open|nightly/);
   });
 
-  test('a write is on record as an intent before the platform sees it, and final before it is answered', async () => {
+  test('a write is recorded as an intent before it is sent to the platform, and as final before it is answered', async () => {
     const { db } = world.running.broker.store;
     let during: unknown;
     world.upstream.answer = (_request, response) => {
@@ -82,7 +82,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     expect(world.upstream.seen[0]!.headers['content-type']).toBe('application/json');
   });
 
-  test('connection_id picks the connection, in either case of letters (BD-14)', async () => {
+  test('connection_id selects the connection, case-insensitively (BD-14)', async () => {
     const other = await organisation.connection('demo', { secret: 'OTHER-credential-of-16', isDefault: false });
     const made = await organisation.agent({ grants: { demo: { connection_id: other } } });
     for (const connection_id of [undefined, other, other.toUpperCase()]) {
@@ -93,7 +93,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     }
   });
 
-  test('JW-25 the session is what the token signs; the header X-Svc-Session is not believed', async () => {
+  test('JW-25 the session id comes from the signed token; the header X-Svc-Session is ignored', async () => {
     const signed = await agent.act(READ, {
       authorization: `Bearer ${agent.token({ session_id: 'run-7' })}`,
       'x-svc-session': 'other',
@@ -103,7 +103,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     expect((await evidenceOf(world, agent, auditIdOf(unsigned))).row.session_id).toBeNull();
   });
 
-  test('a person may be named in the body or in X-Svc-Caller, and is stored nowhere', async () => {
+  test('a person named in the body or in X-Svc-Caller is stored nowhere', async () => {
     const caller = { source: 'slack', id: 'PERSON:extra' };
     for (const answer of [
       await agent.act({ ...READ, caller }),
@@ -118,7 +118,7 @@ describe.each(STORES)(`POST /v1/actions answers 200 on %s${postgresNote}`, (stor
     expect(JSON.stringify(world.upstream.seen)).not.toMatch(/PERSON/);
   });
 
-  test('a GraphQL call goes to the very address of the platform', async () => {
+  test('a GraphQL call is sent to exactly the base URL of the platform', async () => {
     const base_url = `${world.upstream.url}/api/graphql`;
     const scopes = { 'gql:read': ['query *'], 'gql:write': ['mutation create*'] };
     await organisation.platform({ id: 'gql', manifest: { kind: 'graphql', base_url, scopes } });

@@ -23,7 +23,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
 
-  /** Held: nothing sent, an approval, a row and a receipt that says so. */
+  /** Expects that the call was held: nothing sent, an approval, and a row and receipt with result `held`. */
   async function held(agent: TestAgent, request: Record<string, unknown>): Promise<Answer> {
     const answer = await withoutCalls(world, () => agent.act(request));
     expect(answer.status, answer.text).toBe(202);
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
     return answer;
   }
 
-  test('a call that the policy holds is queued, and says where to look', async () => {
+  test('a call held by the policy is queued, and its answer links to the approval', async () => {
     const agent = await organisation.agent();
     const answer = await held(agent, WRITE);
     const { approval_id, _meta, expires_at } = answer.body;
@@ -48,7 +48,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
     expect(answer.headers.get('ratelimit')).toMatch(/^"actions"/);
     const { row } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(row.reason).toBe('approval_required_by_policy');
-    // The twin: what the same policy allows goes.
+    // Counter-example: what the same policy allows is sent.
     expect((await agent.act(READ)).status).toBe(200);
   });
 
@@ -78,7 +78,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
     expect(row.reason).toBe('approval_required_by_grant');
   });
 
-  test('what is stored is exactly the request, sealed, after the headers were filtered, without the caller', async () => {
+  test('the stored request is sealed and exact, with filtered headers and without the caller', async () => {
     const agent = await organisation.agent();
     const headers = { 'X-Kept': 'kept', Cookie: 'dropped=1' };
     const caller = { source: 'slack', id: 'U123456' };
@@ -104,14 +104,14 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
     expect(JSON.stringify(request)).not.toContain(CANARY);
   });
 
-  test('sending it again queues it again', async () => {
+  test('sending a held call again queues it again', async () => {
     const agent = await organisation.agent();
     const first = await held(agent, WRITE);
     const second = await held(agent, WRITE);
     expect(second.body.approval_id).not.toBe(first.body.approval_id);
   });
 
-  test('AP-22 what breaks a constraint of the grant is refused, never queued', async () => {
+  test('AP-22 a call that violates a constraint of the grant is refused, never queued', async () => {
     const agent = await organisation.agent({
       grants: {
         demo: { scopeList: Object.keys(DEMO_SCOPES), constraints: JSON.stringify({ recipients: ['@acme.example'] }) },
@@ -122,7 +122,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
     expect([answer.status, answer.body.reason]).toEqual([403, 'recipient_not_allowed']);
   });
 
-  test('AP-24 at most 100 wait for one agent, however many ask at once; then 429 until one is over', async () => {
+  test('AP-24 at most 100 calls of an agent are pending, also under concurrent requests; more answer 429 until one has ended', async () => {
     const agent = await organisation.agent();
     const { db } = world.running.broker.store;
     const now = Date.now();
@@ -151,10 +151,10 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (s
     expect(refused!.headers.get('retry-after')).toBe('60');
     const { row } = await evidenceOf(world, agent, auditIdOf(refused!));
     expect(row).toMatchObject({ result: 'blocked', reason: 'too_many_pending_approvals', approval_id: null });
-    // With an Idempotency-Key it is the same refusal, Retry-After included, and it is not kept.
+    // With an Idempotency-Key the refusal is the same, including Retry-After, and is not stored.
     const keyed = await agent.act(WRITE, { 'idempotency-key': 'k' });
     expect([keyed.status, keyed.headers.get('retry-after')]).toEqual([429, '60']);
-    // Another agent has places of its own, and what is over counts no more.
+    // Another agent has its own limit, and expired approvals no longer count.
     await held(await organisation.agent(), WRITE);
     world.clock.skewMs = DAY_MS / 2 + 1_000;
     expect((await agent.act(WRITE, { 'idempotency-key': 'k' })).status).toBe(202);

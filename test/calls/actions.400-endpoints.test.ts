@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`an endpoint that is not in normal form is a 400 on %s$
     ['PA-16', `/${'a/'.repeat(2_000)}`],
   ])('%s the endpoint %j', async (_case, endpoint) => {
     await refused([{ ...READ, endpoint }], 'invalid_endpoint', 'endpoint');
-    // By the other door, where a client can write it into the line of a request.
+    // Through /proxy, where a client can write the endpoint into the request line.
     if (!/^\/[\x21-\x7e]*$/.test(endpoint)) return;
     const before = world.upstream.seen.length;
     const answer = await rawClient(() => agent)('GET', `/proxy/demo-main${endpoint}`);
@@ -74,13 +74,13 @@ describe.each(ONE_STORE)(`an endpoint that is not in normal form is a 400 on %s$
     expect(world.upstream.seen.length).toBe(before);
   });
 
-  test('PA-16 an endpoint of 8,193 bytes; one of 8,192 passes', async () => {
+  test('PA-16 an endpoint of 8,193 bytes is refused; one of 8,192 is sent', async () => {
     await refused([{ ...READ, endpoint: `/${'a'.repeat(8_192)}` }], 'invalid_request', 'endpoint');
     const longest = await agent.act({ ...READ, endpoint: `/${'a'.repeat(8_191)}` });
     expect(longest.status).toBe(200);
   });
 
-  test('PA-22 whatever is asked: refused with no call, or sent byte for byte as it is on record', async () => {
+  test('PA-22 any endpoint is either refused without a call, or sent byte for byte as recorded', async () => {
     const characters = [...'./\\%25;?#@: \t\r\néAb'];
     const text = fc.array(fc.constantFrom(...characters), { maxLength: 12 }).map((found) => found.join(''));
     const endpoints = fc.oneof(

@@ -21,7 +21,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 400 on %s${postgresNote}`, (s
   const refused = (request: Parameters<TestAgent['act']>, code: string, words: string) =>
     expectMalformed(world, agent, request, code, words);
 
-  test('the twin of all these passes', async () => {
+  test('a well-formed call is sent (counter-example)', async () => {
     expect((await agent.act(WRITE)).status).toBe(200);
     expect((await agent.act(json('"data":{"a":[{"b":1}]},"headers":{"x-a":"b"},"reason":"why"'))).status).toBe(200);
   });
@@ -85,7 +85,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 400 on %s${postgresNote}`, (s
     await refused([body ?? JSON.stringify(READ), { 'content-type': type }], 'invalid_request', words);
   });
 
-  test.each(['utf-8', 'UTF-8', 'utf8', '"utf8"', 'us-ascii'])('charset=%s is the twin', async (charset) => {
+  test.each(['utf-8', 'UTF-8', 'utf8', '"utf8"', 'us-ascii'])('charset=%s is accepted', async (charset) => {
     const headers = { 'content-type': `application/json;charset=${charset}` };
     expect((await agent.act(JSON.stringify(READ), headers)).status).toBe(200);
   });
@@ -153,14 +153,14 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 400 on %s${postgresNote}`, (s
     expect(answer.body.detail).toContain(words);
   });
 
-  test('CA-01 X-Svc-Caller that says another than the body', async () => {
+  test('CA-01 an X-Svc-Caller that differs from the body', async () => {
     const caller = { source: 'slack', id: 'U2' };
     await refused([{ ...READ, caller }, { 'x-svc-caller': 'id slack:U1' }], 'invalid_request', 'another than caller');
     await refused([{ ...READ, caller }, { 'x-svc-caller': 'jwt a.b.c' }], 'invalid_request', 'another than caller');
     expect((await agent.act({ ...READ, caller }, { 'x-svc-caller': 'id slack:U2' })).status).toBe(200);
   });
 
-  test('a request that is refused keeps of its body what is well-formed by itself, and no more', async () => {
+  test('the row of a malformed request contains only the well-formed members of its body', async () => {
     const answer = await refused(
       [json('"nonsense":"SECRET-value","data":{"q":"SECRET-too"}')],
       'invalid_request',

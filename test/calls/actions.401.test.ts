@@ -13,7 +13,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`an invalid bearer token answers 401 on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());
@@ -26,7 +26,7 @@ describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgres
     return { agent_id: agent.agentId, owner_id: agent.ownerId, iat, exp: iat + 60, ...more };
   };
 
-  /** A 401 with its challenge, no call, and no row: a stranger writes nothing into anybody's audit. */
+  /** Expects a 401 with its challenge, no call and no row: an unauthenticated client cannot write to an organisation's audit. */
   async function refused(authorization: string, code: string): Promise<Answer> {
     const { db } = world.running.broker.store;
     const before = await listAuditRows(db, organisation.id, { limit: 200 });
@@ -38,20 +38,20 @@ describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgres
     return answer;
   }
 
-  test('the twin of all these passes', async () => {
+  test('a valid token is accepted (counter-example)', async () => {
     expect((await present(`Bearer ${agent.token()}`)).status).toBe(200);
     expect((await present(`bearer ${agent.token({ sub: agent.agentId, aud: world.running.baseUrl })}`)).status).toBe(
       200,
     );
   });
 
-  test('JW-18 no Authorization at all is asked for one, without an error code (RFC 6750 section 3)', async () => {
+  test('JW-18 a request without Authorization gets a challenge without an error code (RFC 6750 section 3)', async () => {
     const response = await fetch(`${world.running.baseUrl}/v1/actions`, { method: 'POST', body: JSON.stringify(READ) });
     expect([response.status, ((await response.json()) as { error: string }).error]).toEqual([401, 'missing_token']);
     expect(response.headers.get('www-authenticate')).toBe('Bearer realm="agent-broker"');
   });
 
-  test('JW-18 other forms of the header', async () => {
+  test('JW-18 other forms of the Authorization header are refused', async () => {
     const token = agent.token();
     for (const form of [
       `Bearer  ${token}`,
@@ -121,7 +121,7 @@ describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgres
     expect(answer.body.detail).toContain(name);
   });
 
-  test('JW-08 JW-10 the bounds of a lifetime pass, and 30 s of skew; a second more does not', async () => {
+  test('JW-08 JW-10 a token at the limit of its lifetime, or 30 s of clock skew beyond, is accepted; one later is not', async () => {
     const { iat } = claims();
     expect((await present(`Bearer ${agent.token({ exp: iat + 300 })}`)).status).toBe(200);
     expect((await present(`Bearer ${agent.token({ iat: iat - 80, exp: iat - 20 })}`)).status).toBe(200);
@@ -129,29 +129,29 @@ describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgres
     expect(late.body.detail).toContain('clock');
   });
 
-  test('JW-04 another key is invalid_signature, and a strike', async () => {
+  test('JW-04 a token signed with another key answers invalid_signature and counts as a strike', async () => {
     await refused(`Bearer ${signToken(claims(), other.keys.privateKey)}`, 'invalid_signature');
     const struck = await world.running.broker.store.db.selectFrom('breakers').selectAll().execute();
     expect(struck).toMatchObject([{ agent_id: agent.id, cause: 'breaker_auth_failure', key: '127.0.0.1', strikes: 1 }]);
   });
 
-  test('JW-01 what is malformed is no strike', async () => {
+  test('JW-01 a malformed token is no strike', async () => {
     await refused(`Bearer ${part({ alg: 'none' })}.${part(claims())}.`, 'invalid_token');
     expect(await world.running.broker.store.db.selectFrom('breakers').selectAll().execute()).toEqual([]);
   });
 
-  test('JW-21 one token serves twice', async () => {
+  test('JW-21 a token can be used more than once', async () => {
     const authorization = `Bearer ${agent.token()}`;
     expect((await present(authorization)).status).toBe(200);
     expect((await present(authorization)).status).toBe(200);
   });
 
-  test('JW-23 a receipt is no bearer', async () => {
+  test('JW-23 a receipt is not accepted as a bearer token', async () => {
     const { receipt } = await evidenceOf(world, agent, auditIdOf(await agent.act(READ)));
     await refused(`Bearer ${receipt}`, 'invalid_token');
   });
 
-  test('JW-27 after a new key the old one is an invalid signature at once', async () => {
+  test('JW-27 after a key is replaced, tokens of the old key are refused immediately', async () => {
     const rotated = await organisation.agent();
     expect((await rotated.act(READ)).status).toBe(200);
     const keys = makeKeyPair();
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgres
     expect((await rotated.act(READ)).status).toBe(200);
   });
 
-  test('JW-28 an unknown, a deleted and a keyless agent answer like a wrong signature, word for word', async () => {
+  test('JW-28 an unknown, a deleted and a keyless agent get exactly the answer of a wrong signature', async () => {
     const deleted = await organisation.agent({ agent: { status: 'deleted' } });
     const keyless = await organisation.agent({
       agent: { public_key_pem: null, key_fingerprint: null, status: 'pending_bind' },
@@ -186,7 +186,7 @@ describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgres
     expect(bodies[0]!.error).toBe('invalid_signature');
   });
 
-  test('every route for agents asks for the bearer', async () => {
+  test('every route for agents requires a bearer token', async () => {
     for (const path of ['/v1/agents/me', '/v1/agent/permissions', `/v1/audit/${crypto.randomUUID()}/receipt`]) {
       const response = await fetch(world.running.baseUrl + path);
       expect([path, response.status, ((await response.json()) as { error: string }).error]).toEqual([

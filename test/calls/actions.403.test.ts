@@ -54,7 +54,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     await denied(agent, { ...READ, connection_id: crypto.randomUUID() }, 'no_permission_record');
   });
 
-  test('a platform, a connection and an agent of another organisation are as if they were not there', async () => {
+  test('a platform, a connection and an agent of another organisation are treated as unknown', async () => {
     const other = await world.organisation();
     await other.platform({ id: 'theirs' });
     const connection_id = await other.connection('theirs', { isDefault: false });
@@ -65,7 +65,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     await denied(agent, { ...READ, connection_id }, 'no_permission_record');
   });
 
-  test('agent_suspended: halted as a whole, whatever it asks; resumed, it goes on', async () => {
+  test('agent_suspended: a suspended agent is refused every call until it is resumed', async () => {
     const agent = await allowed();
     await passes(agent);
     const suspended = await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'odd calls' });
@@ -87,7 +87,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     await passes(agent);
   });
 
-  test('agent_revoked: by an owner, and by expiry', async () => {
+  test('agent_revoked: for an agent revoked by an owner, and for an expired one', async () => {
     const agent = await allowed();
     await passes(agent);
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     expect((await denied(mortal, READ, 'agent_revoked')).body.halt.state).toBe('revoked');
   });
 
-  test('platform_suspended: the switch of the organisation', async () => {
+  test('platform_suspended: calls to a platform that the organisation switched off are refused', async () => {
     await organisation.platform({ id: 'switched' });
     const agent = await allowed({ grants: { switched: { scopeList: ['demo:read'] } } });
     const call = { ...READ, platform: 'switched' };
@@ -114,11 +114,11 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     await passes(agent, call);
   });
 
-  test('no_policy_assigned', async () => {
+  test('no_policy_assigned: an agent without a policy is refused', async () => {
     await denied(await organisation.agent({ policy: null }), READ, 'no_policy_assigned');
   });
 
-  test('denied_by_policy: by a rule, by no rule, and by a condition that fails', async () => {
+  test('denied_by_policy: by a rule, by the absence of a matching rule, and by a condition that fails', async () => {
     const rules = [
       { effect: 'allow', scopes: ['demo:read'] },
       { name: 'no secrets', effect: 'deny', endpoints: ['/items/secret'] },
@@ -136,7 +136,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     await passes(agent, { ...write, data: { amount: 9 } });
   });
 
-  test('denied_by_guardrail: over any policy; one with suspend halts the agent too', async () => {
+  test('denied_by_guardrail: overrides any policy; a guardrail with suspend also halts the agent', async () => {
     const guarded = await world.organisation({
       guardrails: [
         { name: 'no deletes', effect: 'deny', methods: ['DELETE'] },
@@ -158,7 +158,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     expect(halted.body.halt).toMatchObject({ cause: 'suspended_by_policy', detail: 'guardrail tripwire' });
   });
 
-  test('grant_expired: at its very moment', async () => {
+  test('grant_expired: a grant is refused from the exact time of its expiry', async () => {
     const agent = await allowed({ grants: { demo: { expires_at: Date.now() + 60_000 } } });
     await passes(agent);
     world.clock.skewMs = 61_000;
@@ -166,7 +166,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     expect(answer.body).not.toHaveProperty('halt');
   });
 
-  test('MR-04 what is changed in the store shows at the very next call', async () => {
+  test('MR-04 a change in the store takes effect at the next call', async () => {
     const agent = await allowed();
     const { broker } = world.running;
     const place = { organisationId: organisation.id, id: agent.id };

@@ -24,7 +24,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
   const agentOn = async (platform = 'demo', terms = {}, agent = {}) =>
     organisation.agent({ rules: ALLOW_ALL, grants: { [platform]: terms }, agent });
 
-  /** The required fields of both bodies, the row and the receipt. */
+  /** Expects the required fields of both bodies, the row and the receipt. */
   async function stopped(agent: TestAgent, answer: Answer, status: 409 | 412, error: string, result: string) {
     expect([answer.status, answer.body.error], answer.text).toEqual([status, error]);
     const { platform, correlation_id, message, audit_id, consent_requested } = answer.body;
@@ -36,7 +36,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     return row;
   }
 
-  test.each(['pending', 'pending_bind'] as const)('409 agent_inactive: an agent that is %s', async (status) => {
+  test.each(['pending', 'pending_bind'] as const)('409 agent_inactive: for an agent that is %s', async (status) => {
     const agent = await agentOn('demo', {}, { status });
     const answer = await withoutCalls(world, () => agent.act(READ));
     const row = await stopped(agent, answer, 409, 'agent_inactive', 'denied');
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     expect((await (await agentOn()).act(READ)).status).toBe(200);
   });
 
-  test('409 platform_reauth_needed: the platform refuses the credential; nothing of its words comes through (CX-04)', async () => {
+  test('409 platform_reauth_needed: when the platform refuses the credential; no text of the platform is passed on (CX-04)', async () => {
     await organisation.platform({ id: 'strict' });
     const agent = await agentOn('strict');
     const call = { ...READ, platform: 'strict' };
@@ -62,7 +62,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     expect(row).toMatchObject({ reason: 'platform_reauth_needed', upstream_status: 401 });
     expect(answer.text).not.toMatch(/CANARY|says the platform/);
     expect(await status()).toBe('reauth_needed');
-    // A mark, not a switch: once the platform takes the credential again, the mark goes.
+    // The mark does not block calls: it is cleared as soon as the platform accepts the credential again.
     world.upstream.answer = undefined;
     expect((await agent.act(call)).status).toBe(200);
     expect(await status()).toBe('active');
@@ -80,7 +80,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     },
   );
 
-  test('409 needs_consent: the connection was granted less than the scope needs', async () => {
+  test('409 needs_consent: when the platform granted the connection less than the scope needs', async () => {
     const needs = { 'demo:read': ['items.read', 'items'] };
     await organisation.platform({ id: 'consenting', manifest: { needs }, secret: null });
     const less = await organisation.connection('consenting', { isDefault: false, upstreamScopes: ['profile'] });
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
       expect((await (await agentOn('consenting', { connection_id })).act(call)).status).toBe(200);
   });
 
-  test('412 platform_not_connected: a grant, and no connection, or one without a credential', async () => {
+  test('412 platform_not_connected: for a grant without a connection, or with one that has no credential', async () => {
     await organisation.platform({ id: 'lonely', secret: null });
     const agent = await agentOn('lonely');
     const call = { ...READ, platform: 'lonely' };
@@ -113,7 +113,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     expect((await agent.act(call)).status).toBe(200);
   });
 
-  test('412 before 202: what cannot be made is not held', async () => {
+  test('a call that could not be made answers 412 and is not held', async () => {
     await organisation.platform({ id: 'unheld', secret: null });
     const agent = await agentOn('unheld', { require_approval: 1 });
     const answer = await withoutCalls(world, () => agent.act({ ...READ, platform: 'unheld' }));
@@ -137,7 +137,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     for (const terms of [{ connection_id }, {}]) {
       const agent = await agentOn('personal', terms);
       const answer = await withoutCalls(world, () => agent.act({ ...READ, platform: 'personal', ...more }, headers));
-      // Without a connection there is none that this person could give a token for.
+      // Without a connection there is none for which this person could give a token.
       if (reason === 'not_consented' && !('connection_id' in terms)) {
         await stopped(agent, answer, 412, 'platform_not_connected', 'blocked');
         continue;
@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     }
   });
 
-  test('412 consent_required: a refusal of the decision comes first', async () => {
+  test('a refusal by the decision takes precedence over 412 consent_required', async () => {
     await organisation.platform({ id: 'personal', manifest: PER_PERSON, secret: null });
     const agent = await agentOn('personal');
     const answer = await withoutCalls(world, () => agent.act({ ...READ, platform: 'personal', scope: 'demo:none' }));

@@ -8,8 +8,8 @@ import { READ } from '../world/requests.ts';
 
 const BODY = JSON.stringify(READ);
 
-/** Nothing of this comes as far as the store: one of them is enough. */
-describe('BD-08 bodies that are too large, and what stands between them and the broker', () => {
+/** These bodies do not reach the store: one store is enough. */
+describe('BD-08 the size limit of request bodies', () => {
   let agent: TestAgent;
   const world = givenWorld();
   beforeAll(async () => {
@@ -21,7 +21,7 @@ describe('BD-08 bodies that are too large, and what stands between them and the 
   const big = () =>
     JSON.stringify({ ...READ, method: 'POST', scope: 'demo:write', data: { a: 'x'.repeat(1024 * 1024) } });
 
-  test('over 1 MiB: 413, with a length, in chunks, and as a gzip bomb', async () => {
+  test('a body over 1 MiB answers 413: with a length, chunked, and as a gzip bomb', async () => {
     const url = `${world.running.baseUrl}/v1/actions`;
     const headers = { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/json' };
     expectEnvelope(
@@ -45,11 +45,11 @@ describe('BD-08 bodies that are too large, and what stands between them and the 
     ];
     const chunked = `${head.join('\r\n')}\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
     const answer = await withoutCalls(world, () => exchange(port, chunked));
-    // The answer may be lost to the reset: not all of it was read.
+    // The reset may lose the answer, because the body was not read completely.
     expect([0, 413]).toContain(answer.status);
   });
 
-  test('the refusal says how much this address takes', async () => {
+  test('the refusal names the size limit of its route', async () => {
     const tooMuch = async (path: string, size: number) =>
       (
         await send(world.running.baseUrl + path, {
@@ -64,7 +64,7 @@ describe('BD-08 bodies that are too large, and what stands between them and the 
     );
   });
 
-  test('gzip is taken, garbage under its name is a 400', async () => {
+  test('a gzip body is accepted; one declared as gzip that is not answers 400', async () => {
     const url = `${world.running.baseUrl}/v1/actions`;
     const headers = {
       authorization: `Bearer ${agent.token()}`,

@@ -46,7 +46,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (s
   });
   beforeEach(() => world.forgive());
 
-  /** A 502 in fixed words, with what is known of the outcome, a row and a receipt. */
+  /** Expects a 502 with fixed text and the known outcome, a row and a receipt. */
   async function unreachable(answer: Answer, code: string, outcome: 'unknown' | 'not_sent', by = agent) {
     expectEnvelope(answer, 502, 'upstream_unreachable');
     expectReportHint(answer, 'upstream_unreachable');
@@ -121,10 +121,10 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (s
     expect(write.body.detail).toContain('may have been made');
   });
 
-  test('C12 an upstream that never answers: unknown, not repeated, and counted by the breaker', async () => {
+  test('C12 an upstream that never answers: the outcome is unknown, the call is not retried, and the breaker counts it', async () => {
     const { outbound } = world.running.broker;
     const { send } = outbound;
-    // Half a minute otherwise.
+    // Would take half a minute otherwise.
     outbound.send = (request) => send({ ...request, idleTimeoutMs: 50 });
     const silent = await organisation.agent({
       policy: await organisation.policy([{ effect: 'allow' }]),
@@ -147,7 +147,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (s
     expect(asked).toBe(strikes);
   });
 
-  test('CX-08 bytes that hold the credential are not shown at all', async () => {
+  test('CX-08 binary data that contains the credential is withheld completely', async () => {
     const body = Buffer.concat([Buffer.from([0x89, 0x50, 0]), Buffer.from(CANARY)]);
     onRequest = (socket) => {
       socket.write(`HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: ${body.length}\r\n\r\n`);
@@ -160,7 +160,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (s
     expect(row).toMatchObject({ result: 'blocked', reason: 'upstream_response_blocked', upstream_status: 200 });
   });
 
-  test('the twin: the same server, well-behaved', async () => {
+  test('the same server with a valid answer (counter-example)', async () => {
     onRequest = (socket) =>
       socket.end('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}');
     expect((await agent.act(WRITE)).body).toMatchObject({ data: {}, _meta: { upstream_status: 200 } });
@@ -195,7 +195,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     ['a malformed call', { ...READ, endpoint: '//x' }, 400],
     ['a malformed body', { ...READ, nonsense: 1 }, 400],
     ['a held call', HELD, 202],
-  ])('BD-07 C10 %s that cannot be recorded: 503, and nothing happened', async (_name, call, otherwise) => {
+  ])('BD-07 C10 %s that cannot be recorded answers 503 without effect', async (_name, call, otherwise) => {
     const { db } = world.running.broker.store;
     const before = await db.selectFrom('approvals').select('id').execute();
     repair = await refuseAuditRows(world);
@@ -208,7 +208,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     expect((await agent.act(call)).status).toBe(otherwise);
   });
 
-  test('BD-07 a read whose outcome cannot be recorded was made, and is withheld', async () => {
+  test('BD-07 the answer of a read whose outcome cannot be recorded is withheld', async () => {
     repair = await refuseAuditRows(world);
     world.upstream.seen.length = 0;
     const answer = await agent.act({ ...READ, endpoint: '/items/withheld' });
@@ -218,7 +218,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     expect(answer.text).not.toContain('withheld"');
   });
 
-  test('C11 a write whose outcome cannot be recorded is withheld; after a restart its row says so, signed, and it is not repeated', async () => {
+  test('C11 the answer of a write whose outcome cannot be recorded is withheld; after a restart its row is closed with a receipt, and it is not repeated', async () => {
     repair = await refuseAuditRows(world, 'final');
     world.upstream.seen.length = 0;
     const answer = await agent.act(WRITE, { 'idempotency-key': 'lost' });
@@ -238,7 +238,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     expect(world.upstream.seen).toHaveLength(1);
   });
 
-  test('KEY-01 a credential moved from another row does not open, and nothing is sent', async () => {
+  test('KEY-01 a credential moved to another row cannot be opened, and nothing is sent', async () => {
     await organisation.platform({ id: 'moved' });
     const granted = await organisation.agent({ grants: { moved: {} } });
     const call = { ...READ, platform: 'moved' };

@@ -1,4 +1,4 @@
-/** Bodies that are no JSON object, of operations that take them: by POST /v1/actions as by /proxy. */
+/** Bodies other than a JSON object, for operations that accept them: through POST /v1/actions and through /proxy. */
 import { createHash } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
@@ -74,7 +74,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
       'a=1',
     ],
     ['JSON, by operation', { ...callOf('POST', '/v2/x', { a: 1 }), platform: 'forms' }, 'application/json', '{"a":1}'],
-  ])('%s is sent as it is', async (_, call, type, body) => {
+  ])('%s is sent unchanged', async (_, call, type, body) => {
     const answer = await agent.act(call);
     expect(answer.status, answer.text).toBe(200);
     expect(answer.body._meta.dropped_headers).toBeUndefined();
@@ -86,16 +86,16 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
   test.each([
     ['of no type', {}, 'application/octet-stream'],
     ['of a type', typed('application/zip'), 'application/zip'],
-  ])('bytes %s are what their base64 stands for', async (_, more, type) => {
+  ])('bytes %s are sent decoded from base64', async (_, more, type) => {
     const call = callOf('PUT', '/any/file.bin', BYTES.toString('base64'), { encoding: 'base64', ...more });
     const answer = await agent.act(call);
     expect(answer.status, answer.text).toBe(200);
     expect(lastSeen()?.headers).toMatchObject({ 'content-type': type, 'content-length': `${BYTES.length}` });
-    // What is no UTF-8 becomes U+FFFD where the platform keeps it as text; the length tells the rest.
+    // The platform's text shows bytes that are not UTF-8 as U+FFFD; the length proves the rest.
     expect(lastSeen()?.body).toBe(BYTES.toString('utf8'));
   });
 
-  test('an object is sent in parts, with its files', async () => {
+  test('an object is sent as multipart with its files', async () => {
     const data = {
       purpose: 'assistants',
       n: 3,
@@ -167,7 +167,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
       callOf('POST', '/files', { a: { filename: 'x', data: '', content_type: 'a\r\nb: c' } }),
       'content_type is',
     ],
-  ])('%s is a 400, and nothing is sent', async (_, call, words) => {
+  ])('%s answers 400, and nothing is sent', async (_, call, words) => {
     const before = world.upstream.seen.length;
     const answer = await agent.act(call);
     expect(answer, answer.text).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
@@ -178,7 +178,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
     await world.forgive();
   });
 
-  describe('a rule about the body counts against what is not read', () => {
+  describe('a rule about the body applies against bodies that are not read', () => {
     const DENY = { effect: 'deny', when: 'has(request.body.amount) && request.body.amount > 1000' };
     const encoded = BYTES.toString('base64');
     const TWICE = '{"amount":1,"amount":1}';
@@ -236,7 +236,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
         403,
       ],
     ];
-    test.each(cases)('%s, by both doors', async (_, call, type, body, status) => {
+    test.each(cases)('%s, through /v1/actions and /proxy', async (_, call, type, body, status) => {
       const limited = await organisation.agent({ rules: [{ effect: 'allow' }, DENY], grants: grants() });
       const asked = await limited.act(call);
       const ask = rawClient(() => limited);
@@ -250,7 +250,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
     });
   });
 
-  test('held bytes are sealed, told to whoever decides, and sent as they were approved', async () => {
+  test('held bytes are sealed, described to the approver, and sent as approved', async () => {
     const careful = await organisation.agent({ rules: [{ effect: 'require_approval' }], grants: grants() });
     const secret = Buffer.concat([BYTES, Buffer.from('nobody-reads-this-in-the-store')]);
     const call = callOf('PUT', '/any/held.bin', secret.toString('base64'), {
@@ -276,7 +276,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
     ['list', callOf('PUT', '/labels/2', ['a'], typed(PATCH)), ['a']],
     ['text', callOf('POST', '/markdown', '# held'), '# held'],
     ['object in parts', callOf('POST', '/files', { a: 'b' }), { a: 'b' }],
-  ])('a held %s is shown, and sent once', async (_, call, body) => {
+  ])('a held %s is shown to the approver, and sent once', async (_, call, body) => {
     const careful = await organisation.agent({ rules: [{ effect: 'require_approval' }], grants: grants() });
     const { approval_id: id } = (await careful.act(call)).body;
     expect((await organisation.ask('GET', `/owner/approvals/${id}`)).body.request).toMatchObject({
@@ -290,7 +290,7 @@ describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) =
     expect(world.upstream.seen.length).toBe(before + 1);
   });
 
-  test('a held upload of the other door is told, too', async () => {
+  test('a held upload through /proxy is described to the approver too', async () => {
     const careful = await organisation.agent({ rules: [{ effect: 'require_approval' }], grants: grants() });
     const ask = rawClient(() => careful);
     const shown = async (body: string | Buffer, type: string) => {

@@ -25,7 +25,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     world.upstream.answer = (_request, response) => response.writeHead(503).end();
   };
 
-  /** `times` calls with a wrong signature, each over another token unless `more` says otherwise. */
+  /** Makes `times` calls with a wrong signature, each with a new token unless `more` says otherwise. */
   async function strike(agent: TestAgent, times: number, more: Record<string, unknown> = {}, from = HERE) {
     for (let i = 0; i < times; i++) {
       const iat = Math.floor(agent.clock() / 1000);
@@ -39,7 +39,9 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     }
   }
 
-  /** So many strikes of just now, as that many failures write them: what opens the breaker is tested where all of them are made. */
+  /**
+   * Writes this many recent strikes directly, as the same number of failures would. Tests of opening a breaker make all failures instead.
+   */
   async function struck(agent: TestAgent, cause: BreakerTable['cause'], key: string, strikes: number) {
     const { db } = world.running.broker.store;
     await db
@@ -50,14 +52,14 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
       })
       .execute();
   }
-  /** Failures of a platform, the last of which opens its breaker. */
+  /** Makes enough failures of a platform to open its breaker. */
   async function failing(agent: TestAgent, platform = 'demo') {
     await struck(agent, 'breaker_upstream_failure', platform, 19);
     fail();
     expect((await agent.act({ ...READ, platform })).body._meta.upstream_status).toBe(503);
   }
 
-  /** Refused because the breaker of one platform is open: the agent is not halted, and the answer says when to come back. */
+  /** Expects a refusal by the breaker of one platform: the agent is not halted, and the answer has a retry time. */
   async function refusedThere(
     answer: Answer,
     agent: TestAgent,
@@ -76,7 +78,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect(row).toMatchObject({ result: 'denied', reason: 'circuit_breaker_open' });
   }
 
-  /** Refused because the agent is halted by a breaker, with the whole halt and when to come back. */
+  /** Expects a refusal because a breaker halted the agent, with the complete halt and a retry time. */
   async function open(answer: Answer, agent: TestAgent, cause: string, seconds: [least: number, most: number]) {
     expect([answer.status, answer.body.error, answer.body.reason], answer.text).toEqual([
       403,
@@ -107,7 +109,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     (_request, response) =>
       response.writeHead(status).end();
 
-  test('DOS-01 five wrong signatures open the breaker for their source, and for no other', async () => {
+  test('DOS-01 five wrong signatures open the breaker for their source address only', async () => {
     const agent = await newAgent();
     await strike(agent, 4);
     expect((await agent.act(READ, {}, HERE)).status).toBe(200);
@@ -120,13 +122,13 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     const permissions = await agent.get('/v1/agent/permissions', {}, HERE);
     expect([permissions.status, permissions.body.reason]).toEqual([403, 'circuit_breaker_open']);
     expect((await agent.get('/v1/agent/permissions', {}, ELSEWHERE)).status).toBe(200);
-    // After its time one trial call passes, and closes it.
+    // After the open time one trial call passes, and closes the breaker.
     world.clock.skewMs = 61_000;
     expect((await agent.act(READ, {}, HERE)).status).toBe(200);
     expect((await agent.get('/v1/agents/me', {}, HERE)).body).not.toHaveProperty('halt');
   });
 
-  test('wrong signatures write nothing more while the breaker of their address is open', async () => {
+  test('while the breaker of their address is open, wrong signatures write nothing more', async () => {
     const agent = await newAgent();
     const row = () =>
       world.running.broker.store.db
@@ -143,7 +145,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect(Number((await row()).open_until)).toBeGreaterThan(Number(opened.open_until));
   });
 
-  test('strikes of more than a minute ago do not count', async () => {
+  test('strikes older than a minute do not count', async () => {
     const agent = await newAgent();
     await strike(agent, 4);
     world.clock.skewMs = 61_000;
@@ -151,7 +153,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ, {}, HERE)).status).toBe(200);
   });
 
-  test('50 malformed calls in a minute open a breaker; the trial after it closes it, or opens it again', async () => {
+  test('50 malformed calls in a minute open a breaker; the next trial closes it, or opens it again', async () => {
     const agent = await newAgent();
     await struck(agent, 'breaker_api_error', '', 43);
     for (let i = 0; i < 6; i++) expect((await agent.act(i % 2 ? MALFORMED : '{"platform":1}')).status).toBe(400);
@@ -168,20 +170,20 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
   });
 
-  test('20 failures of one platform stop the calls to it; the other platforms go on', async () => {
+  test('20 failures of one platform stop the calls to it, and to no other platform', async () => {
     const agent = await newAgent();
     fail();
     for (let i = 0; i < 20; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(503);
     await refusedThere(await withoutCalls(world, () => agent.act(READ)), agent, 'demo', [55, 60]);
     world.upstream.answer = undefined;
     expect((await agent.act({ ...READ, platform: 'other' })).status).toBe(200);
-    // The agent as a whole is not halted: its permissions are those that are left.
+    // The agent as a whole is not halted: its permissions are those of the other platforms.
     expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
     const permissions = await agent.get('/v1/agent/permissions');
     expect(permissions.body.data.platforms.map((p: { platformId: string }) => p.platformId)).toEqual(['other']);
   });
 
-  test('of many calls at a half-open breaker one is the trial; when it fails the breaker opens again', async () => {
+  test('of concurrent calls at a half-open breaker one is the trial; when it fails the breaker opens again', async () => {
     const agent = await newAgent();
     await failing(agent);
     world.clock.skewMs = 61_000;
@@ -200,7 +202,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('a trial that came to no verdict is given back', async () => {
+  test('a trial without a verdict is released, so that the next call can be the trial', async () => {
     const agent = await newAgent();
     await failing(agent);
     world.clock.skewMs = 61_000;
@@ -211,10 +213,10 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect(next.status, next.text).toBe(200);
   });
 
-  // The rest is about no statement of a store.
+  // The remaining tests do not depend on the store's SQL: one store is enough.
   if (!ONE_STORE.includes(store)) return;
 
-  test('a token with a wrong signature counts as often as it comes', async () => {
+  test('every use of a token with a wrong signature counts', async () => {
     const agent = await newAgent();
     const iat = Math.floor(Date.now() / 1000);
     await strike(agent, 4, { jti: 'the same', iat, exp: iat + 60 });
@@ -223,7 +225,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     await open(await agent.act(READ, {}, HERE), agent, 'breaker_auth_failure', [55, 60]);
   });
 
-  test('DOS-01 only tokens that are good but for the signature count', async () => {
+  test('DOS-01 only tokens that are valid except for their signature count', async () => {
     const agent = await newAgent();
     await strike(agent, 6, { owner_id: crypto.randomUUID() });
     await strike(agent, 6, { iat: 1, exp: 61 });
@@ -231,7 +233,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ, {}, HERE)).status).toBe(200);
   });
 
-  test('a halt by a breaker is told whatever the agent asks for: platforms and connections without a grant, too', async () => {
+  test('a halt by a breaker is answered to every call, also for platforms and connections without a grant', async () => {
     const agent = await newAgent();
     await strike(agent, 5);
     const asked = [
@@ -259,7 +261,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(expected);
   });
 
-  test('breakers open on every platform that the agent holds a grant on halt it, everywhere alike, until the first one ends', async () => {
+  test('open breakers on all platforms that the agent has a grant for halt it on every route until the first one ends', async () => {
     const agent = await newAgent();
     await failing(agent);
     world.clock.skewMs = 20_000;
@@ -281,7 +283,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('an agent with one platform is halted while the trial call of its breaker is under way', async () => {
+  test('an agent with one platform is halted while the trial call of its breaker is in flight', async () => {
     const agent = await organisation.agent({ grants: { demo: {} } });
     await failing(agent);
     world.clock.skewMs = 61_000;
@@ -297,7 +299,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
       headers: { 'content-type': 'application/json' },
     });
 
-  test('queries by others than the agent count an authentication breaker that is open for any address', async () => {
+  test('queries by anyone but the agent count an authentication breaker open for any address', async () => {
     await world.running.broker.store.db
       .updateTable('organisations')
       .set({ publish_identity_documents: 1 })
@@ -345,7 +347,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     for (const ask of [asOwner, asAgent(ELSEWHERE)])
       expect((await authzen(ask)).body).toMatchObject({ decision: false, reason: 'circuit_breaker_open' });
     expect((await ofChild()).body).toMatchObject({ decision: false, reason: 'circuit_breaker_open' });
-    // The agent itself is told what its next call from where it is would get.
+    // The agent itself gets the result for its own current address.
     expect((await trqp(asAgent(HERE))).body.authorized).toBe(true);
     expect((await authzen(asAgent(HERE))).body.decision).toBe(true);
     world.clock.skewMs = 61_000;
@@ -372,18 +374,18 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('a well-formed call closes the breaker of malformed ones, also when an owner must approve it', async () => {
+  test('a well-formed call closes the breaker of malformed calls, even when an owner must approve it', async () => {
     const agent = await organisation.agent({ grants: { demo: { require_approval: 1 } } });
     await struck(agent, 'breaker_api_error', '', 49);
     expect((await agent.act(MALFORMED)).status).toBe(400);
     world.clock.skewMs = 61_000;
     expect((await agent.act(READ)).status).toBe(202);
-    // One malformed call would open a half-open breaker again.
+    // A half-open breaker would open again after one malformed call.
     expect((await agent.act(MALFORMED)).status).toBe(400);
     expect((await agent.act(READ)).status).toBe(202);
   });
 
-  test('4xx answers of a platform are no failures of it', async () => {
+  test('4xx answers do not count as failures of the platform', async () => {
     const agent = await newAgent();
     await struck(agent, 'breaker_upstream_failure', 'demo', 19);
     world.upstream.answer = (_request, response) => response.writeHead(404).end();
@@ -391,7 +393,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
   });
 });
 
-test('DOS-02 many addresses that know the owner halt nobody elsewhere, and fill no record', async () => {
+test('DOS-02 wrong signatures from many addresses do not halt the agent at others, and write a bounded number of rows', async () => {
   const world = await startWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' });
   const organisation = await world.organisation();
   await organisation.platform();
@@ -405,7 +407,7 @@ test('DOS-02 many addresses that know the owner halt nobody elsewhere, and fill 
     ),
   );
   const own = { 'x-forwarded-for': '192.0.2.1' };
-  // Of an IPv6 network one address is like another.
+  // Addresses of one IPv6 network count as one.
   const addresses = Array.from({ length: sized(12, 100) }, (_, i) => `198.51.100.${i}`).concat(
     '2001:db8::1',
     '2001:db8::2',

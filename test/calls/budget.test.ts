@@ -10,14 +10,14 @@ const MIB = 1024 * 1024;
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const LARGE = JSON.stringify(Array.from({ length: (9 * MIB) / 11 }, () => 'abcdefgh'));
 
-describe.each(ONE_STORE)(`what the calls of one family may take on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the budget of concurrent calls of one family on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
   let other: TestAgent;
-  /** Requests that the platform has not answered yet. */
+  /** Requests that the platform has received and not answered yet. */
   const waiting: http.ServerResponse[] = [];
-  /** Paths that the platform was asked for. */
+  /** Paths that the platform received. */
   const seen: string[] = [];
   const answerAll = () => {
     for (const response of waiting.splice(0)) response.end('{}');
@@ -52,7 +52,7 @@ describe.each(ONE_STORE)(`what the calls of one family may take on %s${postgresN
   const slow = (who: TestAgent, times: number) =>
     Array.from({ length: times }, () => who.act({ ...READ, endpoint: '/items/slow' }));
 
-  test('16 calls at once: the next is a 429 before the platform is asked, and another agent is not kept waiting', async () => {
+  test('with 16 calls in flight the next answers 429 without reaching the platform, and another agent is not delayed', async () => {
     const many = slow(agent, 16);
     await expect.poll(() => waiting.length).toBe(16);
     const refused = await agent.act(READ);
@@ -67,14 +67,14 @@ describe.each(ONE_STORE)(`what the calls of one family may take on %s${postgresN
     await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
   });
 
-  test('a held call takes no place', async () => {
+  test('a held call takes no slot', async () => {
     const held = await Promise.all(Array.from({ length: 20 }, () => agent.act({ ...READ, endpoint: '/items/held' })));
     expect(held.map(({ status }) => status)).toEqual(Array(20).fill(202));
     expect(budget()).toEqual({ calls: 0, bytes: 0 });
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('an approved call waits for a place, and is decided again when it has one', async () => {
+  test('an approved call waits for a slot, and is decided again when it gets one', async () => {
     const held = await Promise.all([agent, other].map((who) => who.act({ ...READ, endpoint: '/items/held' })));
     const [suspended, allowed] = held.map(({ body }) => body.approval_id as string);
     const many = [...slow(agent, 16), ...slow(other, 16)];
@@ -93,12 +93,12 @@ describe.each(ONE_STORE)(`what the calls of one family may take on %s${postgresN
     expect(seen.slice(before).filter((url) => url.endsWith('/held'))).toHaveLength(1);
   });
 
-  test('answers that are not read are held against the next calls, and given back when the reader leaves', async () => {
+  test('unread answers count against the budget of the next calls until the client disconnects', async () => {
     const unread = await Promise.all(
       Array.from({ length: 5 }, () => leaveUnread(world.running.baseUrl, agent, { ...READ, endpoint: '/items/large' })),
     );
     await expect.poll(() => budget().bytes, { timeout: 20_000 }).toBeGreaterThan(32 * MIB);
-    // One answer more than the budget at most, whatever was asked for.
+    // At most one answer more than the budget.
     expect(budget().bytes).toBeLessThan(43 * MIB);
     expectEnvelope(await agent.act(READ), 429, 'too_many_calls');
     expect((await other.act(READ)).status).toBe(200);
@@ -107,13 +107,13 @@ describe.each(ONE_STORE)(`what the calls of one family may take on %s${postgresN
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('a large answer is what it was', async () => {
+  test('a large answer arrives unchanged', async () => {
     const answer = await agent.act({ ...READ, endpoint: '/items/large' });
     expect([answer.status, JSON.stringify(answer.body.data) === LARGE]).toEqual([200, true]);
   });
 });
 
-/** Asks, and never reads the answer. */
+/** Sends a call, and never reads the answer. */
 async function leaveUnread(baseUrl: string, agent: TestAgent, action: unknown): Promise<http.ClientRequest> {
   const request = http.request(`${baseUrl}/v1/actions`, {
     method: 'POST',

@@ -1,4 +1,4 @@
-/** Members of a body, and names in a query, by which one operation of a built-in platform does what another scope is kept for. */
+/** Members of a body, and names in a query, with which an operation of a built-in platform needs another scope. */
 import { describe, expect, test } from 'vitest';
 import { encodeForm } from '../../broker/egress/form.ts';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
@@ -11,12 +11,12 @@ import { ALLOW_ALL } from '../world/world.ts';
 
 const SECRET = '/api/v1/namespaces/shop/secrets/db';
 
-/** Platform, operation, body, the scope of its endpoint, and the scope that it needs; null: it is in none. */
+/** Platform, operation, body, the scope of its endpoint, and the scope that it needs; null: no scope covers it. */
 const CASES: [BuiltinName, string, JsonObject, string, string | null][] = [
   ['stripe', 'POST /v1/customers', { balance: -5000 }, 'customers.write', 'customers.balance.write'],
   ['stripe', 'POST /v1/customers/cus_1', { balance: 0, name: 'Ann' }, 'customers.write', 'customers.balance.write'],
   ['stripe', 'POST /v1/customers/cus_1', { source: 'tok_1' }, 'customers.write', 'sources.write'],
-  // As earlier versions name it.
+  // As in earlier API versions.
   ['stripe', 'POST /v1/customers/cus_1', { account_balance: -5000 }, 'customers.write', 'customers.balance.write'],
   ['stripe', 'POST /v1/customers/cus_1', { card: 'tok_1' }, 'customers.write', 'sources.write'],
   ['stripe', 'POST /v1/customers', { bank_account: { account_number: '1' } }, 'customers.write', 'sources.write'],
@@ -164,7 +164,7 @@ function formOf(data: JsonObject): string {
   return encoded.body;
 }
 
-describe('a call of a built-in platform needs what its contents do', () => {
+describe('a call of a built-in platform needs the scope of its content', () => {
   const world = givenWorld();
   const organisation = shared(async () => {
     const made = await world.organisation();
@@ -181,7 +181,7 @@ describe('a call of a built-in platform needs what its contents do', () => {
     expect(applied.status, applied.text).toBe(200);
     return made;
   });
-  /** Holds every scope of each. */
+  /** Has every scope of each platform. */
   const agent = shared(async () => {
     const names = [...new Set(CASES.map(([name]) => name))];
     const grants = Object.fromEntries(names.map((name) => [name, { scopeList: Object.keys(manifestOf(name).scopes) }]));
@@ -208,7 +208,7 @@ describe('a call of a built-in platform needs what its contents do', () => {
     else expect(row.scope).toBe(`${name}:${needed}`);
   });
 
-  test('a call that does what two scopes are kept for is told to be two calls', async () => {
+  test('a call whose content needs two scopes is refused with the advice to make two calls', async () => {
     const call = { platform: 'stripe', method: 'POST', endpoint: '/v1/customers/cus_1' };
     const data = { balance: 1, source: 'tok_1' };
     const refused = await withoutCalls(world, () => agent.act({ ...call, scope: 'stripe:sources.write', data }));

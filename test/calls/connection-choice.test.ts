@@ -1,4 +1,4 @@
-/** Which of an agent's grants on a platform is meant where no connection is named: the same for every entry point. */
+/** Which of an agent's grants on a platform applies when a call names no connection: the same for every entry point. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
@@ -25,7 +25,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     policy = await organisation.policy([{ effect: 'allow' }]);
   });
 
-  /** An agent with a grant on each of these connections, made in this order. */
+  /** An agent with a grant on each of these connections, created in this order. */
   const agentOn = async (...labels: string[]): Promise<TestAgent> => {
     const agent = await organisation.agent({ policy, grants: {} });
     for (const label of labels) {
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     }
     return agent;
   };
-  /** Moves the rows of grants, as updates do on PostgreSQL once the table has statistics. */
+  /** Moves the rows of grants, as updates on PostgreSQL do once the table has statistics. */
   const moveRows = async (agent: TestAgent) => {
     const { db } = world.running.broker.store;
     await sql`analyze`.execute(db);
@@ -49,7 +49,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
   const permissionsOf = async (agent: TestAgent) => (await agent.get('/v1/agent/permissions')).body.data;
   const credential = () => world.upstream.seen.at(-1)!.headers.authorization;
 
-  test('with a grant on the default connection uses that one, wherever its row stands', async () => {
+  test('uses the grant on the default connection, in any row order', async () => {
     const agent = await agentOn('two', 'main', 'three');
     const before = await permissionsOf(agent);
     for (const step of [() => Promise.resolve(), () => moveRows(agent)]) {
@@ -65,14 +65,14 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     ]);
   });
 
-  test('with a grant on one other connection alone uses that one', async () => {
+  test('uses the only grant, if that is on another connection', async () => {
     const agent = await agentOn('two');
     expect((await agent.act(READ)).status).toBe(200);
     expect(credential()).toBe('Bearer credential-of-two');
     expect((await permissionsOf(agent)).platforms[0].connections).toMatchObject([{ label: 'two', default: true }]);
   });
 
-  test('with several and none on the default one is refused, and told the names, in whatever order the rows stand', async () => {
+  test('is refused with the connection names when several grants exist and none is on the default, in any row order', async () => {
     const agent = await agentOn('two', 'three', 'four');
     const before = await permissionsOf(agent);
     const calls = world.upstream.seen.length;
@@ -109,7 +109,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     }
   });
 
-  test('every way to ask tells the same of it', async () => {
+  test('every query route reports the same', async () => {
     const agent = await agentOn('two', 'three');
     const authzen = (context?: object) =>
       agent.request('POST', '/v1/authzen/access', {
@@ -140,7 +140,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     expect((await simulated(named)).body.decision).toBe('allow');
   });
 
-  test('an access request is told that nothing is missing but the name, and an approval has to name the connection', async () => {
+  test('an access request answers that only the connection name is missing, and an approval has to name the connection', async () => {
     const agent = await agentOn('two', 'three');
     const ask = (body: object) =>
       agent.request('POST', '/v1/access-request', {
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     expect((await agent.act({ ...remove, connection_id: connections.two })).status).toBe(200);
   });
 
-  test('an owner who names no connection is asked for it, and nothing is changed', async () => {
+  test('an owner who names no connection is asked for one, and nothing changes', async () => {
     const agent = await agentOn('two', 'three');
     const path = `/owner/agents/${agent.id}/grants/demo`;
     const before = (await organisation.ask('GET', `/owner/agents/${agent.id}/grants`)).body;
@@ -178,11 +178,11 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     expect((await organisation.ask('GET', `/owner/agents/${agent.id}/grants`)).body).toEqual(before);
     const main = { require_approval: true, scopes: ['demo:read'], connection: 'main' };
     expect((await organisation.ask('POST', path, main)).status).toBe(201);
-    // Now there is one on the default connection, and it is the one that is meant.
+    // Now there is a grant on the default connection, which applies.
     expect((await agent.act(READ)).status).toBe(202);
   });
 
-  test('a held call that named none is not made once it is no longer clear which is meant', async () => {
+  test('a held call that named no connection is not made once several connections are possible', async () => {
     const agent = await agentOn('two');
     const { db } = world.running.broker.store;
     const held = await organisation.policy([{ effect: 'require_approval' }]);
@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     expect(world.upstream.seen).toHaveLength(calls);
   });
 
-  test('a child of it is made on a connection that is named', async () => {
+  test('a child agent is created with a named connection', async () => {
     const agent = await agentOn('two', 'three');
     const issue = (more: object) =>
       agent.request('POST', '/v1/agents/children', {

@@ -30,7 +30,7 @@ beforeAll(async () => {
   agent = await organisation.agent({ policy, grants: { forge: { scopeList } } });
 });
 
-test('a body that needs another scope is refused under the scope of its operation, which is told', async () => {
+test('a body that needs another scope is refused under the scope of its operation, and the answer names the needed scope', async () => {
   const refused = await agent.act({ ...TREES, scope: 'forge:contents.write', ...write('.ci/release.yml') });
   expect(refused.status).toBe(403);
   expect(refused.body).toMatchObject({ reason: 'endpoint_scope_mismatch' });
@@ -40,24 +40,24 @@ test('a body that needs another scope is refused under the scope of its operatio
   expect(sent.status).toBe(200);
 });
 
-test('every other body needs what its operation needs', async () => {
+test('any other body needs the scope of its operation', async () => {
   expect((await agent.act({ ...TREES, scope: 'forge:contents.write', ...write('docs/ci.md') })).status).toBe(200);
   const refused = await agent.act({ ...TREES, scope: 'forge:workflows.write', ...write('docs/ci.md') });
   expect(refused.body).toMatchObject({ reason: 'endpoint_scope_mismatch' });
 });
 
-test('a body that needs two other scopes is refused under each scope: no call is under two', async () => {
+test('a body that needs two other scopes is refused under every scope, because a call has only one', async () => {
   const data = { tree: [...write('.ci/release.yml').data.tree, ...write('OWNERS').data.tree] };
   for (const scope of ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write']) {
     const refused = await agent.act({ ...TREES, scope, data });
     expect([refused.status, refused.body.reason], scope).toEqual([403, 'endpoint_scope_mismatch']);
   }
   expect(world.upstream.seen).toEqual([]);
-  // The twin: each by itself.
+  // Counter-example: a body that needs one of them is sent.
   expect((await agent.act({ ...TREES, scope: 'forge:owners.write', ...write('OWNERS') })).status).toBe(200);
 });
 
-test('a rule for the operation makes the verdict of that scope depend on the call', async () => {
+test('a rule about the operation makes the scope of its content conditional in permissions', async () => {
   const policy = await organisation.policy([{ effect: 'allow' }, { effect: 'deny', endpoints: ['/trees'] }]);
   const grants = { forge: { scopeList: ['forge:workflows.write'] } };
   const denied = await organisation.agent({ policy, grants });

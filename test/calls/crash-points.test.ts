@@ -1,4 +1,4 @@
-/** A governed call that is cut off at each step of its way: the broker kills itself there with SIGKILL, and the next one makes good what can be. */
+/** Kills the broker with SIGKILL at each step of a governed call, and checks what the next process recovers. */
 import { createPublicKey } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
@@ -20,7 +20,7 @@ const RULES = [
 ];
 const CHANGE = { platform: 'demo', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
 const HELD = { platform: 'demo', method: 'DELETE', scope: 'demo:delete' };
-/** In this order each process is killed at the point that the path names; its successor is killed at the next. */
+/** In this order each process is killed at the crash point that the path names; its successor is killed at the next. */
 const POINTS = ['C1', 'C2', 'C3', 'C4', 'C5', 'C6', 'C7', 'C8', 'C8-late', 'R1', 'R6', 'R9'] as const;
 
 describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) => {
@@ -31,7 +31,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
   let session: string;
   let reader: Reader;
   const held = new Map<string, string>();
-  /** What whoever asked saw. */
+  /** What the client received. */
   const saw = new Map<string, unknown>();
 
   const decide = (id: string, verb: 'approve' | 'deny') =>
@@ -92,7 +92,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
   const approvals = (point: string) =>
     reader.rows(`select audit_id, status from approvals where path = '/items/${point}'`);
 
-  /** The rows of a point once each is final, with receipts that verify. */
+  /** The rows of a crash point once each is final, with receipts that verify. */
   async function rowsOf(point: string): Promise<AuditRow[]> {
     const rows = (): Promise<AuditRow[]> =>
       reader.rows(`select * from audit_rows where path = '/items/${point}' order by id`);
@@ -114,11 +114,11 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
   const MADE = { kind: 'action', result: 'allowed', upstream_status: 200 };
   const UNKNOWN = { kind: 'action', result: 'errored', reason: 'outcome_unknown', upstream_status: null };
 
-  test('C1 before the intent is stored: nothing is on record, and nothing was sent', async () => {
+  test('C1 killed before the intent is stored: nothing is recorded, and nothing was sent', async () => {
     expect([saw.get('C1'), await rowsOf('C1'), sent('C1')]).toEqual(['a reset', [], 0]);
   });
 
-  test('C2 while the intent is stored: nothing, or a row that was closed', async () => {
+  test('C2 killed while the intent is stored: nothing is recorded, or a row that was closed', async () => {
     expect(saw.get('C2')).toBeOneOf(['a reset', expect.stringContaining('"ok":true')]);
     const rows = await rowsOf('C2');
     expect(rows.length).toBeLessThanOrEqual(1);
@@ -137,7 +137,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     expect(sent(point)).toBe(times);
   });
 
-  test('C6 while the outcome is stored: it is on record, or closed as unknown', async () => {
+  test('C6 killed while the outcome is stored: it is recorded, or closed as unknown', async () => {
     const rows = await rowsOf('C6');
     expect(rows).toHaveLength(1);
     expect(rows[0]).toMatchObject(rows[0]!.result === 'allowed' ? MADE : UNKNOWN);
@@ -145,13 +145,13 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     expect(sent('C6')).toBe(1);
   });
 
-  test('C7 after the outcome is stored, before it is answered: it is on record as it was', async () => {
+  test('C7 killed after the outcome is stored, before it is answered: the outcome is recorded', async () => {
     expect(saw.get('C7')).toBe('a reset');
     expect(await rowsOf('C7')).toMatchObject([MADE]);
     expect(sent('C7')).toBe(1);
   });
 
-  test('C8 in the transaction of a held call: the row and what waits are both there, or neither', async () => {
+  test('C8 killed in the transaction of a held call: both the row and the approval exist, or neither', async () => {
     expect([saw.get('C8'), await rowsOf('C8'), await approvals('C8')]).toEqual(['a reset', [], []]);
     const [rows, waiting] = [await rowsOf('C8-late'), await approvals('C8-late')];
     expect(waiting).toEqual(rows.map(({ id }) => ({ audit_id: id, status: 'pending' })));
@@ -159,8 +159,8 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     expect(sent('C8') + sent('C8-late')).toBe(0);
   });
 
-  test('R6 after the answer of an approved call is stored: the agent reads it, and it is not sent again', async () => {
-    // Whoever decided waits for the call, unless its claim was taken over, as where heartbeats of 250 ms come late.
+  test('R6 killed after the answer of an approved call is stored: the agent can read it, and the call is not sent again', async () => {
+    // The approver waits for the call, unless its claim was taken over because heartbeats of 250 ms were late.
     expect(saw.get('R6')).toBeOneOf(['a reset', expect.stringMatching(/"executed_at":null/)]);
     const { body } = await agent.get(`/v1/approvals/${held.get('R6')}?wait=20`);
     expect(body).toMatchObject({ status: 'approved', executed_at: expect.any(String), result: { status: 200 } });
@@ -170,7 +170,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     expect(sent('R6')).toBe(1);
   });
 
-  test('R9 after a denial is stored: it is denied, on record, and stays so', async () => {
+  test('R9 killed after a denial is stored: the approval stays denied, and the denial is recorded', async () => {
     expect(saw.get('R9')).toBe('a reset');
     expect((await agent.get(`/v1/approvals/${held.get('R9')}`)).body).toMatchObject({ status: 'denied' });
     const word = (await rowsOf('R9')).filter(({ kind }) => kind === 'event');
@@ -179,7 +179,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     expect(sent('R9')).toBe(0);
   });
 
-  test('R1 in the transaction of a decision: it waits as before, and can be decided again, once', async () => {
+  test('R1 killed in the transaction of a decision: the approval is still pending, and can be decided once', async () => {
     expect([saw.get('R1'), sent('R1')]).toEqual(['a reset', 0]);
     const pending = await agent.get(`/v1/approvals/${held.get('R1')}`);
     expect(pending.body.status).toBe('pending');
@@ -191,12 +191,12 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
   });
 });
 
-describe.each(ONE_STORE)(`a client that goes away on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a client that disconnects on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());
 
-  test('C13 while the platform works: the call is not cut off, and on record as it was', async () => {
+  test('C13 while the platform works: the call is completed, and its outcome recorded', async () => {
     const gone = new AbortController();
     const asked = Promise.withResolvers<() => boolean>();
     world.upstream.answer = (request, response) => {
@@ -215,7 +215,7 @@ describe.each(ONE_STORE)(`a client that goes away on %s${postgresNote}`, (store)
     const finish = await asked.promise;
     gone.abort();
     await expect(call).rejects.toThrow('aborted');
-    // The broker has seen it by then: another call of the same client comes after it.
+    // By then the broker has noticed: another call of the same client follows.
     expect((await agent.get('/v1/agents/me')).status).toBe(200);
     expect(finish()).toBe(true);
     const rows = async () =>

@@ -12,7 +12,7 @@ const BAD = [
   ['a control character', 'good\u0007secret9', 'contains a control character'],
 ] as const;
 
-describe.each(ONE_STORE)(`a secret that fits into no header, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a secret that no header can carry, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ secret: null }));
   beforeAll(async () => {
@@ -23,7 +23,7 @@ describe.each(ONE_STORE)(`a secret that fits into no header, on %s${postgresNote
   const governance = (verb: string, text: string, secret: string) =>
     organisation.ask('POST', `/owner/governance/${verb}`, { text, values: { 'env:S': secret } });
 
-  test.each(BAD)('with %s is refused by plan and apply, with what is wrong with it', async (_, secret, wrong) => {
+  test.each(BAD)('with %s is refused by plan and apply, with the reason', async (_, secret, wrong) => {
     for (const type of ['{ type: bearer }', '{ type: header, name: X-Key }'])
       for (const verb of ['plan', 'apply']) {
         const refused = await governance(verb, file(type), secret);
@@ -31,19 +31,19 @@ describe.each(ONE_STORE)(`a secret that fits into no header, on %s${postgresNote
         expect(refused.body.problems).toEqual([expect.stringContaining(`secret: the value of env:S ${wrong}`)]);
         expect(refused.text).not.toContain(secret.trim());
       }
-    // These are encoded where they go.
+    // These are encoded where they are placed.
     for (const type of ['{ type: basic }', '{ type: query, name: key }'])
       expect((await governance('plan', file(type), secret)).status).toBe(200);
   });
 
-  test.each(BAD)('with %s is refused when an owner connects by hand', async (_, secret, wrong) => {
+  test.each(BAD)('with %s is refused when an owner enters it', async (_, secret, wrong) => {
     const connect = (platform: string) =>
       organisation.ask('POST', '/owner/connections', { platform, label: `${platform}-hand`, secret });
     const refused = await connect('demo');
     expect([refused.status, refused.body.detail]).toEqual([400, expect.stringContaining(`secret: ${wrong}`)]);
   });
 
-  // After `Bearer ` one that begins with a space can be sent.
+  // After `Bearer ` a secret that begins with a space can be sent.
   const stored = BAD.filter(([, secret]) => !secret.startsWith(' '));
   test.each(stored)(
     'with %s that is stored all the same: the call says so, and so does the connection',
@@ -63,7 +63,7 @@ describe.each(ONE_STORE)(`a secret that fits into no header, on %s${postgresNote
       expect((await evidenceOf(world, agent, answer.body.audit_id)).row.reason).toBe('credential_malformed');
       const [connection] = (await own.ask('GET', '/owner/connections')).body.connections;
       expect(connection).toMatchObject({ status: 'reauth_needed', state: 'reauth_needed' });
-      // A mark and no switch: as soon as the secret is replaced the calls pass.
+      // The mark does not block calls: they pass as soon as the secret is replaced.
       const replaced = await own.ask('POST', `/owner/connections/${connection.id}/secret`, { secret: 'goodsecret9' });
       expect(replaced.status, replaced.text).toBe(200);
       expect((await act()).status).toBe(200);

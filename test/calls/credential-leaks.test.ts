@@ -1,4 +1,4 @@
-/** CX: a credential is planted, the platform does its worst, and then everything that anyone can read is searched. */
+/** CX: plants a credential, lets the platform echo it in many forms, and then searches everything that can be read. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
@@ -10,13 +10,13 @@ import { everythingStored } from '../world/stored.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-/** With everything in it that some encoding writes in another way, and still a value that a header can carry. */
+/** Contains every character that some encoding writes differently, and is still a valid header value. */
 const SECRET = 'CANARY+7f3a/0123="x\\y?z&0123456789~abcdefghij';
 const READ = { endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE = { ...READ, method: 'PATCH', scope: 'demo:write' };
 /**
- * Forms that the broker itself must never make, but does not look for in an answer's text: whoever sends them has the
- * secret, and hides it on purpose. Base64 in base64 withholds the whole answer (test/egress/echo.test.ts).
+ * Forms that the broker itself must never produce, but does not search for in an answer's text: whoever sends them has the secret, and
+ * hides it on purpose. Base64 in base64 withholds the whole answer (test/egress/echo.test.ts).
  */
 const NOT_LOOKED_FOR = /reversed|half|all|in base64/;
 
@@ -76,7 +76,7 @@ const PLACEMENTS = {
   query: { auth: { type: 'query', name: 'key' }, secret: SECRET },
 } as const;
 
-/** Definitions of tools that hold it: in words, in a place that says how to call, and as a name that could be called. */
+/** Tool definitions that contain it: in a description, in a member that says how to call, and as a name that can be called. */
 const TOOLS: Record<string, (request: IncomingMessage) => object> = {
   description: (request) => ({ name: 'echo', description: request.headers.authorization }),
   schema: (request) => ({ name: 'echo', inputSchema: { type: 'object', default: { [request.rawHeaders.join()]: 1 } } }),
@@ -84,16 +84,16 @@ const TOOLS: Record<string, (request: IncomingMessage) => object> = {
 };
 const CLEAN = { name: 'other', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } };
 
-describe.each(ONE_STORE)(`CX a credential shows up nowhere on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`CX a credential appears nowhere on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
-  /** Calls tools. */
+  /** Agent that calls tools. */
   let caller: TestAgent;
-  /** Each of its calls waits for a person. */
+  /** Agent whose calls are all held. */
   let watched: TestAgent;
   let child: BrokerProcess;
-  /** Where the MCP server puts it. */
+  /** Where the MCP server puts the credential. */
   let echoing: string | undefined;
   const sent: Buffer[] = [];
   const answers: [string, string][] = [];
@@ -132,7 +132,7 @@ describe.each(ONE_STORE)(`CX a credential shows up nowhere on %s${postgresNote}`
       } else if (echo && ECHOES[echo]) ECHOES[echo](response, request);
       else response.end(decodeURIComponent(/\bprobe=([^&]*)/.exec(request.url!)?.[1] ?? ''));
     };
-    // From here on the broker is a process of its own, whose output can be read.
+    // From here on the broker is a separate process, whose output can be read.
     await world.running.stop();
     child = spawnBroker({ ...world.environment, LOG_LEVEL: 'trace', PORT: new URL(world.running.baseUrl).port });
     expect(await child.serve(), child.output().stderr).toBe(world.running.baseUrl);
@@ -144,25 +144,28 @@ describe.each(ONE_STORE)(`CX a credential shows up nowhere on %s${postgresNote}`
     return answer;
   };
 
-  test.each(Object.keys(PLACEMENTS))('CX-01 to CX-08 whatever the platform does with it: %s', async (platform) => {
-    for (const echo of Object.keys(ECHOES)) {
-      const answer = keep(`${platform} ${echo}`, await agent.act({ ...READ, platform, endpoint: `/items/${echo}` }));
-      const expected = {
-        'status-401': 409,
-        binary: 502,
-        'utf16-unsaid': 502,
-        garbage: 502,
-        cut: 502,
-        deflate: answer.status,
-        twice: answer.status,
-      };
-      expect([echo, answer.status], answer.text).toEqual([echo, expected[echo as keyof typeof expected] ?? 200]);
-      expect(leaksOf(SECRET, answer.text), `${platform} ${echo} ${answer.text}`).toEqual([]);
-      if (echo.startsWith('form-')) expect(answer.body.data, echo).toMatch(/^key=\[redacted\]=*;$/);
-    }
-  });
+  test.each(Object.keys(PLACEMENTS))(
+    'CX-01 to CX-08 for every form in which the platform echoes it, placed as %s',
+    async (platform) => {
+      for (const echo of Object.keys(ECHOES)) {
+        const answer = keep(`${platform} ${echo}`, await agent.act({ ...READ, platform, endpoint: `/items/${echo}` }));
+        const expected = {
+          'status-401': 409,
+          binary: 502,
+          'utf16-unsaid': 502,
+          garbage: 502,
+          cut: 502,
+          deflate: answer.status,
+          twice: answer.status,
+        };
+        expect([echo, answer.status], answer.text).toEqual([echo, expected[echo as keyof typeof expected] ?? 200]);
+        expect(leaksOf(SECRET, answer.text), `${platform} ${echo} ${answer.text}`).toEqual([]);
+        if (echo.startsWith('form-')) expect(answer.body.data, echo).toMatch(/^key=\[redacted\]=*;$/);
+      }
+    },
+  );
 
-  test('CX-01 an MCP server that has it in its tools is refused, and nothing of them is kept', async () => {
+  test('CX-01 an MCP server whose tool definitions contain it is refused, and none of the definitions is stored', async () => {
     const call = (platform: string) => ({
       platform,
       endpoint: '/tools/other',
@@ -188,7 +191,7 @@ describe.each(ONE_STORE)(`CX a credential shows up nowhere on %s${postgresNote}`
     expect(keep('tools', await caller.act(call('tools'))).status).toBe(200);
   });
 
-  test('CX-09 a guess of a part is not told from anything else', async () => {
+  test('CX-09 a guess of a part of the credential is not redacted, so it reveals nothing', async () => {
     for (const guess of [SECRET.slice(0, 20), SECRET.slice(0, -1), SECRET.slice(1), `${SECRET.slice(0, -1)}#`]) {
       const answer = keep(
         'probe',
@@ -200,32 +203,38 @@ describe.each(ONE_STORE)(`CX a credential shows up nowhere on %s${postgresNote}`
     }
   });
 
-  test.each(Object.keys(PLACEMENTS))('CX-10 AP-26 held, looked at by everybody, and approved: %s', async (platform) => {
-    for (const echo of ['headers', 'target', 'html', 'binary', 'status-401', 'status-403', 'redirect', 'cut']) {
-      const asked = keep('held', await watched.act({ ...WRITE, platform, endpoint: `/items/${echo}`, data: { a: 1 } }));
-      expect(asked.status, asked.text).toBe(202);
-      const id = asked.body.approval_id;
-      const look = async () => {
-        for (const path of [`/v1/approvals/${id}`, '/v1/agents/me/pending-actions'])
-          expect(keep(path, await watched.get(path)).status).toBe(200);
-        for (const path of [`/owner/approvals/${id}`, '/owner/approvals'])
-          expect(keep(path, await organisation.ask('GET', path)).status).toBe(200);
-        for (const path of [`/approve/${id}`, `/approve/${id}/request`])
-          expect(keep(path, await send(world.running.baseUrl + path, {})).status).toBe(200);
-        const begin = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ approval_id: id }) };
-        keep('begin', await send(`${world.running.baseUrl}/v1/approvals/passkeys/sign/begin`, begin));
-      };
-      await look();
-      expect(keep('approve', await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
-      const before = answers.length;
-      await look();
-      for (const [what, text] of answers.slice(before)) expect(leaksOf(SECRET, text), `${echo} ${what}`).toEqual([]);
-      const { body } = await watched.get(`/v1/approvals/${id}`);
-      expect([echo, body.status, 'result' in body || 'execution_error' in body]).toEqual([echo, 'approved', true]);
-    }
-  });
+  test.each(Object.keys(PLACEMENTS))(
+    'CX-10 AP-26 a held call viewed by owner and agent, then approved: %s',
+    async (platform) => {
+      for (const echo of ['headers', 'target', 'html', 'binary', 'status-401', 'status-403', 'redirect', 'cut']) {
+        const asked = keep(
+          'held',
+          await watched.act({ ...WRITE, platform, endpoint: `/items/${echo}`, data: { a: 1 } }),
+        );
+        expect(asked.status, asked.text).toBe(202);
+        const id = asked.body.approval_id;
+        const look = async () => {
+          for (const path of [`/v1/approvals/${id}`, '/v1/agents/me/pending-actions'])
+            expect(keep(path, await watched.get(path)).status).toBe(200);
+          for (const path of [`/owner/approvals/${id}`, '/owner/approvals'])
+            expect(keep(path, await organisation.ask('GET', path)).status).toBe(200);
+          for (const path of [`/approve/${id}`, `/approve/${id}/request`])
+            expect(keep(path, await send(world.running.baseUrl + path, {})).status).toBe(200);
+          const begin = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ approval_id: id }) };
+          keep('begin', await send(`${world.running.baseUrl}/v1/approvals/passkeys/sign/begin`, begin));
+        };
+        await look();
+        expect(keep('approve', await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+        const before = answers.length;
+        await look();
+        for (const [what, text] of answers.slice(before)) expect(leaksOf(SECRET, text), `${echo} ${what}`).toEqual([]);
+        const { body } = await watched.get(`/v1/approvals/${id}`);
+        expect([echo, body.status, 'result' in body || 'execution_error' in body]).toEqual([echo, 'approved', true]);
+      }
+    },
+  );
 
-  test('held, written, refused, malformed and unreadable calls, and every page that shows them', async () => {
+  test('held, repeated, refused, malformed and unreadable calls, and every page that shows them', async () => {
     const call = { ...READ, platform: 'bearer' };
     const calls: [number, Record<string, unknown>, Record<string, string>?][] = [
       [202, { ...call, method: 'POST', scope: 'demo:write', data: { a: 1 } }],
@@ -255,8 +264,8 @@ describe.each(ONE_STORE)(`CX a credential shows up nowhere on %s${postgresNote}`
       keep(path, await send(world.running.baseUrl + path, {}));
   });
 
-  test('the sweep: answers, store, files and logs, while it runs and after it ended', async () => {
-    // It was a test at all: every form that is looked for was really sent by the platform.
+  test('answers, store, files and logs contain no form of it, while the broker runs and after it ended', async () => {
+    // Proves that the test is effective: the platform really sent every form that is searched for.
     const found = new Set(sent.flatMap((bytes) => leaksOf(SECRET, bytes)));
     for (const name of formsOf(SECRET).keys()) if (!NOT_LOOKED_FOR.test(name)) expect(found).toContain(name);
 
@@ -275,7 +284,7 @@ describe.each(ONE_STORE)(`CX a credential shows up nowhere on %s${postgresNote}`
     const { stdout, stderr } = child.output();
     expect(stderr).toContain('"level":"error"');
     expect(leaksOf(SECRET, stdout + stderr)).toEqual([]);
-    // Nor a token of the agent, nor the command line's own.
+    // Neither a token of the agent nor one of the command line.
     expect(stdout + stderr).not.toMatch(/eyJ|cli_/);
   });
 });

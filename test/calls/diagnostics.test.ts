@@ -18,7 +18,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());
 
-  test('the payload that a refusal suggests is taken as it is, and its owner reads it', async () => {
+  test('the payload that a refusal suggests is accepted unchanged, and the agent’s owner can read it', async () => {
     const refused = await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' });
     expect(refused.status).toBe(403);
     const { url, suggested_payload: payload } = refused.body.report_hint;
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     });
   });
 
-  test('everything that may be reported is taken, kept as it is, and shown with whose it is', async () => {
+  test('every member of a report is accepted, stored unchanged, and shown with its agent', async () => {
     const whole = {
       message: 'line one\nline two \u202e',
       severity: 'error',
@@ -62,7 +62,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     expect(alone).toMatchObject({ severity: 'info', code: null, platform: null, endpoint: null, context: null });
   });
 
-  test('owners read page by page, and of one agent alone', async () => {
+  test('owners can read reports page by page, and filter them by agent', async () => {
     const other = await organisation.agent({ name: 'other' });
     for (let i = 0; i < 3; i++)
       await other.request('POST', '/v1/agents/self/diagnostics', {
@@ -84,7 +84,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
       expect((await organisation.ask('GET', `/owner/diagnostics?${wrong}`)).status).toBe(400);
   });
 
-  test('an agent that is halted may still report; one that nobody knows may not', async () => {
+  test('a halted agent may still report; an unknown one may not', async () => {
     const halted = await organisation.agent({ name: 'halted', agent: { status: 'suspended' } });
     const body = { body: '{"message":"why?"}', headers: JSON_BODY };
     expect((await halted.request('POST', '/v1/agents/self/diagnostics', body)).status).toBe(201);
@@ -92,7 +92,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     expect((await halted.request('POST', '/v1/agents/self/diagnostics', body)).status).toBe(401);
   });
 
-  test('DOS-10 500 reports of an agent in a day, then 429 with Retry-After; they are forgotten after 30 days', async () => {
+  test('DOS-10 after 500 reports of an agent in a day comes 429 with Retry-After; reports are deleted after 30 days', async () => {
     const eager = await organisation.agent({ name: 'eager' });
     const { db } = world.running.broker.store;
     const now = Date.now();
@@ -127,7 +127,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     expect(left).toHaveLength(2);
   });
 
-  test('DOS-10 what a child reported counts as its parent’s, also after its end', async () => {
+  test('DOS-10 reports of a child count as its parent’s, even after the child has expired', async () => {
     const parent = await organisation.agent({ name: 'reporting by children' });
     const child = await childOf(world, organisation, parent);
     for (const agent of [parent, child]) expect((await send(agent)).status).toBe(201);
@@ -136,7 +136,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     expect(await countDiagnostics(world.running.broker.store.db, familyRoot, Date.now() - 60_000)).toBe(2);
   });
 
-  test('the hint of every kind of refusal is a report that is taken as it is', async () => {
+  test('the hint of every kind of refusal is accepted unchanged as a report', async () => {
     const post = (path: string, body: unknown) =>
       agent.request('POST', path, { body: JSON.stringify(body), headers: JSON_BODY });
     const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     }
   });
 
-  test('another organisation does not see it', async () => {
+  test('another organisation cannot read a report', async () => {
     await report({ message: 'ours alone' });
     const other = await world.organisation();
     expect((await other.ask('GET', '/owner/diagnostics')).body.diagnostics).toEqual([]);
@@ -186,14 +186,14 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     ['a context that is null', { message: 'x', context: null }, 'context'],
     ['an unknown field', { message: 'x', secret: 1 }, 'secret'],
     ['NUL in the message', { message: 'a\u0000b' }, ''],
-  ])('%s is a 400 that names the field', async (_what, body, field) => {
+  ])('%s answers 400 and names the field', async (_what, body, field) => {
     const answer = await report(body);
     expect(answer.status).toBe(400);
     expect(answer.body.error).toBe('invalid_request');
     expect(answer.body.detail).toContain(field);
   });
 
-  test('4 KiB of message and 16 KiB of context are taken, a byte more is a 413', async () => {
+  test('4 KiB of message and 16 KiB of context are accepted, a byte more answers 413', async () => {
     expect((await report({ message: 'm'.repeat(4096) })).status).toBe(201);
     expect((await report({ message: 'm'.repeat(4097) })).status).toBe(413);
     const fits = 16 * 1024 - JSON.stringify({ c: '' }).length;
@@ -203,7 +203,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     expect(large.body.error).toBe('payload_too_large');
   });
 
-  test('without a bearer it is a 401', async () => {
+  test('a report without a bearer token answers 401', async () => {
     const answer = await fetch(`${world.running.baseUrl}/v1/agents/self/diagnostics`, {
       method: 'POST',
       headers: JSON_BODY,

@@ -1,4 +1,4 @@
-/** Rules that look back: what an agent may do once it has made another call, by any door, on every replica. */
+/** Look-back rules: what an agent may do after it made another call, through any entry point, on every replica. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -44,7 +44,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     });
   });
   const write = (by = agent, data: object = {}) => by.act({ ...WRITE, data });
-  /** The status, or why it was refused. */
+  /** Returns the status, or the reason of a refusal. */
   const became = async (answer: Promise<Answer>): Promise<number | string> => {
     const { status, body } = await answer;
     return status === 403 ? body.reason : status;
@@ -62,10 +62,10 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       .execute();
   const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
 
-  test('a call passes until the agent made the other one, and from then on is refused, with the call that is why', async () => {
+  test('a call passes until the agent made the other call; then it is refused, and the refusal names that call', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     expect((await write()).status).toBe(200);
-    // Another endpoint of the same scope is not looked back at.
+    // The rule does not look back at another endpoint of the same scope.
     expect((await agent.act(READ)).status).toBe(200);
     expect((await write()).status).toBe(200);
     const cause = await read();
@@ -81,11 +81,11 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     const matched = [{ source: 'guardrail', name: 'nothing-leaves', effect: 'deny', after: cause }];
     expect(JSON.parse(row.decision ?? '{}').matched).toEqual(matched);
     expect(payload.decision.matched).toEqual(matched);
-    // Reading goes on.
+    // Reads are still allowed.
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('it ends when the time is over, and applies again after another such call', async () => {
+  test('the rule ends after its window, and applies again after another such call', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     await read();
     world.clock.skewMs += 8 * HOUR_MS;
@@ -96,7 +96,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await became(write())).toBe(REFUSED);
   });
 
-  test('a call within a minute of another one is not noted again, and one after it is', async () => {
+  test('a call within a minute of an equal one is not noted again; a later one is', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     const first = await read();
     await read();
@@ -106,7 +106,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect((await marks()).map(({ audit_id }) => audit_id)).toEqual([later]);
   });
 
-  test('children and parent are one, and other agents are others', async () => {
+  test('the rule covers a parent with its children, and no other agent', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     const child = await childOf(world, organisation, agent);
     await read(child);
@@ -118,7 +118,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await became(write(second))).toBe(REFUSED);
   });
 
-  test('what was refused, or waits, was not made; what a person approved was', async () => {
+  test('refused and pending calls do not count as made; an approved call does', async () => {
     await organisation.guardrails([
       NOTHING_LEAVES,
       { name: 'ask', effect: 'require_approval', endpoints: ['/items/strange'] },
@@ -133,7 +133,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await became(write())).toBe(REFUSED);
   });
 
-  test('a person may be asked: the call waits, says after which call, and is made once it was approved', async () => {
+  test('with require_approval the call is held, names the earlier call, and is made after approval', async () => {
     await organisation.guardrails([asking(NOTHING_LEAVES)]);
     const cause = await read();
     const held = await write();
@@ -152,7 +152,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       .toEqual(expect.any(String));
   });
 
-  test('what was approved before is not made when a rule that denies applies since', async () => {
+  test('a call approved earlier is not made when a deny rule has applied since', async () => {
     await organisation.guardrails([
       NOTHING_LEAVES,
       { name: 'ask', effect: 'require_approval', when: 'has(request.body.big)' },
@@ -166,7 +166,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       .toContain('denied_by_guardrail');
   });
 
-  test('a guardrail that suspends stops the agent, and a rule of a policy holds for its agents', async () => {
+  test('a look-back guardrail can suspend the agent, and a rule of a policy applies to its agents', async () => {
     await organisation.guardrails([{ ...NOTHING_LEAVES, effect: 'suspend' }]);
     await read();
     expect(await became(write())).toBe(REFUSED);
@@ -184,7 +184,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect((await write(other)).status).toBe(200);
   });
 
-  test('conditions choose what is looked back at, and one that fails counts', async () => {
+  test('conditions select the calls looked back at; one that fails to evaluate counts as a match', async () => {
     const when = 'request.query.from == "outside"';
     await organisation.guardrails([{ ...NOTHING_LEAVES, after: { scopes: ['demo:read'], when, within: '1h' } }]);
     expect((await agent.act({ ...READ, endpoint: '/items?from=inside' })).status).toBe(200);
@@ -196,12 +196,12 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await became(write(other))).toBe(REFUSED);
   });
 
-  test('a rule that looks back at its own calls lets the first pass', async () => {
+  test('a rule that looks back at the calls it matches lets the first one pass', async () => {
     await organisation.guardrails([{ ...NOTHING_LEAVES, after: { scopes: ['demo:write'], within: '5m' } }]);
     expect([await became(write()), await became(write())]).toEqual([200, REFUSED]);
   });
 
-  test('it holds across doors: read by one, refused at the other, also at /mcp', async () => {
+  test('the rule covers all entry points: a read through one is looked back at by the others, /mcp included', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     const get = await agent.request('GET', '/proxy/demo-main/items/strange');
     expect(get.status, get.text).toBe(200);
@@ -216,7 +216,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect([refused.status, refused.body.reason]).toEqual([403, REFUSED]);
   });
 
-  test('an owner who tries a call out is told, and nothing is noted; permissions are conditional', async () => {
+  test('a simulation by an owner shows the rule and notes nothing; permissions are conditional', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     const simulate = async (action: object) => {
       const tried = await organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...action });
@@ -235,7 +235,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(conditionalScopes).toContain('demo:write');
   });
 
-  test('owners see which rules apply because of which call, and until when; of a child those of its parent', async () => {
+  test('owners see which rules apply, because of which call and until when; for a child those of its parent', async () => {
     await organisation.guardrails([
       NOTHING_LEAVES,
       { ...NOTHING_LEAVES, name: 'other', after: { methods: ['DELETE'], within: '1h' } },
@@ -273,9 +273,9 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await seen(one)).toEqual(both.slice(0, 1));
   });
 
-  test('no answer of the other call is read before it is noted: of a call that is refused while it is read, none', async () => {
+  test('a call is noted before its answer can be read: the rule already applies while the answer is pending', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
-    // The platform has begun to answer, and nobody has read it yet.
+    // The platform has received the call, and nobody has read an answer yet.
     let answered = () => {};
     const asked = new Promise<void>((resolve) => {
       world.upstream.answer = (_, response) => {
@@ -291,13 +291,13 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect((await reading).status).toBe(200);
   });
 
-  describe('an answer that is read later than the call was made', () => {
+  describe('when an answer is read later than its call was made', () => {
     const SHORT = { ...NOTHING_LEAVES, after: { ...STRANGERS, within: '45m' } };
     const isOver = () => {
       world.clock.skewMs += 47 * MINUTE_MS;
     };
 
-    test('of an approved call: the rule applies from when it was collected', async () => {
+    test('for an approved call the rule applies from when its result was fetched', async () => {
       await organisation.guardrails([
         SHORT,
         { name: 'ask', effect: 'require_approval', endpoints: ['/items/strange'] },
@@ -313,7 +313,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       expect(refused.body.detail).toContain('the agent made the call');
     });
 
-    test('of a held call of a client of the platform: from when the same request got it', async () => {
+    test('for a held call through /proxy the rule applies from when a retry got the answer', async () => {
       const ask = () =>
         agent.request('PATCH', '/proxy/demo-main/items/strange', {
           body: '{}',
@@ -333,7 +333,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       expect(await became(write())).toBe(REFUSED);
     });
 
-    test('of a call with an Idempotency-Key: from when it was answered again', async () => {
+    test('for a call with an Idempotency-Key the rule applies from when its answer was returned again', async () => {
       const after = { endpoints: ['/items/search'], within: '45m' };
       await organisation.guardrails([{ ...NOTHING_LEAVES, endpoints: ['/items'], after }]);
       const search = () =>
@@ -347,7 +347,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       expect(await became(write())).toBe(REFUSED);
     });
 
-    test('as a stream: the call is noted again for as long as it is read, and then no more', async () => {
+    test('a streamed call is noted again as long as its answer is read, and not afterwards', async () => {
       const { broker } = world.running;
       const { whileRead } = earlierCalls(broker, 20);
       const { id } = await broker.store.db
@@ -370,7 +370,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe('a body that is still on its way when the call is decided', () => {
+  describe('a body that is still being uploaded when the call is decided', () => {
     const upload = (path: string, by = agent) => {
       const { hostname, port } = new URL(by.baseUrl);
       const headers = { authorization: `Bearer ${by.token()}`, 'content-type': 'application/octet-stream' };
@@ -384,15 +384,15 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
       answer.catch(() => {});
       return { request, answer };
     };
-    /** More than is read before a call is decided. */
+    /** Longer than what is read before a call is decided. */
     const LONG = Buffer.alloc(1_200_000, 'a');
     const areUnderWay = (calls: number) =>
       expect.poll(() => world.running.services.budget.underWay(Number.POSITIVE_INFINITY).length).toBe(calls);
     beforeEach(() => areUnderWay(0));
-    /** Whole ones alone. */
+    /** Complete requests only. */
     const arrived = () => world.upstream.seen.filter(({ method }) => method === 'POST').map(({ body }) => body.length);
 
-    test('is sent to its end where nothing happened meanwhile', async () => {
+    test('is sent completely when nothing happened meanwhile', async () => {
       await organisation.guardrails([NOTHING_LEAVES]);
       const before = arrived();
       const { request, answer } = upload('/proxy/demo-main/items');
@@ -404,7 +404,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     });
 
     test.each([['deny'], ['require_approval']])(
-      'is not, where its agent made the other call meanwhile (%s): the platform has no whole request',
+      'is not completed when its agent made the other call meanwhile (%s): the platform has no complete request',
       async (effect) => {
         await organisation.guardrails([{ ...NOTHING_LEAVES, effect }]);
         const before = arrived();
@@ -421,7 +421,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('of an organisation nothing counts elsewhere, and what no rule looks back at any more is forgotten', async () => {
+  test('marks belong to their organisation, and are deleted once no rule can look back at them', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     await read();
     const { db } = world.running.broker.store;
@@ -431,7 +431,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await marks()).toEqual([]);
   });
 
-  test('a governance file has them, a plan says what they are, and mistakes are named', async () => {
+  test('look-back rules can be in a governance file, a plan describes them, and errors name the mistake', async () => {
     const yaml = `guardrails:
   - name: nothing-leaves
     effect: deny
@@ -459,7 +459,7 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
   });
 });
 
-test.skipIf(STORES.length < 2)('what an agent reads at one replica counts at the other', async () => {
+test.skipIf(STORES.length < 2)('a read at one replica counts at another', async () => {
   const { startWorld } = await import('../world/world.ts');
   const world = await startWorld('postgres');
   const organisation = await world.demoOrganisation({ guardrails: [NOTHING_LEAVES] });

@@ -1,4 +1,4 @@
-/** Answers with a status of success whose body says that nothing was done: what people are told of them, and what agents get. */
+/** Answers with a success status whose body reports a failure: what owners see and what agents get. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
@@ -10,7 +10,7 @@ import type { Organisation } from '../world/world.ts';
 const HOLDS = [{ effect: 'require_approval' }];
 const FAILED = 'with an error in its body';
 
-/** What became of a call that was held and approved. */
+/** The result of a call that was held and approved. */
 async function approved(organisation: Organisation, agent: TestAgent, call: Record<string, unknown>) {
   const held = await agent.act(call);
   expect(held.status, held.text).toBe(202);
@@ -21,7 +21,7 @@ async function approved(organisation: Organisation, agent: TestAgent, call: Reco
   return { summary: body.result_summary, message: body.platform_message, failed: rows[0].flags?.failed, result };
 }
 
-describe('of a REST platform', () => {
+describe('failures reported in the body by a REST platform', () => {
   const world = givenWorld();
   const organisation = fresh(() => world.organisation());
   const platform = async (manifest: object) => {
@@ -51,14 +51,14 @@ describe('of a REST platform', () => {
     expect(message).toBe(is && 'error' in body ? 'channel_not_found' : null);
   });
 
-  test('what is no JSON, and a summary that a content type imitates, say nothing', async () => {
+  test('a body that is not JSON, and a content type that imitates the summary, are not reported as failed', async () => {
     const agent = await platform({ failed_if: { at: '/ok', is: false } });
     answers('ok: false', `text/plain; x="9 bytes, ${FAILED}"`);
     const { failed, message } = await approved(organisation, agent, call);
     expect([failed, message]).toEqual([undefined, null]);
   });
 
-  test('a call that is allowed at once is on record, too; the agent gets what came', async () => {
+  test('a call allowed without approval is recorded as failed too; the agent gets the answer unchanged', async () => {
     await platform({ failed_if: { at: '/ok', is: false } });
     const policy = await organisation.policy([{ effect: 'allow' }], 'open');
     const agent = await organisation.agent({ policy, grants: { chat: { scopeList: ['chat:write'] } } });
@@ -72,7 +72,7 @@ describe('of a REST platform', () => {
   test.each([
     ['errors', { data: null, errors: [{ message: 'not allowed' }] }, true],
     ['an empty list of them', { data: {}, errors: [] }, false],
-  ])('through a GraphQL door: %s', async (_what, body, is) => {
+  ])('through the GraphQL path of a REST platform: %s', async (_what, body, is) => {
     await organisation.platform({
       id: 'graph',
       manifest: { graphql: { path: '/graphql' }, scopes: { 'graph:read': ['query viewer'] } },
@@ -86,7 +86,7 @@ describe('of a REST platform', () => {
   });
 });
 
-describe('of an MCP server', () => {
+describe('failures reported in the body by an MCP server', () => {
   const mcp = shared(() => startMcpServer());
   beforeAll(() => {
     afterFile(() => mcp.close());
@@ -94,7 +94,7 @@ describe('of an MCP server', () => {
   const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: mcp.address }));
   const given = fresh(() => connected(world, mcp, {}, HOLDS));
 
-  test('a tool that answers with an error is no success; one that works is', async () => {
+  test('a tool call that answers with an error is recorded as failed; a working one is not', async () => {
     const { organisation, agent } = given;
     const call = callOf('write_issue', 'tools:write', { title: 'x' });
     expect(await approved(organisation, agent, call)).toMatchObject({ failed: undefined, message: null });

@@ -1,4 +1,4 @@
-/** `first_time` in conditions: what an agent never did before is held, and once it was approved and sent it is no first time. */
+/** `first_time` in conditions: a call of a kind that the agent never made is held; after it was approved and sent, the next one passes. */
 import type { KyselyPlugin } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../broker/audit/outcome.ts';
@@ -48,19 +48,19 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
       .toBeTruthy();
   };
 
-  test('an operation, until it was approved and sent', async () => {
+  test('a new operation is held until one was approved and sent', async () => {
     const agent = await agentBy(held('operation'));
     const id = await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'a' });
-    // Nothing was sent: it is still the first.
+    // Nothing was sent: it still is the first time.
     await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'b' });
     await approve(id);
     await expectSent(agent, 'POST /repos/acme/other/issues', { title: 'c' });
     await expectHeld(agent, 'PATCH /repos/acme/app/issues/1', { title: 'd' });
-    // Another agent did not.
+    // Another agent has not done it.
     await expectHeld(await agentBy(held('operation')), 'POST /repos/acme/app/issues', { title: 'a' });
   });
 
-  test('more recipients than are remembered: always, and whoever names thousands keeps nobody from anything', async () => {
+  test('a call with more recipients than are stored is always held, and thousands of recipients do not delay other calls', async () => {
     const people = (count: number) => ({ to: Array.from({ length: count }, (_, i) => `p${i}@many.example`).join(',') });
     const careful = await agentBy(held('recipient'));
     await approve(await expectHeld(careful, 'POST /mail', people(101)));
@@ -73,7 +73,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     expect(world.running.services.recorder.backlog().late).toBe(0);
   });
 
-  test('a repository: who only read there changes something for the first time', async () => {
+  test('reading a repository does not make the first change there a known one', async () => {
     const agent = await agentBy(held('repository && request.method != "GET"'));
     await expectSent(agent, 'GET /repos/acme/app/issues');
     await approve(await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'a' }));
@@ -81,7 +81,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     await expectHeld(agent, 'POST /repos/acme/other/issues', { title: 'c' });
   });
 
-  test('a recipient, in any spelling; two at once are both needed', async () => {
+  test('a known recipient passes in any spelling; with two recipients both must be known', async () => {
     const agent = await agentBy(held('recipient'));
     await expectSent(agent, 'GET /repos/acme/app/issues');
     await approve(await expectHeld(agent, 'POST /mail', { to: 'ann@x.example' }));
@@ -90,7 +90,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     await expectHeld(agent, 'POST /mail', {});
   });
 
-  test('what was done before there was such a rule counts, and so does what a parent did', async () => {
+  test('deeds before the rule existed count, and so do deeds of a parent', async () => {
     const agent = await agentBy([{ effect: 'allow' }]);
     await expectSent(agent, 'POST /repos/acme/app/issues', { title: 'a' });
     const guarded = await organisation.ask('POST', '/owner/guardrails', {
@@ -105,7 +105,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     await organisation.ask('POST', '/owner/guardrails', { guardrails: [] });
   });
 
-  test('a refused call is no deed, and the simulation says what is so', async () => {
+  test('a refused call does not count, and the simulation gives the same result as a call', async () => {
     const agent = await agentBy([...held('repository'), { effect: 'deny', when: 'request.method == "PATCH"' }]);
     expect((await send(agent, 'PATCH /repos/acme/app/issues/1', { title: 'a' })).status).toBe(403);
     const call = { platform: 'codehost', scope: 'codehost:read', method: 'GET', endpoint: '/repos/acme/app/issues' };
@@ -119,7 +119,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     await expectSent(agent, 'GET /repos/acme/app/issues');
   });
 
-  test('hashes are stored, and nothing of what was done', async () => {
+  test('only hashes of deeds are stored, no content', async () => {
     const agent = await agentBy(held('recipient'));
     await approve(await expectHeld(agent, 'POST /mail', { to: 'carol@secret.example' }));
     const rows = await world.running.broker.store.db.selectFrom('agent_deeds').selectAll().execute();
@@ -196,7 +196,7 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
 
   if (store === 'postgres') {
     const replica = givenReplica(world);
-    test('another replica knows it at once', async () => {
+    test('another replica uses a new deed immediately', async () => {
       const agent = await agentBy(held('operation'));
       await expectHeld(replica.asks(agent), 'POST /repos/acme/app/issues', { title: 'a' });
       await approve(await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'a' }));

@@ -8,7 +8,7 @@ import { ALLOW_ALL, CANARY } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 
-describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what is forwarded and what is returned, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ rules: ALLOW_ALL }));
@@ -16,7 +16,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
   test.each([
     [{ type: 'header', name: 'X-Api-Key', prefix: 'Key ' }, 'x-api-key', `Key ${CANARY}`],
     [{ type: 'basic' }, 'authorization', `Basic ${btoa(`${CANARY}:`)}`],
-  ])('the credential goes where the manifest says, and only there: %j', async (auth, name, value) => {
+  ])('the credential is placed where the manifest says, and only there: %j', async (auth, name, value) => {
     await organisation.platform({ id: 'placed', manifest: { auth }, secret: null });
     const made = await organisation.agent({
       policy: await organisation.policy([{ effect: 'allow' }]),
@@ -37,12 +37,12 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     expect(rawHeaders.filter((text) => text.toLowerCase() === name)).toHaveLength(1);
   });
 
-  test('a credential in the query is sent, and is in no row', async () => {
+  test('a credential in the query is sent, and recorded in no row', async () => {
     await organisation.platform({ id: 'queried', manifest: { auth: { type: 'query', name: 'appid' } } });
     const made = await organisation.agent({ grants: { queried: {} } });
     const answer = await made.act({ ...READ, platform: 'queried', endpoint: '/items?page=2' });
     expect(world.upstream.seen[0]!.target).toBe(`/v1/items?page=2&appid=${CANARY}`);
-    // The echo of the request target has the credential in it: it is replaced.
+    // The echoed request target contains the credential, which is redacted.
     expect(answer.body.data.target).toBe('/v1/items?page=2&appid=[redacted]');
     expect(answer.body._meta.redacted).toBe(true);
     const { row } = await evidenceOf(world, made, auditIdOf(answer));
@@ -50,7 +50,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     expect(JSON.parse(row.flags!)).toEqual({ redacted: true });
   });
 
-  test('HD-01 to HD-08 forbidden headers never arrive, and are named in the answer and the row', async () => {
+  test('HD-01 to HD-08 forbidden headers are never sent, and are named in the answer and the row', async () => {
     const answer = await agent.act({
       ...WRITE,
       data: { a: 1 },
@@ -83,7 +83,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     '/items/a%20b',
     '/items/x;v=1',
     '/items/%C3%A9',
-  ])('PA-10 what is in normal form arrives byte for byte: %s', async (endpoint) => {
+  ])('PA-10 an endpoint in normal form is sent byte for byte: %s', async (endpoint) => {
     const answer = await agent.act({ ...READ, endpoint });
     expect(answer.status, answer.text).toBe(200);
     expect(world.upstream.seen[0]!.target).toBe(`/v1${endpoint}`);
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     expect(payload.path).toBe(endpoint.split('?')[0]);
   });
 
-  test.each([403, 404, 422, 500, 503])('an upstream answer of %i is a 200 that tells it', async (status) => {
+  test.each([403, 404, 422, 500, 503])('an upstream status of %i is reported in a 200', async (status) => {
     world.upstream.answer = (_request, response) => {
       response.writeHead(status, { 'content-type': 'application/json' }).end('{"message":"no"}');
     };
@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     expect(payload).toMatchObject({ result: 'allowed', upstream_status: status });
   });
 
-  test('SS-01 a redirect is told and not followed', async () => {
+  test('SS-01 a redirect is reported and not followed', async () => {
     world.upstream.answer = (_request, response) => {
       response.writeHead(302, { location: `${world.upstream.url}/elsewhere?token=abc` }).end();
     };
@@ -146,7 +146,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     },
   );
 
-  test('the credential is taken out of them, in a name as well as in a value', async () => {
+  test('the credential is redacted from answer headers, in names and in values', async () => {
     world.upstream.answer = (_request, response) => {
       const headers = {
         link: `<https://up.test/items?key=${CANARY}&after=1>; rel="next", <https://up.test/${encodeURIComponent(btoa(CANARY))}>`,
@@ -165,7 +165,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     expect(JSON.parse(row.flags!)).toEqual({ redacted: true });
   });
 
-  test("HD-13 none of the upstream's headers reach the agent", async () => {
+  test("HD-13 none of the upstream's headers are passed on as headers", async () => {
     world.upstream.answer = (_request, response) => {
       response
         .writeHead(200, {
@@ -206,7 +206,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     ],
     ['text', 200, 'text/plain', 'hello', '"hello"'],
     ['bytes', 200, 'image/png', Buffer.from([0x89, 0x50, 0, 1]), '"iVAAAQ=="'],
-  ])('BD-15 an upstream that answers %s', async (_name, status, type, sent, data) => {
+  ])('BD-15 an upstream answer of %s', async (_name, status, type, sent, data) => {
     world.upstream.answer = (_request, response) => {
       response.writeHead(status, { 'content-type': type }).end(sent);
     };
@@ -216,7 +216,7 @@ describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgre
     expect(answer.body._meta.encoding).toBe(type === 'image/png' ? 'base64' : undefined);
   });
 
-  test('BD-01 BD-05 data is forwarded as it is, with __proto__ and NUL, and pollutes nothing', async () => {
+  test('BD-01 BD-05 data with __proto__ and NUL is forwarded unchanged, without prototype pollution', async () => {
     const data = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"nul":"a\\u0000b","n":1.50}';
     const answer = await agent.act(
       `{"platform":"demo","endpoint":"/items","method":"POST","scope":"demo:write","data":${data}}`,

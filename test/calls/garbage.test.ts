@@ -9,7 +9,7 @@ const CONNECTIONS = 16;
 const WARM_UP = 800;
 const CALLS = 1_200;
 
-describe.each(ONE_STORE)(`what a call leaves behind in memory, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`memory that a call leaves behind, on %s${postgresNote}`, (store) => {
   let agent: TestAgent;
   let child: BrokerProcess;
   beforeAll(async () => {
@@ -32,7 +32,10 @@ describe.each(ONE_STORE)(`what a call leaves behind in memory, on %s${postgresNo
     await Promise.all(Array.from({ length: CONNECTIONS }, one));
   }
 
-  /** Bytes that outlived two collections of the young, in all threads so far (V8's --trace-gc-nvp: `gc=s … promoted=1`, from Node 26 on as JSON). */
+  /**
+   * Bytes that survived two young-generation collections, in all threads so far (V8's --trace-gc-nvp: `gc=s … promoted=1`, from Node 26 on
+   * as JSON).
+   */
   const promoted = () => {
     let bytes = 0;
     for (const [, found] of child.output().stdout.matchAll(/\bgc"?[=:]"?s\b.*\bpromoted"?[=:](\d+)/g))
@@ -40,13 +43,13 @@ describe.each(ONE_STORE)(`what a call leaves behind in memory, on %s${postgresNo
     return bytes;
   };
 
-  test('goes with the next collection of the young', async () => {
+  test('is freed by the next young-generation collection', async () => {
     await call(WARM_UP);
     const before = promoted();
     expect(before, 'V8 tells what it does').toBeGreaterThan(0);
     await call(CALLS);
-    // A getter in an object literal, or a function written into a property, is born old, and keeps all of its call: 9 to
-    // 12 KB of each. Code that is still being compiled takes some.
+    // A getter in an object literal, or a function assigned to a property, is allocated in the old generation and retains its call: 9 to 12
+    // KB each. Code that is still being compiled takes some memory too.
     expect((promoted() - before) / CALLS).toBeLessThan(3_000);
   });
 });

@@ -3,10 +3,10 @@ import { isGitService } from '../../broker/calls/read-call.ts';
 
 const SERVICES = ['info/refs', 'git-upload-pack', 'git-receive-pack', 'git-upload-archive'];
 
-describe('endpoints that are services of git', () => {
+describe('git service endpoints', () => {
   const same = { base_url: 'https://git.example/', git_base_url: 'https://git.example' };
 
-  test.each(SERVICES)('%s below the address of repositories', (service) => {
+  test.each(SERVICES)('%s below git_base_url is recognised', (service) => {
     for (const path of [`/acme/app.git/${service}`, `/acme/app/${service}`, `/group/sub/app/${service}`])
       expect(isGitService(same, path), path).toBe(true);
     const below = { base_url: 'https://git.example/scm/', git_base_url: 'https://git.example/scm' };
@@ -26,11 +26,11 @@ describe('endpoints that are services of git', () => {
     '/acme/app/info%2Frefs',
     '/acme%2Fapp.git%2Fgit-receive-pack',
     '/acme/app.git/info/lfs/objects/batch',
-  ])('%s, as a lenient server reads it', (path) => {
+  ])('%s is recognised, as a lenient server would read it', (path) => {
     expect(isGitService(same, path)).toBe(true);
   });
 
-  test('the paths of the git door, whatever the address', () => {
+  test('the paths of the /git routes are recognised for any base URL', () => {
     const apart = { base_url: 'https://api.github.com', git_base_url: 'https://github.com' };
     for (const service of SERVICES) expect(isGitService(apart, `/git/acme/app/${service}`)).toBe(true);
     expect(isGitService(apart, '/repos/acme/app/git/refs/heads/main')).toBe(false);
@@ -38,7 +38,7 @@ describe('endpoints that are services of git', () => {
     expect(isGitService({ base_url: 'https://git.example' }, '/git/acme/app/info/refs')).toBe(false);
   });
 
-  test('an API below or beside the repositories is none', () => {
+  test('API paths below or beside git_base_url are not recognised', () => {
     const enterprise = { base_url: 'https://ghe.example/api/v3', git_base_url: 'https://ghe.example' };
     for (const path of ['/repos/acme/app', '/repos/acme/app/git/refs', '/repos/acme/app/contents/a.git/info/refs'])
       expect(isGitService(enterprise, path)).toBe(false);

@@ -26,7 +26,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { scopes } }));
 
-  test('the same call again gets the first answer again, without a second effect or a second row', async () => {
+  test('a repeated call gets the first answer again, without a second effect or row', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const first = await agent.act(WRITE, key);
@@ -39,13 +39,13 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(again.headers.get('ratelimit')).not.toBeNull();
     expect(world.upstream.seen).toHaveLength(1);
     expect(await listAuditRows(db, organisation.id, { limit: 200 })).toHaveLength(rows.length);
-    // The twin: without the key, or with another, it is another call.
+    // Counter-example: without the key, or with another one, it is a new call.
     await agent.act(WRITE);
     await agent.act(WRITE, newKey());
     expect(world.upstream.seen).toHaveLength(3);
   });
 
-  test('another call under the same key is a 409, and on record like any other', async () => {
+  test('a different call with the same key answers 409, and is recorded', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const first = await agent.act(WRITE, key);
@@ -63,11 +63,11 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const told = { result: 'errored', reason: 'idempotency_key_reused', method: 'POST' };
     expect(row).toMatchObject({ ...told, upstream_status: null });
     expect(payload).toMatchObject(told);
-    // It is no fault that a breaker counts, and the first call has its answer yet.
+    // It counts towards no breaker, and the first call's answer is still stored.
     expect((await agent.act(WRITE, key)).text).toBe(first.text);
   });
 
-  test('of ten at once one is made; the others are told to wait, or get its answer', async () => {
+  test('of ten concurrent calls with one key one is made; the others are told to wait, or get its answer', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const answers = await Promise.all(Array.from({ length: 10 }, () => agent.act(WRITE, key)));
@@ -91,7 +91,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(again.body.approval_id).toBe(first.body.approval_id);
   });
 
-  test('a refusal is not kept: the same call may go once it is allowed', async () => {
+  test('a refusal is not stored: the same call is made once it is allowed', async () => {
     const policy = await organisation.policy([{ effect: 'allow', methods: ['GET'] }], 'to-be-changed');
     const agent = await organisation.agent({ policy });
     const key = newKey();
@@ -105,7 +105,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(auditIdOf(answer)).not.toBe(auditIdOf(refused));
   });
 
-  test('a refusal whose key could not be given back is none: the same call may go once it is allowed', async () => {
+  test('a refusal whose key could not be released is not stored either: the same call is made once it is allowed', async () => {
     const policy = await organisation.policy([{ effect: 'allow', methods: ['GET'] }], 'to-be-changed-too');
     const agent = await organisation.agent({ policy });
     const key = newKey();
@@ -113,7 +113,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const { db } = broker.store;
     const refused = await withoutCalls(world, () => agent.act(WRITE, key));
     const now = broker.clock();
-    // As a connection that broke at the release, or a kill before it, leaves it.
+    // The state after a connection broke at the release, or a kill before it.
     const claim = {
       organisation_id: organisation.id,
       agent_id: agent.id,
@@ -131,7 +131,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 31_000;
     const answer = await agent.act(WRITE, key);
     expect([answer.status, answer.headers.get('idempotency-replayed')], answer.text).toEqual([200, null]);
-    // The twin: of what was made the key stays taken.
+    // Counter-example: the key of a call that was made stays taken.
     const other = newKey();
     const made = await agent.act(WRITE, other);
     await db.updateTable('idempotency_keys').set({ status: null, answer: null }).execute();
@@ -141,14 +141,14 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(again.body.audit_id).toBe(auditIdOf(made));
   });
 
-  test('a call whose answer was withheld, and then lost, is not made again', async () => {
+  test('a call whose answer was withheld and then lost is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     world.upstream.answer = (request, response) =>
       response.setHeader('content-type', 'image/png').end(Buffer.from(`\0${request.headers.authorization}`));
     const withheld = await agent.act(WRITE, key);
     expect([withheld.status, withheld.body.error]).toEqual([502, 'upstream_response_blocked']);
-    // As a kill before it was kept leaves it.
+    // The state after a kill before the answer was stored.
     const { db } = world.running.broker.store;
     const lost = db.updateTable('idempotency_keys').set({ status: null, answer: null });
     await lost.where('agent_id', '=', agent.id).execute();
@@ -209,12 +209,12 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       expect(closed).toMatchObject({ state: 'final', agent_public_id: agent.agentId, method: null, path: null });
       expect(closed.detail).toContain('it was not sent');
       await evidenceOf(world, agent, closed.id);
-      // The twin: the key of the call that was made is its own.
+      // Counter-example: the key of the call that was made works for it.
       expect((await agent.act(call, key)).headers.get('idempotency-replayed')).toBe('true');
     },
   );
 
-  test('a key that could not be given back while the store was away is given back when it is there again', async () => {
+  test('a key that could not be released during a store outage is released afterwards', async () => {
     const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'deny' }], 'denies') });
     const key = newKey();
     const { db } = world.running.broker.store;
@@ -233,17 +233,17 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       if (store === 'sqlite') await sql`drop trigger keeps`.execute(db);
       else await sql`drop function keep_key cascade`.execute(db);
     }
-    // By its age it would be after 30 s.
+    // Otherwise its age would release it after 30 s.
     await expect.poll(async () => (await agent.act(WRITE, key)).status, { timeout: 15_000 }).toBe(403);
   });
 
-  test('a key whose call is on record is left to its row', async () => {
+  test('a key whose call is recorded is not released by age', async () => {
     const agent = await organisation.agent();
     const { services, broker } = world.running;
     const { db } = broker.store;
     const key = newKey();
     const made = await agent.act(WRITE, key);
-    // As a kill before the answer was kept leaves it.
+    // The state after a kill before the answer was stored.
     const lost = { status: null, answer: null, instance_id: uuidv4() };
     await db.updateTable('idempotency_keys').set(lost).where('agent_id', '=', agent.id).execute();
     expect(await releaseStrandedKeys(services)).toBe(0);
@@ -255,7 +255,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(await kept.execute()).toEqual([{ instance_id: null }]);
   });
 
-  test('a call that was made and could not be recorded keeps its key: it is not made again', async () => {
+  test('a call that was made and could not be recorded keeps its key, and is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const repair = await refuseAuditRows(world, 'final');
@@ -271,7 +271,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toHaveLength(1);
   });
 
-  test('the answer of a GET is not kept: it is made again', async () => {
+  test('the answer of a GET is not stored: the GET is made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
@@ -283,7 +283,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const { db } = world.running.broker.store;
     const kept = db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id);
     expect(await kept.execute()).toEqual([]);
-    // One that was cut off may be made again, too.
+    // A GET that was cut off may be made again too.
     world.upstream.answer = (request) => request.socket.destroy();
     expect((await agent.act(read, key)).status).toBe(502);
     world.upstream.answer = undefined;
@@ -299,7 +299,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const [first, again] = [await agent.act(read, key), await agent.act(read, key)];
     expect([first.status, again.status]).toEqual([202, 202]);
     expect(again.body.approval_id).toBe(first.body.approval_id);
-    // Also when the answer was lost: a kill before it was kept leaves this.
+    // Also when the answer was lost: the state after a kill before it was stored.
     const { db } = world.running.broker.store;
     const lost = db.updateTable('idempotency_keys').set({ status: null, answer: null });
     await lost.where('agent_id', '=', agent.id).execute();
@@ -309,7 +309,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(after.body.audit_id).toBe(auditIdOf(first));
   });
 
-  test('what is kept for an agent and its children is bounded: of what comes then, the status and the audit id', async () => {
+  test('stored answers of an agent and its children are limited in bytes: beyond that only status and audit id are stored', async () => {
     const MOST = 32 * 1024 * 1024;
     const agent = await organisation.agent();
     const child = await childOf(world, organisation, agent);
@@ -326,7 +326,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
         expect(status, text.slice(0, 300)).toBe(200);
     };
     await actTwice();
-    // As many answers more as leave room for two: their bytes are counted, and what they are is of no account.
+    // Enough further answers to leave room for two: only their size matters.
     const counter = db.selectFrom('stored_responses').select('bytes').where('agent_id', '=', agent.id);
     const bytes = (Number((await counter.executeTakeFirstOrThrow()).bytes) / 2) * (fitting - 2);
     await db.updateTable('stored_responses').set({ bytes }).where('agent_id', '=', agent.id).execute();
@@ -342,7 +342,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       expect(again.body.audit_id).toBe(auditIdOf(made));
     }
     expect(await kept()).toHaveLength(4);
-    // The twin: another agent has a budget of its own, and this one its own again when those are forgotten.
+    // Counter-example: another agent has its own budget, and this one has it again when the answers expire.
     const theirs = newKey();
     const first = await other.act(WRITE, theirs);
     expect((await other.act(WRITE, theirs)).text).toBe(first.text);
@@ -355,7 +355,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(await counted.execute()).toHaveLength(1);
   });
 
-  test('a key that is given back while another caller looks at it is that caller’s', async () => {
+  test('a key that is released while another request examines it goes to that request', async () => {
     const agent = await organisation.agent();
     const { services, broker } = world.running;
     const { db } = broker.store;
@@ -365,7 +365,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const request = { request: WRITE, isRead: false };
     expect(await onceForKey(services, who, key, request, perform)).toMatchObject({ kind: 'answered' });
     let gone = false;
-    // Between the claim that meets the first one's and the look at that.
+    // Runs between the claim that meets the first request's key and the examination of that key.
     const between = db.withPlugin({
       transformQuery: ({ node }) => node,
       transformResult: async ({ result }) => {
@@ -379,7 +379,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(gone).toBe(true);
   });
 
-  test('an answer that is too large is not kept: who asks again is told so, and the call is not made again', async () => {
+  test('an answer that is too large is not stored: a retry is told so, and the call is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     world.upstream.answer = (_request, response) => response.end(JSON.stringify('x'.repeat(5_000_000)));
@@ -394,7 +394,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(again.body.audit_id).toBe(auditIdOf(made));
   });
 
-  test('a kept answer that was altered is not given, and the call is not made again', async () => {
+  test('a stored answer that was altered is not returned, and the call is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const made = await agent.act(WRITE, key);
@@ -408,7 +408,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(again.body.audit_id).toBe(auditIdOf(made));
   });
 
-  test('what surely did not reach the platform is not kept; what may have is', async () => {
+  test('a call that certainly did not reach the platform is not stored; one that may have is', async () => {
     await organisation.platform({ id: 'away', manifest: { base_url: 'https://127.0.0.1:1', scopes } });
     const agent = await organisation.agent({ grants: { away: {}, demo: {} } });
     const key = newKey();
@@ -423,7 +423,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toHaveLength(1);
   });
 
-  test('a key is the agent’s own, lives 24 hours, and outlives a restart', async () => {
+  test('a key belongs to one agent, is kept for 24 hours, and survives a restart', async () => {
     const agent = await organisation.agent();
     const other = await organisation.agent();
     const key = newKey();
@@ -437,7 +437,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toHaveLength(3);
   });
 
-  test('a halted agent is refused, on record, also what it was answered before', async () => {
+  test('a halted agent is refused and recorded, even for a call that was answered before', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const first = await agent.act(WRITE, key);
@@ -449,7 +449,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect((await agent.act(WRITE, key)).text).toBe(first.text);
   });
 
-  test('an agent that lost the grant, the scope or the platform is refused, on record, also what it was answered before', async () => {
+  test('an agent that lost the grant, the scope or the platform is refused and recorded, even for a call that was answered before', async () => {
     world.upstream.answer = (_request, response) =>
       void response.writeHead(200, { 'content-type': 'application/json' }).end('{"of":"the platform"}');
     const { db } = world.running.broker.store;
@@ -490,7 +490,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     world.upstream.answer = undefined;
   });
 
-  test('answers and keys are not stored in the clear', async () => {
+  test('answers and keys are not stored in plain text', async () => {
     const agent = await organisation.agent();
     world.upstream.answer = (_request, response) => response.end('"PRIVATE answer"');
     await agent.act({ ...WRITE, data: { a: 'PRIVATE question' } }, { 'idempotency-key': 'PRIVATE-key' });
@@ -499,7 +499,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       expect(JSON.stringify(rest) + Buffer.from(answer ?? []).toString('latin1')).not.toContain('PRIVATE');
   });
 
-  test.each(['', 'a b', 'é', 'x'.repeat(256)])('a malformed key is a 400: %j', async (value) => {
+  test.each(['', 'a b', 'é', 'x'.repeat(256)])('a malformed key answers 400: %j', async (value) => {
     const agent = await organisation.agent();
     const answer = await withoutCalls(world, () => agent.act(WRITE, { 'idempotency-key': value }));
     expectEnvelope(answer, 400, 'invalid_request');

@@ -1,4 +1,4 @@
-/** Limits of rules: what passes in a period, exactly, on all replicas, and what an agent is told of the rest. */
+/** Limits of rules: exactly how much passes in a period, on all replicas, and what an agent gets beyond that. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { purgeLimitCounts } from '../../broker/store/limit-counts.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
@@ -48,7 +48,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
       .orderBy('rule')
       .execute();
 
-  test('so many calls pass, and the next is told what is used, what is left, and when the next period begins', async () => {
+  test('calls up to the limit pass, and the next is refused with usage, remainder and the start of the next period', async () => {
     await organisation.guardrails([THREE]);
     for (let times = 1; times <= 3; times++) {
       const answer = await write();
@@ -81,7 +81,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.length).toBe(before);
     const { row } = await evidenceOf(world, agent, refused.body.audit_id);
     expect(JSON.stringify(row)).toContain('three-a-day');
-    // Of other scopes nothing is counted.
+    // Other scopes are not counted.
     expect((await agent.act(READ)).status).toBe(200);
     world.clock.skewMs += 12 * HOUR_MS - 60_000;
     expect((await write()).status).toBe(403);
@@ -90,7 +90,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect([next.status, next.body._meta.limits[0].used]).toEqual([200, 1]);
   });
 
-  test('amounts are added up: what would bring the sum over the limit is refused, and what fits passes', async () => {
+  test('amounts are summed: a call that would exceed the limit is refused, and one that fits passes', async () => {
     await organisation.guardrails([MONEY]);
     expect((await write({ amount: 60 })).status).toBe(200);
     const refused = await write({ amount: 40.5 });
@@ -115,13 +115,13 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('a first call that is more than the limit alone is refused', async () => {
+  test('a single call above the limit is refused', async () => {
     await organisation.guardrails([MONEY]);
     expect((await write({ amount: 101 })).status).toBe(403);
     expect((await write({ amount: 100 })).status).toBe(200);
   });
 
-  test('of calls at the same instant exactly as many pass as there is room for', async () => {
+  test('of concurrent calls exactly as many pass as the limit allows', async () => {
     await organisation.guardrails([{ ...THREE, limit: { most: 5, per: 'day' } }]);
     const before = world.upstream.seen.length;
     const all = await statuses(Array.from({ length: 14 }, () => write()));
@@ -131,7 +131,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(await used()).toEqual([{ rule: 'guardrail three-a-day day', agent_id: agent.id, used: 5 }]);
   });
 
-  test('each agent has its own, a child uses its parent’s, and together all have one', async () => {
+  test('each agent has its own count, a child uses its parent’s, and with `together` all agents share one', async () => {
     await organisation.guardrails([THREE, { ...THREE, name: 'all', limit: { most: 5, per: 'day', together: true } }]);
     const child = await childOf(world, organisation, agent);
     expect([(await write()).status, (await write({}, child)).status, (await write({}, child)).status]).toEqual([
@@ -148,13 +148,13 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('beyond it a person may be asked: what was approved is made, and counts', async () => {
+  test('beyond a limit with require_approval the call is held; an approved call is made, and counts', async () => {
     await organisation.guardrails([asking(MONEY)]);
     expect((await write({ amount: 90 })).status).toBe(200);
     const held = await write({ amount: 20 });
     expect([held.status, held.body.limit]).toEqual([202, expect.objectContaining({ used: 90, asked: 20, left: 10 })]);
     expect(held.body.message).toContain('90 of 100 a day are used');
-    // What fits passes meanwhile.
+    // A call that fits passes meanwhile.
     expect((await write({ amount: 10 })).status).toBe(200);
     const path = `/owner/approvals/${held.body.approval_id}/approve`;
     expect((await organisation.ask('POST', path, {})).status).toBe(200);
@@ -165,18 +165,18 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
       { rule: expect.stringMatching(/^guardrail money day [0-9a-f]{16}$/), agent_id: agent.id, used: 120 },
     ]);
     expect((await write({ amount: 1 })).status).toBe(202);
-    // What takes nothing is not beyond it.
+    // A call with amount 0 never exceeds the limit.
     expect((await write({ amount: 0 })).status).toBe(200);
   });
 
-  test('an approved call is not made when a rule that denies beyond a limit has none left', async () => {
+  test('an approved call is not made when a deny rule with a limit has nothing left', async () => {
     await organisation.guardrails([
       THREE,
       { name: 'ask', effect: 'require_approval', when: 'request.body.big == true' },
     ]);
     const held = await write({ big: true });
     expect(held.status).toBe(202);
-    // Held calls use nothing.
+    // Held calls use nothing of a limit.
     for (let times = 0; times < 3; times++) expect((await write({ big: false })).status).toBe(200);
     await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
     await expect
@@ -185,7 +185,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect((await used())[0]).toMatchObject({ used: 3 });
   });
 
-  test('rules of a policy have them, too, for each agent under it', async () => {
+  test('limits of policy rules count for each agent under the policy', async () => {
     const rules = [{ effect: 'allow' }, { ...THREE, limit: { most: 1, per: 'hour' } }];
     const one = await organisation.agent({ rules });
     one.clock = agent.clock;
@@ -196,7 +196,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect((await write({}, one)).status).toBe(200);
   });
 
-  test('what is refused otherwise, held, repeated by its key, or tried out uses nothing', async () => {
+  test('calls that are refused for other reasons, held, repeated by key, or simulated use nothing', async () => {
     await organisation.guardrails([THREE, { name: 'no', effect: 'deny', when: 'request.body.no == true' }]);
     expect((await write({ no: true })).status).toBe(403);
     const key = { 'idempotency-key': 'once' };
@@ -215,7 +215,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(conditionalScopes).toContain('demo:write');
   });
 
-  test('on the raw door and at /mcp it is told in the same fields', async () => {
+  test('/proxy and /mcp report limits in the same fields', async () => {
     await organisation.guardrails([{ ...THREE, limit: { most: 1, per: 'day' } }]);
     expect((await write()).status).toBe(200);
     const raw = await agent.request('POST', '/proxy/demo-main/items', {
@@ -234,7 +234,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('an organisation’s counts are its own, and those of long ago are forgotten', async () => {
+  test('counts belong to their organisation, and old ones are deleted', async () => {
     await organisation.guardrails([{ ...THREE, limit: { most: 1, per: 'day', together: true } }]);
     const elsewhere = await world.demoOrganisation({
       guardrails: [{ ...THREE, limit: { most: 1, per: 'day', together: true } }],
@@ -249,7 +249,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(await used()).toEqual([]);
   });
 
-  test('owners see what an agent has used of each limit in force for it, and when it resets', async () => {
+  test('owners see the agent’s usage of each limit in force, and when it resets', async () => {
     await organisation.guardrails([
       MONEY,
       { ...THREE, name: 'all', limit: { most: 5, per: 'month', together: true } },
@@ -292,14 +292,14 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
       resets_at: '2026-11-25T13:00:00.000Z',
     };
     expect(await limitsOf(one)).toEqual([money, all, hourly]);
-    // Of a child its parent's: that is what it uses.
+    // A child's usage is that of its parent.
     expect(await limitsOf(child)).toEqual([money, all, hourly]);
     expect(await limitsOf(agent)).toEqual([{ ...money, used: 1 }, all]);
     world.clock.skewMs += HOUR_MS;
     expect(await limitsOf(one)).toEqual([money, all, { ...hourly, used: 0, resets_at: '2026-11-25T14:00:00.000Z' }]);
   });
 
-  test('a governance file has them, and a plan says what they are', async () => {
+  test('limits can be in a governance file, and a plan describes them', async () => {
     const yaml = `guardrails:\n  - { name: money, effect: deny, scopes: ["demo:write"], limit: { most: 100, of: request.body.amount, per: day } }\n`;
     const planned = await organisation.ask('POST', '/owner/governance/plan', { text: yaml });
     expect(planned.status, planned.text).toBe(200);
@@ -313,7 +313,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
   });
 });
 
-test.skipIf(STORES.length < 2)('two replicas let exactly as many pass as one', async () => {
+test.skipIf(STORES.length < 2)('two replicas together let exactly as many calls pass as one', async () => {
   const { startWorld } = await import('../world/world.ts');
   const world = await startWorld('postgres');
   const organisation = await world.demoOrganisation({ guardrails: [{ ...THREE, limit: { most: 6, per: 'day' } }] });

@@ -1,4 +1,4 @@
-/** Text of an agent, or of a platform, is read in a time that grows with its length and not with its square: one request holds up nobody. */
+/** Text of an agent or a platform is processed in linear, not quadratic, time, so that one request cannot block the broker. */
 import { describe, expect, test } from 'vitest';
 import { piiKinds } from '../../broker/audit/pii.ts';
 import { judgeBody } from '../../broker/calls/judge-body.ts';
@@ -10,7 +10,7 @@ import { rewriteLinks } from '../../broker/proxy/links.ts';
 import { call, crmRules } from '../policy/world.ts';
 
 const KIB = 1024;
-/** Milliseconds of processor time. What grows with the square takes minutes, linear work some tens. */
+/** Milliseconds of CPU time. Quadratic work takes minutes, linear work some tens of milliseconds. */
 const MOST_MS = 2_000;
 
 const PARTS = 'multipart/form-data; boundary=b';
@@ -24,7 +24,7 @@ const PLACE = {
   asked: new URL('https://api.example/v1/items'),
 };
 
-/** What is repeated, by who reads it; some with what stands before and behind it. */
+/** Repeated pieces by reader; some with text before and after them. */
 const WORST: Record<string, { read: (text: string) => unknown; kib?: number; texts: readonly (string | string[])[] }> =
   {
     'a body in parts': {

@@ -1,4 +1,4 @@
-/** Masks: what rules take out of the answers of calls, by every door, and of which answers nothing is handed out. */
+/** Masks: what rules remove from the answers of calls, through every entry point, and which answers are withheld. */
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
@@ -43,7 +43,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     return { row, payload, flags: JSON.parse(row.flags ?? '{}') };
   };
 
-  test('POST /v1/actions: the agent gets the answer without them, and is told; the row says by which rule, and how many', async () => {
+  test('POST /v1/actions: the answer is masked and says so; the row has the rules and the number of masked values', async () => {
     expect((await agent.act(READ)).body.data).toEqual(CONTACT);
     await organisation.guardrails([NO_MAIL]);
     const answer = await agent.act(READ);
@@ -54,25 +54,25 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     const matched = expect.arrayContaining([{ source: 'guardrail', name: 'no-mail', effect: 'mask' }]);
     expect(JSON.parse(row.decision ?? '{}').matched).toEqual(matched);
     expect(payload.decision.matched).toEqual(matched);
-    // What the agent did not get is not said to have been in the answer.
+    // PII flags do not include what the agent did not get.
     expect(payload.pii_flags?.response ?? []).not.toContain('email');
     expect(answer.text + JSON.stringify(row)).not.toContain('ann@x.example');
   });
 
-  test('it is about the calls that the rule matches, and lets nothing pass by itself', async () => {
+  test('a mask applies to calls that the rule matches, and allows no call by itself', async () => {
     await organisation.guardrails([{ ...NO_MAIL, endpoints: ['/items/*'], when: 'request.query.of == "customer"' }]);
     const asked = async (endpoint: string) => (await agent.act({ ...READ, endpoint })).body.data;
     expect(await asked('/items?of=customer')).toEqual(CONTACT);
     expect(await asked('/items/7?of=customer')).toEqual(MASKED);
     expect(await asked('/items/7?of=team')).toEqual(CONTACT);
-    // A condition that fails counts against the agent.
+    // A condition that fails to evaluate counts against the agent.
     expect(await asked('/items/7')).toEqual(MASKED);
     const under = await newAgent([NO_MAIL]);
     const refused = await under.act(READ);
     expect([refused.status, refused.body.reason]).toEqual([403, 'denied_by_policy']);
   });
 
-  test('rules of guardrails and policy apply together, to children as to their parent', async () => {
+  test('masks of guardrails and policy apply together, to children as to their parent', async () => {
     const under = await newAgent([{ effect: 'allow' }, { effect: 'mask', mask: { members: ['/phones'] } }]);
     await organisation.guardrails([
       { name: 'no-mail', effect: 'mask', mask: { values: ['email'] } },
@@ -86,7 +86,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     expect(answer.body._meta.masked.rules).toEqual(['no-mail', 'its-own', 'rule 2']);
   });
 
-  test('/proxy: the same, with the length of what is passed on, and without what tells the rest', async () => {
+  test('/proxy: the answer is masked, with its new length, and without headers that reveal the original', async () => {
     await organisation.guardrails([NO_MAIL]);
     const body = JSON.stringify(CONTACT);
     answering(body, { etag: '"abc"', 'content-md5': 'x', 'content-length': String(body.length), 'x-kept': '1' });
@@ -119,20 +119,23 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
   test.each([
     ['a rule cannot mask it', true],
     ['it holds the credential in bytes', false],
-  ])('/proxy: a write that was made, of which %s, has a status that no client repeats', async (_, isMasked) => {
-    if (isMasked) await organisation.guardrails([BY_NAME]);
-    const hidden = Buffer.concat([Buffer.from([0x89, 0x50, 0, 1, 255]), Buffer.from(CANARY)]);
-    answering(isMasked ? 'created' : hidden, { 'content-type': isMasked ? 'text/plain' : 'image/png' }, 201);
-    const made = await raw('POST', '/proxy/demo-main/items', { body: '{}' });
-    expect(made, made.text).toMatchObject({ status: 422, body: { error: 'upstream_response_blocked' } });
-    expect(made.body.detail).toMatch(/ The call was made; do not repeat it\.$/);
-    expect(made.headers.get('x-should-retry')).toBe('false');
-    expect((await raw('GET', '/proxy/demo-main/items')).status).toBe(502);
-    expect((await raw('HEAD', '/proxy/demo-main/items')).status).not.toBe(422);
-    expect((await agent.act(WRITE)).status).toBe(502);
-  });
+  ])(
+    '/proxy: a write that was made, of which %s, answers with a status that clients do not retry',
+    async (_, isMasked) => {
+      if (isMasked) await organisation.guardrails([BY_NAME]);
+      const hidden = Buffer.concat([Buffer.from([0x89, 0x50, 0, 1, 255]), Buffer.from(CANARY)]);
+      answering(isMasked ? 'created' : hidden, { 'content-type': isMasked ? 'text/plain' : 'image/png' }, 201);
+      const made = await raw('POST', '/proxy/demo-main/items', { body: '{}' });
+      expect(made, made.text).toMatchObject({ status: 422, body: { error: 'upstream_response_blocked' } });
+      expect(made.body.detail).toMatch(/ The call was made; do not repeat it\.$/);
+      expect(made.headers.get('x-should-retry')).toBe('false');
+      expect((await raw('GET', '/proxy/demo-main/items')).status).toBe(502);
+      expect((await raw('HEAD', '/proxy/demo-main/items')).status).not.toBe(422);
+      expect((await agent.act(WRITE)).status).toBe(502);
+    },
+  );
 
-  test('/proxy: events are masked as they come', async () => {
+  test('/proxy: events are masked as they arrive', async () => {
     await organisation.guardrails([NO_MAIL]);
     let goOn = () => {};
     world.upstream.answer = (_, response) => {
@@ -184,7 +187,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('what a person approved is answered without them, and so are repeats with an Idempotency-Key, by rules that came later too', async () => {
+  test('answers of approved calls and of repeats with an Idempotency-Key are masked, also by rules added later', async () => {
     await organisation.guardrails([{ name: 'ask', effect: 'require_approval', scopes: ['demo:write'] }]);
     const held = await agent.act({ ...WRITE, data: {} });
     expect(held.status).toBe(202);
@@ -198,7 +201,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     expect(made.map(({ body }) => body.data)).toEqual([MASKED, MASKED]);
   });
 
-  test('/mcp: structured part and text of a tool’s result, and what an agent reads by the tools of the broker', async () => {
+  test('/mcp: structured content and text of a tool result are masked, and so are answers through the tools of the broker', async () => {
     const mcp = await startMcpServer('both');
     afterFile(() => mcp.close());
     const reaching = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
@@ -221,7 +224,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     expect(text).not.toContain('ann@x.example');
   });
 
-  test('GraphQL: fields are masked under whatever name the document gives them; by path, such a document is refused', async () => {
+  test('GraphQL: fields are masked under any alias; with a mask by path, a document with aliases is refused', async () => {
     const base_url = `${world.upstream.url}/graphql`;
     await organisation.platform({
       id: 'gql',
@@ -253,7 +256,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     expect((await query('{ me { email: email } }')).body.data).toEqual({ data: { me: { email: '[masked]' } } });
   });
 
-  test('what a platform’s manifest masks is masked for everybody, in every spelling, beside what rules mask', async () => {
+  test('masks of a platform’s manifest apply to every agent, in every spelling, in addition to masks of rules', async () => {
     const scopes = { 'own:read': ['GET /keys/*', 'GET /other'] };
     const manifest = { base_url: `${world.upstream.url}/v1`, scopes, masks: { 'GET /keys/*': ['token'] } };
     await organisation.platform({ id: 'own', manifest });
@@ -271,14 +274,14 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     await organisation.guardrails([]);
     const proxied = await rawClient(() => asking)('GET', '/proxy/own-main/keys/7');
     expect([proxied.body, proxied.headers.get('x-svc-masked')]).toEqual([{ ...key, token: '[masked]' }, 'platform']);
-    // What is no JSON holds no member of it.
+    // A body that is not JSON has no such member.
     answering('<h1>Sorry</h1>', { 'content-type': 'text/html' }, 502);
     expect((await read('/keys/7')).data).toBe('<h1>Sorry</h1>');
     const page = await rawClient(() => asking)('GET', '/proxy/own-main/keys/7');
     expect([page.status, page.text, page.headers.get('x-svc-masked')]).toEqual([502, '<h1>Sorry</h1>', null]);
   });
 
-  test('what a manifest masks by path is masked under other names of GraphQL, and bytes pass as they are', async () => {
+  test('masks by path in a manifest apply under GraphQL aliases, and binary answers pass unchanged', async () => {
     const base_url = `${world.upstream.url}/graphql`;
     const masks = { 'query *': ['/data/*/token'] };
     const manifest = { kind: 'graphql', base_url, scopes: { 'gql:read': ['query *'] }, masks };
@@ -303,7 +306,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     expect(Buffer.from(await got.arrayBuffer())).toEqual(picture);
   });
 
-  test('the token of a repository with which anybody clones it is not handed out', async () => {
+  test('a repository’s clone token is masked', async () => {
     const { data } = parsePlatformEntry({ use: 'github', base_url: world.upstream.url });
     await organisation.platform({ id: 'codehost', manifest: data as Record<string, unknown> });
     const asking = await organisation.agent({
@@ -313,7 +316,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     answering('{"name":"app","temp_clone_token":"ABTLWH"}');
     const call = { platform: 'codehost', scope: 'codehost:metadata.read', method: 'GET', endpoint: '/repos/acme/app' };
     expect((await asking.act(call)).body.data).toEqual({ name: 'app', temp_clone_token: '[masked]' });
-    // Clients ask again by an ETag: they lose it only where something was masked.
+    // Clients revalidate with an ETag: it is dropped only when something was masked.
     for (const [body, etag] of [
       ['{"name":"app","temp_clone_token":"ABTLWH"}', null],
       ['{"name":"app"}', '"e"'],
@@ -330,7 +333,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('keys of a platform are not handed out as a script (JSONP)', async () => {
+  test('keys of a platform are not returned in a script (JSONP)', async () => {
     const masks = { 'GET /keys/*': ['token'] };
     const manifest = { base_url: `${world.upstream.url}/v1`, scopes: { 'own:read': ['GET /keys/*'] }, masks };
     await organisation.platform({ id: 'own', manifest });
@@ -354,7 +357,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.length).toBe(before);
   });
 
-  test('an owner who tries a call is told what would be masked', async () => {
+  test('a simulation by an owner shows what would be masked', async () => {
     await organisation.guardrails([NO_MAIL]);
     const tried = await organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...READ });
     expect(tried.body).toMatchObject({
@@ -365,7 +368,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
         { name: 'rule 1', effect: 'allow' },
       ],
     });
-    // It changes nothing of what may be done.
+    // A mask changes nothing about what is allowed.
     const { platforms } = (await agent.get('/v1/agent/permissions')).body.data;
     expect(platforms[0].conditionalScopes ?? []).toEqual([]);
   });

@@ -22,7 +22,7 @@ const text = fc.oneof(
 describe.each([FORM, PARTS, 'multipart/form-data', `${PARTS}; boundary=c`, JSON_TYPE, `${FORM}, ${JSON_TYPE}`])(
   '%s',
   (type) => {
-    test('comes to the same in whatever pieces it comes', () => {
+    test('gives the same result however the body is split', () => {
       fc.assert(
         fc.property(text, fc.array(fc.nat(60), { maxLength: 6 }), (form, places) => {
           const bytes = Buffer.from(form);
@@ -42,7 +42,7 @@ describe.each([FORM, PARTS, 'multipart/form-data', `${PARTS}; boundary=c`, JSON_
   },
 );
 
-test('a long body of another type is not looked through', () => {
+test('a long body of another type is not searched', () => {
   expect(methodSearch('application/octet-stream')).toBeUndefined();
   expect(atOnce(methodField('application/json', Buffer.from('_method=DELETE')))).toBeUndefined();
 });
@@ -57,11 +57,11 @@ test.each<[string, string | undefined]>([
   ['{"a":1}{"_method":"DELETE"}', undefined],
   ['["_method","DELETE"]', undefined],
   ['"_method":"DELETE"', undefined],
-])('of JSON: %s', (json, found) => {
+])('in JSON: %s', (json, found) => {
   expect(atOnce(methodField(JSON_TYPE, Buffer.from(json)))).toBe(found);
 });
 
-test('a name is found behind megabytes of what names nothing', () => {
+test('a name is found after megabytes of other content', () => {
   const filler = Buffer.alloc(3 * 1024 * 1024, 'x');
   const file = '--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n';
   const field = '\r\n--b\r\nContent-Disposition: form-data; name="_method"\r\n\r\nDELETE\r\n--b--\r\n';
@@ -71,7 +71,7 @@ test('a name is found behind megabytes of what names nothing', () => {
   );
 });
 
-test('blanks before a name do not hide it, and of too many nobody knows what follows', () => {
+test('blanks before a name do not hide it, and too many of them are refused', () => {
   const head = (blanks: number) =>
     Buffer.from(
       `--b\r\nContent-Disposition: form-data;${' '.repeat(blanks)}name=${' '.repeat(blanks)}"_method"\r\n\r\nDELETE\r\n--b--`,

@@ -1,4 +1,4 @@
-/** Every kind of outcome has its row and, at each door that can end so, its answer. A new kind does not compile without a case here. */
+/** Every kind of outcome has a row and, at each entry point that can get it, an answer. A new kind does not compile without a case here. */
 import { describe, expect, test } from 'vitest';
 import { mayBeSent, platformEffectOf } from '../../broker/audit/effect.ts';
 import { executionError } from '../../broker/audit/execution-error.ts';
@@ -46,7 +46,7 @@ const bytes = { bytes: 2, sha256: 'x' };
 const answer = { dataJson: '{}', upstreamStatus: 200, bytes: 2, redacted: false, failed: false } as const;
 const refused = { responsePii: null };
 
-/** Of each kind how it may end. */
+/** Examples of each kind. */
 const ENDS: { [Kind in Outcome['kind']]: Omit<OutcomeOf<Kind>, 'kind' | 'call'>[] } = {
   answered: [{ ...answer, contentType: '', encoding: '', location: '', headers: {}, responsePii: null }],
   held: [{ approvalId: ID, expiresAt: 1, sentence: { parts: [] } as never }],
@@ -102,12 +102,12 @@ describe('an outcome of each kind', () => {
   });
 
   const streams = without<StreamOutcome>('not_passed_on', 'not_as_approved');
-  test.each(named(streams))('%s is answered by the raw door', (_kind, outcome) => {
+  test.each(named(streams))('%s is answered by /proxy', (_kind, outcome) => {
     expect(outcomeRefusal(context, outcome).headers).toMatchObject({ 'X-Svc-Audit-Id': ID });
   });
 
   const git = without<GitOutcome>('answered', 'response_blocked', 'held', 'too_many_pending', 'not_as_approved');
-  test.each(named(git))('%s is answered by the git door', (_kind, outcome) => {
+  test.each(named(git))('%s is answered by /git', (_kind, outcome) => {
     expect(gitOutcomeReply(outcome, 'acme/app', CALLER).status).toBeGreaterThanOrEqual(400);
   });
 
@@ -115,13 +115,13 @@ describe('an outcome of each kind', () => {
     ...(['answered', 'streamed', 'cannot_hold', 'not_passed_on'] as const),
     ...(['held', 'too_many_pending', 'request_cut'] as const),
   );
-  test.each(named(replays))('%s says how a replay failed', (_kind, outcome) => {
+  test.each(named(replays))('%s says why a replay failed', (_kind, outcome) => {
     const row = rowOf(outcome);
     expect(executionError(row, outcome).text).toMatch(new RegExp(`^(?:${row.reason}: |outcome unknown: )`));
   });
 });
 
-/** What each kind may have changed by a POST, or by a push; of the other kinds nothing was sent. */
+/** What each kind may have changed by a POST, or by a push; for the other kinds nothing was sent. */
 const EFFECTS: Partial<Record<Outcome['kind'], string[]>> = {
   answered: ['made'],
   response_blocked: ['made'],
@@ -153,13 +153,13 @@ describe('what a call may have changed', () => {
       });
   });
 
-  test('a refusal of the platform was sent and changed nothing', () => {
+  test('a call that the platform refused was sent and changed nothing', () => {
     const ends = [...ENDS.reauth_needed, ...ENDS.consent_required, ...ENDS.needs_consent].map((_end, i) => i % 2 === 1);
     const outcomes = ALL.filter(({ kind }) => /^(?:reauth_needed|consent_required|needs_consent)$/.test(kind));
     expect(outcomes.map(mayBeSent)).toEqual(ends);
   });
 
-  test('a push that broke off says so, and a fetch only to try again', () => {
+  test('an interrupted push says that it may have taken effect, an interrupted fetch only to retry', () => {
     const [outcome] = ALL.filter(({ kind }) => kind === 'streamed') as OutcomeOf<'streamed'>[];
     if (!outcome) throw new Error('there is one');
     const line = (call: CallRecord) => String(gitOutcomeReply({ ...outcome, call }, 'acme/app', CALLER).body);
@@ -170,7 +170,7 @@ describe('what a call may have changed', () => {
   });
 });
 
-test('a door takes only what it can be answered', () => {
+test('an entry point accepts only requests whose outcomes it can answer (types)', () => {
   const end = <Kind extends Outcome['kind']>(kind: Kind) => ({ kind, ...ENDS[kind][0], call: CALL }) as OutcomeOf<Kind>;
   const notCalled = () => {
     // @ts-expect-error its client takes no stream

@@ -1,4 +1,4 @@
-/** Bodies in parts: what is read of them is what Node's own reader takes them for, and what two readers may differ in is not read. */
+/** Multipart bodies: what is read equals what Node's own parser reads, and what parsers may read differently is not read. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { judgedParts } from '../../broker/calls/given-parts.ts';
@@ -8,7 +8,7 @@ import { encodeParts, partsProblem } from '../../broker/egress/parts.ts';
 import { type JsonObject, UnreadBody } from '../../broker/policy/facts.ts';
 import { makeRandom } from '../world/random.ts';
 
-/** Printed with what fails, to be tried again. */
+/** Printed on failure, to reproduce it. */
 const SEED = Number(process.env.PARTS_SEED ?? Math.floor(Math.random() * 2 ** 32));
 function chooser() {
   const random = makeRandom(SEED);
@@ -22,7 +22,7 @@ const part = (head: string, content = 'x') => `--b\r\n${head}\r\n\r\n${content}\
 const FIELD = 'Content-Disposition: form-data; name="a"';
 const END = '--b--\r\n';
 
-describe('what is read', () => {
+describe('multipart bodies that are read', () => {
   test.each<[string, string, JsonObject]>([
     [
       'fields',
@@ -62,7 +62,7 @@ describe('what is read', () => {
   });
 });
 
-describe('what is not read', () => {
+describe('multipart bodies that are not read', () => {
   test.each<[string, string, string?]>([
     ['another type', `${part(FIELD)}${END}`, 'multipart/mixed; boundary=b'],
     ['no boundary', `${part(FIELD)}${END}`, 'multipart/form-data'],
@@ -119,7 +119,7 @@ test.each(['a[b]=x&a[]=y', 'a[5]=x&a[]=y', 'a[]=x&a[b]=y', 'a[1]=x', 'a[1]=x&a[0
   (text) => expect(parseForm(text)).toBeInstanceOf(UnreadBody),
 );
 
-test('its twins: indices that count from 0, and names', () => {
+test('forms with indices from 0, or with names, are read (counter-example)', () => {
   expect(parseForm('a[0]=x&a[1]=y')).toEqual({ a: ['x', 'y'] });
   expect(parseForm('a[1]=x&a[b]=y&7=z')).toEqual({ a: { 1: 'x', b: 'y' }, 7: 'z' });
   expect(read(`${part('Content-Disposition: form-data; name="a[1]"')}${END}`)).toBeInstanceOf(UnreadBody);
@@ -131,7 +131,7 @@ test('a form of more fields than PHP reads is not read', () => {
   expect(parseForm(fields(1001))).toBeInstanceOf(UnreadBody);
 });
 
-test('an object that goes out in parts is judged as its bytes are', async () => {
+test('an object sent as multipart is judged like the sent bytes', async () => {
   const texts = ['x', 'a\nb', 'é', '', '1', 'a"b', 'a%b', 'a\\b'];
   const { pick, whole } = chooser();
   for (let turn = 0; turn < 500; turn++) {

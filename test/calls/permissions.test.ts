@@ -18,7 +18,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
 
   const platformsOf = async (agent: TestAgent) => (await agent.get(PATH)).body.data.platforms;
 
-  test('has the whole form', async () => {
+  test('has the complete documented form', async () => {
     const agent = await organisation.agent();
     const answer = await agent.get(PATH);
     expect(answer.status).toBe(200);
@@ -54,7 +54,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(answer.text).not.toContain(CANARY);
   });
 
-  test('names every host that calls are sent to: of each base address, and of git', async () => {
+  test('names every host that calls are sent to: of each base URL, and of git', async () => {
     const several = await world.organisation();
     await several.platform({ manifest: { base_urls: { 'GET /items/*': 'https://files.acme.example:8443/v2' } } });
     await several.platform({ id: 'codehost', manifest: BUILTIN_PLATFORMS.github });
@@ -64,7 +64,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(egress).toEqual({ hosts: [world.upstream.address, 'files.acme.example:8443', ...github].sort() });
   });
 
-  test('is the grant, less what policy and guardrails deny, with what they hold and what depends', async () => {
+  test('is the grant without what policy and guardrails deny, with held and conditional scopes', async () => {
     const guarded = await world.organisation({
       guardrails: [{ name: 'no deletes', effect: 'deny', scopes: ['demo:delete'] }],
     });
@@ -102,7 +102,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(expiresInSeconds).toBeLessThanOrEqual(600);
   });
 
-  test('says how a platform tells of errors, for whoever refuses a call before it is here', async () => {
+  test('says how a platform reports errors, for proxies that refuse a call before it reaches the broker', async () => {
     for (const id of ['slack', 'stripe'] as const) await organisation.platform({ id, manifest: BUILTIN_PLATFORMS[id] });
     const platforms: Record<string, unknown>[] = await platformsOf(
       await organisation.agent({ grants: { demo: {}, slack: {}, stripe: {} } }),
@@ -114,13 +114,13 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     ]);
   });
 
-  test('says when every call with a grant prompts', async () => {
+  test('says when every call under a grant needs approval', async () => {
     const [platform] = await platformsOf(await organisation.agent({ grants: { demo: { require_approval: 1 } } }));
     expect(platform.requireApproval).toBe(true);
     expect(platform.connections[0].requireApproval).toBe(true);
   });
 
-  test('leaves out what cannot be used: other platforms, expired grants, a platform that is switched off', async () => {
+  test('omits what cannot be used: other platforms, expired grants, a platform that is switched off', async () => {
     for (const id of ['a-graph', 'off', 'ungranted'])
       await organisation.platform({
         id,
@@ -139,7 +139,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect((await platformsOf(agent)).map((p: { platformId: string }) => p.platformId)).toEqual(['a-graph']);
   });
 
-  test('an agent without a policy, or without a grant, can do nothing', async () => {
+  test('is empty for an agent without a policy, or without a grant', async () => {
     expect(await platformsOf(await organisation.agent({ policy: null }))).toEqual([]);
     expect(await platformsOf(await organisation.agent({ grants: {} }))).toEqual([]);
   });
@@ -159,12 +159,15 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(answer.headers.get('ratelimit')).toMatch(/^"permissions";/);
   });
 
-  test.each(['', '"other"', '"', 'W/', '""', '"x", "y"'])('If-None-Match of another version: %j', async (value) => {
-    const agent = await organisation.agent();
-    expect((await agent.get(PATH, { 'if-none-match': value })).status).toBe(200);
-  });
+  test.each(['', '"other"', '"', 'W/', '""', '"x", "y"'])(
+    'If-None-Match of another version gets the full answer: %j',
+    async (value) => {
+      const agent = await organisation.agent();
+      expect((await agent.get(PATH, { 'if-none-match': value })).status).toBe(200);
+    },
+  );
 
-  test('the version changes with everything that an agent can act on, and with nothing else', async () => {
+  test('the version changes with everything that affects the permissions, and with nothing else', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const policy = await fresh.policy([{ effect: 'allow' }]);
@@ -239,7 +242,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     }
   });
 
-  test('each connection tells its own holds, conditions and limits, and the version changes with each of them', async () => {
+  test('each connection has its own holds, conditions and limits, and the version changes with each of them', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const second = await fresh.connection('demo', { secret: 'a-second-credential', isDefault: false });
@@ -308,7 +311,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     await changed('a narrower scope of the manifest');
   });
 
-  test('a connection without a credential, or whose credential was refused, is told; where there is none none is named', async () => {
+  test('a connection without a credential, or with a refused one, is reported; without a connection none is named', async () => {
     const fresh = await world.organisation();
     const statuses = async (agent: TestAgent) => {
       const [platform] = await platformsOf(agent);
@@ -330,7 +333,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(await statuses(agent)).toEqual([3, 'reauth_needed']);
   });
 
-  test('a grant on another connection ends when its time is over, and the version with it', async () => {
+  test('a grant on another connection ends at its expiry, which changes the version', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const second = await fresh.connection('demo', { secret: 'a-second-credential', isDefault: false });
@@ -368,7 +371,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     }
   });
 
-  test('a halted agent gets the 403 of a halted agent, and its permissions again when it is resumed', async () => {
+  test('a halted agent gets 403, and its permissions again when it is resumed', async () => {
     const agent = await organisation.agent();
     const before = await agent.get(PATH);
     await organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, {});

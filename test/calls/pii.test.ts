@@ -1,4 +1,4 @@
-/** The flags of personal data in rows and receipts say what was looked at, whatever became of the call. */
+/** The PII flags in rows and receipts say what was scanned, for every outcome of a call. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { payloadText1 } from '../../broker/audit/receipt-format-1.ts';
 import { rawClient } from '../proxy/raw-client.ts';
@@ -12,7 +12,7 @@ const DATA = { to: 'ann@acme.example', text: 'card 4111 1111 1111 1111 iban DE89
 const WRITE = { ...READ, method: 'PATCH', endpoint: '/items/1', scope: 'demo:write', data: DATA };
 const ALL = ['email', 'card', 'iban'];
 
-describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`PII flags on %s${postgresNote}`, (store) => {
   let agent: TestAgent;
   const world = givenWorld(store);
   const organisation = shared(() =>
@@ -39,14 +39,14 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
     return [answer.status, payload.pii.request, payload.pii.response];
   };
 
-  test('of a call that was answered: its own, and those of the answer', async () => {
+  test('an answered call has flags of the request and of the answer', async () => {
     expect(await flagsOf(await agent.act(WRITE))).toEqual([200, ALL, []]);
     world.upstream.answer = (_request, response) =>
       response.setHeader('content-type', 'text/plain').end('to bob@acme.example');
     expect(await flagsOf(await agent.act(READ))).toEqual([200, [], ['email']]);
   });
 
-  test('of the query and of headers', async () => {
+  test('the query and headers are scanned', async () => {
     expect(await flagsOf(await agent.act({ ...READ, endpoint: '/items?email=bob%40acme.example' }))).toEqual([
       200,
       ['email'],
@@ -64,17 +64,17 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
     ]);
   });
 
-  test('of a call that broke off after it was sent', async () => {
+  test('a call that broke off after it was sent has flags of the request', async () => {
     world.upstream.answer = (_request, response) => response.socket!.destroy();
     expect(await flagsOf(await agent.act(WRITE))).toEqual([502, ALL, null]);
   });
 
-  test('of a call whose credential was refused', async () => {
+  test('a call whose credential was refused has flags', async () => {
     world.upstream.answer = (_request, response) => response.writeHead(401).end('ask bob@acme.example');
     expect(await flagsOf(await agent.act(WRITE))).toEqual([409, ALL, ['email']]);
   });
 
-  test('of a held and of a denied call, and of one to a recipient that is not allowed', async () => {
+  test('a held call, a denied call, and one to a forbidden recipient have flags', async () => {
     expect(await flagsOf(await agent.act({ ...WRITE, endpoint: '/items/held' }))).toEqual([202, ALL, null]);
     expect(await flagsOf(await agent.act({ ...WRITE, endpoint: '/items/denied' }))).toEqual([403, ALL, null]);
     const constraints = JSON.stringify({ recipients: ['@other.example'] });
@@ -82,7 +82,7 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
     expect(await flagsOf(await other.act(WRITE), other)).toEqual([403, ALL, null]);
   });
 
-  test('of the replay of an approved call, as of the call that was held', async () => {
+  test('the replay of an approved call has the flags of the held call', async () => {
     const held = await agent.act({ ...WRITE, endpoint: '/items/held' });
     await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
     const done = await agent.get(`/v1/approvals/${held.body.approval_id}?wait=10`);
@@ -96,7 +96,7 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
     expect(decision.pii).toBeNull();
   });
 
-  test('not of an answer that is no text, nor of one that is withheld', async () => {
+  test('binary and withheld answers are not scanned', async () => {
     world.upstream.answer = (_request, response) =>
       response.setHeader('content-type', 'image/png').end(Buffer.from([1, 2, 3]));
     expect(await flagsOf(await agent.act(WRITE))).toEqual([200, ALL, null]);
@@ -107,7 +107,7 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
     expect(await flagsOf(await agent.act(WRITE))).toEqual([502, ALL, null]);
   });
 
-  test('not of a body that nobody looks at, unless something was found beside it', async () => {
+  test('a body that is not read has no flags, unless something was found outside of it', async () => {
     const raw = async (path: string, type: string) => {
       const body = JSON.stringify(DATA);
       const answer = await rawClient(() => agent)('PATCH', path, { body, headers: { 'content-type': type } });
@@ -119,7 +119,7 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
     expect(await raw('/proxy/demo-main/items/1?to=bob%40acme.example', 'text/plain')).toEqual(['email']);
   });
 
-  test('not of a request that could not be read', async () => {
+  test('a malformed request has no flags', async () => {
     expect(await flagsOf(await agent.act({ ...WRITE, method: 'BREW' }))).toEqual([400, null, null]);
     expect(await flagsOf(await agent.act({ ...WRITE, endpoint: '/items/../1?x=bob%40acme.example' }))).toEqual([
       400,
@@ -128,7 +128,7 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
     ]);
   });
 
-  test('a receipt says of a row without flags that nothing was looked at, and of one with flags what it says', async () => {
+  test('a receipt of an old row without flags says that nothing was scanned, and one with flags repeats them', async () => {
     const { row } = await evidenceOf(world, agent, auditIdOf(await agent.act(READ)));
     for (const pii of [null, '{"request":["email"],"response":[]}']) {
       const old = { ...row, pii };

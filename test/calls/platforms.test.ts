@@ -5,12 +5,12 @@ import { rawClient } from '../proxy/raw-client.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
-/** What a manifest says about how a platform is called, seen from the platform. */
+/** How a manifest determines the requests that a platform receives. */
 describe('POST /v1/actions by the manifest of a platform', () => {
   const world = givenWorld();
   const organisation = shared(() => world.organisation());
 
-  /** An agent that may do anything on a platform of its own. */
+  /** An agent that may do everything on a platform of its own. */
   async function agentOn(id: string, manifest: Record<string, unknown>, terms = {}, effect = 'allow') {
     await organisation.platform({ id, manifest });
     const policy = await organisation.policy([{ effect }]);
@@ -24,7 +24,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     ['/api/v2/graphql', '/api/v2/graphql'],
     ['', '/'],
     ['/', '/'],
-  ])('a GraphQL call goes to the address of the platform, which ends in %j', async (path, target) => {
+  ])('a GraphQL call is sent to the base URL, which ends in %j', async (path, target) => {
     const id = `graph-${path.replaceAll(/\W/g, '_')}`;
     const scopes = { 'graph:read': ['query *'] };
     const agent = await agentOn(id, { kind: 'graphql', base_url: `${world.upstream.url}${path}`, scopes });
@@ -34,14 +34,14 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     expect(world.upstream.seen).toMatchObject([{ method: 'POST', target, body: '{"query":"{ me { id } }"}' }]);
     const { row } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(row.path).toBe('/');
-    // Nothing else is there: not the path of the address once more, nor anything below it.
+    // No other path exists: neither the base path repeated nor anything below it.
     for (const endpoint of ['/graphql', '/x', '/?a=1']) {
       const other = await withoutCalls(world, () => agent.act({ ...call, endpoint }));
       expect([400, 403], other.text).toContain(other.status);
     }
   });
 
-  test('an agent chooses the form of GitHub’s answers, and not the version of its API', async () => {
+  test('an agent can choose the media type of GitHub’s answers, but not the API version', async () => {
     const { headers, default_headers } = manifestOf('github');
     const agent = await agentOn('forge', { headers, default_headers });
     const call = { platform: 'forge', endpoint: '/items', method: 'POST', scope: 'demo:write' };
@@ -55,7 +55,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     expect(second).toMatchObject({ accept: 'application/vnd.github.diff', 'x-github-api-version': '2022-11-28' });
   });
 
-  test('a default header is overridden by its own name alone, and is there once', async () => {
+  test('a default header is overridden only by exactly its name, and is sent once', async () => {
     const agent = await agentOn('team', { default_headers: { X_Team: 'a', 'X-Method_Override': 'GET' } });
     const call = { platform: 'team', endpoint: '/items', method: 'POST', scope: 'demo:write' };
     const named = await agent.act({ ...call, headers: { x_team: 'b' } });
@@ -68,7 +68,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     expect(world.upstream.seen.at(-1)!.headers).not.toHaveProperty('x-team');
   });
 
-  test('HD-02 headers that are forbidden never arrive, and are named', async () => {
+  test('HD-02 forbidden headers are never sent, and are named in the answer', async () => {
     const agent = await agentOn('model', { forbidden_headers: ['openai-organization', 'openai-project'] });
     const call = { platform: 'model', endpoint: '/items', method: 'POST', scope: 'demo:write' };
     const headers = { 'OpenAI-Organization': 'org_1', 'OPENAI-PROJECT': 'p', 'OpenAI-Beta': 'x' };
@@ -136,7 +136,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
         );
         expect([unmodified.status, unmodified.text]).toEqual([400, expect.stringContaining(name.toLowerCase())]);
       }
-      // Of a read it says nothing.
+      // On a read the header is dropped.
       const headers = { 'Content-Range': 'bytes 0-6/100' };
       const read = await agent.act({ platform: id, endpoint: '/items/1', method: 'GET', scope: 'demo:read', headers });
       expect([read.status, read.body._meta.dropped_headers], read.text).toEqual([200, ['content-range']]);
@@ -145,7 +145,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     },
   );
 
-  test('a write of a part is sent with Content-Range, where the manifest names it', async () => {
+  test('a partial write is sent with Content-Range when the manifest names it', async () => {
     const agent = await agentOn('resumable', {
       client_headers: ['content-range', 'x-upload-*'],
       scopes: { 'demo:write': ['PUT /**'] },
@@ -166,7 +166,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     expect([folded.status, folded.body.error]).toEqual([400, 'invalid_headers']);
   });
 
-  test('recipients by id, and those that a call need not name', async () => {
+  test('recipients by id, and optional recipients', async () => {
     const recipients = {
       'POST /items': [
         { pointer: '/channel', format: 'id' },

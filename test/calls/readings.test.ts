@@ -1,4 +1,4 @@
-/** Calls that servers read differently pass no rule that one of the readings does not pass, by any door. */
+/** A call that servers may read differently passes a rule only if every reading does, through any entry point. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { actThrough, DOORS } from '../proxy/doors.ts';
 import { rawClient } from '../proxy/raw-client.ts';
@@ -11,13 +11,13 @@ const world = givenWorld();
 const organisation = shared(() => world.demoOrganisation());
 beforeEach(() => world.forgive());
 
-/** Under the rules alone. */
+/** An agent with these rules only. */
 async function agentUnder(...rules: readonly object[]) {
   return await organisation.agent({ policy: await organisation.policy(rules), grants: { demo: {} } });
 }
 
-describe.each(DOORS)('by %s', (door) => {
-  test('a server may be strict with one name and lenient with the next', async () => {
+describe.each(DOORS)('through %s', (door) => {
+  test('a rule denies a call when a server that is strict about one name and lenient about another would match it', async () => {
     const agent = await agentUnder({ effect: 'allow' }, { effect: 'deny', when: PURGE });
     const act = async (data: object, endpoint = '/items') => {
       const answer = await actThrough(door, agent, { ...WRITE, endpoint, data });
@@ -35,7 +35,7 @@ describe.each(DOORS)('by %s', (door) => {
     expect(await act({ DRY_RUN: true, text: 'x' })).toBe('sent');
   });
 
-  test('a rule that allows needs every reading', async () => {
+  test('an allow rule must match under every reading', async () => {
     const agent = await agentUnder({
       effect: 'allow',
       when: '!has(request.body.live) || request.body.approved == true',
@@ -51,7 +51,7 @@ describe.each(DOORS)('by %s', (door) => {
       expect(await act(data)).toBe(403);
   });
 
-  test('an object in place of a list passes no loop and no `in`', async () => {
+  test('an object in place of a list does not bypass a macro or `in`', async () => {
     const noEve = { effect: 'deny', when: 'has(request.body.to) && request.body.to.exists(a, a == "eve")' };
     const noAdmin = { effect: 'deny', when: 'has(request.body.roles) && "admin" in request.body.roles' };
     const agent = await agentUnder({ effect: 'allow' }, noEve, noAdmin);
@@ -66,7 +66,7 @@ describe.each(DOORS)('by %s', (door) => {
     expect(await send({ 'x@acme.example': 'eve@evil.example' })).toBe(403);
   });
 
-  test('a truth value or a number that a rule writes out equals whatever some server takes for it', async () => {
+  test('a boolean or number literal in a rule equals every value that some server converts to it', async () => {
     const published = { effect: 'deny', when: 'has(request.body.public) && request.body.public == true' };
     const large = { effect: 'deny', when: 'has(request.body.amount) && request.body.amount == 1000' };
     const agent = await agentUnder({ effect: 'allow' }, published, large);
@@ -78,7 +78,7 @@ describe.each(DOORS)('by %s', (door) => {
   });
 });
 
-test('a form whose indices do not count from 0 counts against the agent', async () => {
+test('a form whose indices do not count from 0 matches deny rules', async () => {
   const when = 'has(request.body.to) && request.body.to.exists(a, a == "eve")';
   await organisation.platform({ id: 'formed', manifest: { body: 'form' } });
   const policy = await organisation.policy([{ effect: 'allow' }, { effect: 'deny', when }]);
@@ -90,7 +90,7 @@ test('a form whose indices do not count from 0 counts against the agent', async 
   for (const body of ['to[]=eve', 'to[1]=eve', 'to[7]=ann']) expect(await send(body)).toBe(403);
 });
 
-test('a limit counts the calls that some server reads so', async () => {
+test('a limit counts calls that match under any reading', async () => {
   const limit = { most: 2, per: 'month' };
   const agent = await agentUnder({ effect: 'allow' }, { name: 'few', effect: 'deny', limit, when: PURGE });
   const act = async (data: object) => (await agent.act({ ...WRITE, data })).status;

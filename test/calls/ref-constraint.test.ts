@@ -1,4 +1,4 @@
-/** A grant with `refs` and `ref_changes`, by real calls to what stands for GitHub. */
+/** Grants with `refs` and `ref_changes`, tested by real calls against a stand-in for GitHub. */
 import { describe, expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { actThrough, DOORS, deniedThrough } from '../proxy/doors.ts';
@@ -22,7 +22,7 @@ const WAYS: Way[] = [
   ['workflows.write', `POST ${R}/merges`, { base: 'BRANCH', head: 'agent/y' }, 'refs/heads/'],
   ['deployments.write', `POST ${R}/deployments`, { ref: 'BRANCH' }, 'refs/heads/'],
 ];
-/** A way onto a branch. */
+/** A call that writes a branch. */
 const onto = ([scope, line, data]: Way, branch: string) =>
   request(scope, line.replace('BRANCH', branch), data && JSON.parse(JSON.stringify(data).replace('BRANCH', branch)));
 const request = (scope: string, line: string, data?: object) => {
@@ -43,7 +43,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       policy: await organisation.policy(rules),
       grants: { codehost: { scopeList: Object.keys(scopes), constraints: JSON.stringify(constraints) } },
     });
-  describe.each(DOORS)('by %s', (door) => {
+  describe.each(DOORS)('through %s', (door) => {
     const refused = async (agent: TestAgent, call: ReturnType<typeof request>, violating: string[]) => {
       const answer = await deniedThrough(door, world, agent, call, 'repo_not_allowed');
       expect(answer.body.violating).toEqual(violating);
@@ -57,7 +57,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       expect(answer.status, answer.text).toBe(200);
     };
 
-    test('every way onto main is closed, and its twin onto agent/x is open', async () => {
+    test('every operation that writes main is refused, and the same on agent/x passes', async () => {
       const agent = await limited({ repos: ['acme/*'], refs: ['agent/*'] });
       for (const way of WAYS) {
         await refused(agent, onto(way, 'main'), [`${way[3]}main`]);
@@ -65,7 +65,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('who would write a branch instead of the agent, and a fork beside an advisory', async () => {
+    test('operations by which others write a branch, and forks of an advisory, are refused', async () => {
       const agent = await limited({ refs: ['agent/*'] });
       const issue = (data: object) => request('issues.write', `POST ${R}/issues`, { title: 'x', ...data });
       for (const data of [{ assignees: ['Copilot'] }, { agent_assignment: { base_branch: 'main' } }])
@@ -85,7 +85,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       await passes(within, advisory(false));
     });
 
-    test('tags only where a pattern names them', async () => {
+    test('tags pass only when a pattern names them', async () => {
       const [branches, tags] = [await limited({ refs: ['**'] }), await limited({ refs: ['refs/tags/v*'] })];
       const release = (tag_name: string) => request('releases.write', `POST ${R}/releases`, { tag_name });
       await refused(branches, release('v1'), ['refs/tags/v1']);
@@ -93,7 +93,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       await refused(tags, request('contents.write', `DELETE ${R}/git/refs/heads/v1`), ['refs/heads/v1']);
     });
 
-    test('ref_changes: no deletes, no changes of what is there', async () => {
+    test('ref_changes refuses deletes and changes of existing refs', async () => {
       const agent = await limited({ refs: ['agent/*'], ref_changes: ['create'] });
       await passes(agent, request('contents.write', `POST ${R}/git/refs`, { ref: 'refs/heads/agent/x', sha: 'abc' }));
       const line = `${R}/git/refs/heads/agent/x`;
@@ -105,7 +105,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       ).toMatch(/update refs/);
     });
 
-    test('the refusal is never an approval request, and what writes no ref is not touched', async () => {
+    test('the refusal is never an approval request, and calls that write no ref pass', async () => {
       const agent = await limited({ refs: [] }, [
         ...ALLOW_ALL,
         { effect: 'require_approval', methods: ['POST', 'DELETE'] },
@@ -117,7 +117,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       await passes(agent, request('contents.read', `GET ${R}/contents/a.md`));
     });
 
-    test('an owner who asks beforehand is told the same', async () => {
+    test('a simulation by an owner gives the same result', async () => {
       const agent = await limited({ refs: ['agent/*'] });
       const { platform, scope, method, endpoint, data } = request('contents.write', `PUT ${R}/contents/a`, {
         branch: 'main',
@@ -138,7 +138,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe.each(DOORS)('nobody writes main, as a guardrail over all agents, by %s', (door) => {
+  describe.each(DOORS)('a guardrail that protects main for all agents, through %s', (door) => {
     const guarded = shared(async () => {
       const made = await world.organisation({
         guardrails: [
@@ -156,7 +156,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
     const denied = async (call: ReturnType<typeof request>) =>
       (await deniedThrough(door, world, guarded, call, 'denied_by_guardrail')).body.detail;
 
-    test('every way onto main is closed, and its twin onto agent/x is open', async () => {
+    test('every operation that writes main is refused, and the same on agent/x passes', async () => {
       for (const way of WAYS) {
         expect(await denied(onto(way, 'main'))).toContain('nobody-writes-main');
         const answer = await actThrough(door, guarded, onto(way, 'agent/x'));
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('what does not say which ref it writes is refused, and what writes none passes', async () => {
+    test('a call that does not name the ref it writes is refused, and one that writes none passes', async () => {
       for (const [scope, line, data, why] of [
         ['pulls.merge', `PUT ${R}/pulls/7/merge`, {}, /the base of a pull request is not in the call/],
         ['contents.write', `PUT ${R}/contents/a.md`, { message: 'm' }, /is not named, or not plainly/],

@@ -1,4 +1,4 @@
-/** The table of the specification's "Repository constraint", by real calls: each row, and its twin that passes. */
+/** The table of the specification's "Repository constraint", by real calls: each row with a counter-example that passes. */
 import { describe, expect, test } from 'vitest';
 import { actThrough, DOORS, deniedThrough } from '../proxy/doors.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -30,7 +30,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
     const [method, endpoint] = line.split(' ');
     return { platform: 'codehost', scope: 'codehost:any', method, endpoint, ...(data && { data }) };
   };
-  describe.each(DOORS)('by %s', (door) => {
+  describe.each(DOORS)('through %s', (door) => {
     const refused = async (agent: TestAgent, line: string, violating: string[], data?: object) => {
       const answer = await deniedThrough(door, world, agent, request(line, data), 'repo_not_allowed');
       expect(answer.body.violating).toEqual(violating);
@@ -43,7 +43,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
       expect(answer.status, answer.text).toBe(200);
     };
 
-    test('REST calls under a repository that is not on the list, reads and writes', async () => {
+    test('REST reads and writes below a repository that is not listed are refused', async () => {
       const agent = await limited();
       await refused(agent, 'GET /repos/acme/other/contents/x', ['acme/other']);
       await refused(agent, 'PATCH /repos/evil/app', ['evil/app'], { description: 'x' });
@@ -52,7 +52,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
       await passes(agent, 'PATCH /repos/tools/x', { description: 'x' });
     });
 
-    test('git of a repository that is not on the list', async () => {
+    test('git requests to a repository that is not listed are refused', async () => {
       const agent = await limited();
       await refused(agent, 'GET /git/acme/other.git/info/refs?service=git-upload-pack', ['acme/other']);
       await refused(agent, 'POST /git/evil/app/git-receive-pack', ['evil/app']);
@@ -60,7 +60,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
       await passes(agent, 'GET /git/ACME/App.git/info/refs?service=git-upload-pack');
     });
 
-    test('fork, transfer, import, gists, search, GraphQL', async () => {
+    test('fork, transfer, import, gists, search and GraphQL are refused', async () => {
       const agent = await limited();
       await refused(agent, 'POST /repos/acme/app/forks', []);
       await refused(agent, 'POST /repos/acme/app/transfer', [], { new_owner: 'evil' });
@@ -71,14 +71,14 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
       await refused(agent, 'POST /graphql', [], { query: '{ viewer { login } }' });
     });
 
-    test('the four reads that are free', async () => {
+    test('the four exempt reads pass', async () => {
       const agent = await limited();
       for (const line of ['GET /user/repos?page=2', 'GET /orgs/acme/repos', 'GET /user', 'GET /rate_limit'])
         await passes(agent, line);
       await refused(agent, 'GET /users/acme/repos', []);
     });
 
-    test('a repository is created with the switch, under an owner on the list, only', async () => {
+    test('a repository can be created only with the switch, and only under a listed owner', async () => {
       const [without, withSwitch] = [await limited(), await limited({ ...LIST, allow_repo_creation: true })];
       await refused(without, 'POST /orgs/tools/repos', ['tools/new'], { name: 'new' });
       await refused(withSwitch, 'POST /orgs/evil/repos', ['evil/new'], { name: 'new' });
@@ -92,7 +92,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
       expect((await actThrough(door, agent, request('GET /repos/acme/app'))).status).toBe(202);
     });
 
-    test('GT-19 renaming and publishing are allowed by the policy alone, and what was renamed is outside of the list', async () => {
+    test('GT-19 renaming and publishing depend on the policy only, and a renamed repository is no longer listed', async () => {
       const unwary = await limited();
       await passes(unwary, 'PATCH /repos/acme/app', { name: 'taken' });
       await passes(unwary, 'PATCH /repos/acme/app', { visibility: 'public' });
@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
       await passes(wary, 'PATCH /repos/acme/app', { description: 'x' });
     });
 
-    test('a repository that was renamed is outside until it is named: its redirect is not followed', async () => {
+    test('a renamed repository is refused until it is listed: its redirect is not followed', async () => {
       const agent = await limited();
       world.upstream.answer = (_request, response) => {
         response.writeHead(301, { location: `${world.upstream.url}/v1/repositories/42` });
@@ -124,7 +124,7 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
     });
   });
 
-  test('a scope of which it refuses every call is no permission, and asking for it says why', async () => {
+  test('a scope whose every call is refused is not in the permissions, and requesting it explains why', async () => {
     const permissions = async (agent: TestAgent) => {
       const { body } = await agent.get('/v1/agent/permissions');
       return body.data.platforms.map(({ scopes }: { scopes: string[] }) => scopes);

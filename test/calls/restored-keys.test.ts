@@ -1,4 +1,4 @@
-/** Idempotency-Keys in a store that was restored, and does not know those that were used after the backup. */
+/** Idempotency-Keys on a restored store, which lacks those that were used after the backup. */
 import { describe, expect, test } from 'vitest';
 import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import { putKeysRestored } from '../../broker/store/restored.ts';
@@ -21,7 +21,7 @@ describe.each(STORES)(`ST-07 Idempotency-Keys after a restore on %s${postgresNot
     await world.restart();
   };
 
-  test('one that may have been used after the backup is refused, on record, and nothing is sent', async () => {
+  test('a key that may have been used after the backup is refused and recorded, and nothing is sent', async () => {
     await restored(Date.now() - HOUR_MS);
     const agent = await organisation.agent();
     const made = [uuidv4(), 'refund-7', uuidv7(Date.now() - 2 * HOUR_MS), `${uuidv7(Date.now())}-1`];
@@ -35,16 +35,16 @@ describe.each(STORES)(`ST-07 Idempotency-Keys after a restore on %s${postgresNot
       const receipt = await agent.get(`/v1/audit/${auditIdOf(answer)}/receipt`);
       expect(receipt.status, receipt.text).toBe(200);
     }
-    // It is no fault of the agent: it goes on.
+    // It counts towards no breaker: further calls pass.
     expect((await agent.act(WRITE)).status).toBe(200);
     const read = await agent.act(READ, keyed('refund-7'));
     expect(read.status, read.text).toBe(200);
   });
 
-  test('one that was made since is that of a new call, and answers a repetition', async () => {
+  test('a key created after the restore makes a new call, and answers a repetition', async () => {
     await restored(Date.now() - HOUR_MS);
     const agent = await organisation.agent();
-    // The last as tools of MCP make them.
+    // The last one as created by tools of MCP.
     for (const key of [uuidv7(Date.now()), `refund-${uuidv7(Date.now()).toUpperCase()}`, newRepeat(undefined).key]) {
       world.upstream.seen.length = 0;
       const first = await agent.act(WRITE, keyed(key));
@@ -55,14 +55,14 @@ describe.each(STORES)(`ST-07 Idempotency-Keys after a restore on %s${postgresNot
     }
   });
 
-  test('one of a clock that is ahead may have been used before', async () => {
+  test('a key from a clock that is ahead may have been used before, and is refused', async () => {
     await restored(Date.now() - 10_000);
     const agent = await organisation.agent();
     const answer = await withoutCalls(world, () => agent.act(WRITE, keyed(uuidv7(Date.now()))));
     expectEnvelope(answer, 409, 'idempotency_outcome_unknown');
   });
 
-  test('after 24 hours every key is taken', async () => {
+  test('after 24 hours every key is accepted', async () => {
     await restored(Date.now() - 24 * HOUR_MS + 60_000);
     const agent = await organisation.agent();
     expect((await agent.act(WRITE, keyed('refund-8'))).status).toBe(409);

@@ -1,4 +1,4 @@
-/** Spellings of names and paths that lenient servers read alike are no way around what forbids, constrains or matches. */
+/** Spellings of names and paths that lenient servers read alike do not bypass denials, constraints or conditions. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { actThrough, DOORS, type DoorCall } from '../proxy/doors.ts';
 import { rawClient } from '../proxy/raw-client.ts';
@@ -14,7 +14,7 @@ const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'de
 const understood: Understood[] = [];
 const last = () => understood.at(-1)!;
 
-/** An agent that may do everything which the rules leave. */
+/** An agent that may do everything that the rules leave. */
 async function agentUnder(rules: readonly unknown[] = [], grants: Record<string, object> = { demo: {} }) {
   return await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }, ...rules]), grants });
 }
@@ -85,7 +85,7 @@ describe('headers', () => {
     'X-Amzn-Oidc-Identity',
     'X-MS-Client-Principal-Name',
     'Cf-Access-Jwt-Assertion',
-  ])('%s is not sent to a server that folds names, and is named in the answer', async (name) => {
+  ])('%s is not sent, because servers fold names, and is named in the answer', async (name) => {
     const answer = await agent.act({ ...WRITE, headers: { [name]: 'DELETE', 'X-Team': 'a' } });
     expect(answer.status).toBe(200);
     expect(answer.body._meta.dropped_headers).toEqual([name.toLowerCase()]);
@@ -95,7 +95,7 @@ describe('headers', () => {
     expect(env.HTTP_X_TEAM).toBe('a');
   });
 
-  test('no spelling of the header that carries the credential is sent beside it', async () => {
+  test('no other spelling of the credential’s header is sent beside it', async () => {
     await organisation.platform({ id: 'keyed', manifest: { auth: { type: 'header', name: 'X_Api_Key' } } });
     const keyed = await agentUnder([], { keyed: {} });
     for (const name of ['X-Api-Key', 'x_api_key', 'X_Api-Key', 'X.Api.Key']) {
@@ -105,7 +105,7 @@ describe('headers', () => {
     }
   });
 
-  test('a condition sees every header that a server sees', async () => {
+  test('a condition is evaluated on every header that is sent', async () => {
     const guarded = await agentUnder([{ effect: 'deny', when: '"x-danger" in request.headers' }]);
     expect((await guarded.act({ ...READ, headers: { 'X-Danger': '1' } })).status).toBe(403);
     expect((await guarded.act({ ...READ, headers: { X_Danger: '1' } })).status).toBe(200);
@@ -137,11 +137,14 @@ describe('methods', () => {
     expect(understood).toEqual([]);
   });
 
-  test.each(['method=card', 'shipping_method=post', 'a[_method]=x', 'methods[]=a'])('its twin ?%s', async (query) => {
-    const agent = await agentUnder();
-    expect((await agent.act({ ...WRITE, endpoint: `/items?${query}` })).status).toBe(200);
-    expect(last().method).toBe('POST');
-  });
+  test.each(['method=card', 'shipping_method=post', 'a[_method]=x', 'methods[]=a'])(
+    'the query ?%s is sent (counter-example)',
+    async (query) => {
+      const agent = await agentUnder();
+      expect((await agent.act({ ...WRITE, endpoint: `/items?${query}` })).status).toBe(200);
+      expect(last().method).toBe('POST');
+    },
+  );
 
   test.each(['_method', '_METHOD', '.method', ' _method', '-method', '＿method', 'X-HTTP-Method-Override'])(
     'the member %j of a form is refused',
@@ -155,7 +158,7 @@ describe('methods', () => {
     },
   );
 
-  test.each(DOORS)('the member _method of JSON is refused by %s where it holds one', async (door) => {
+  test.each(DOORS)('a JSON member _method that holds a method is refused through %s', async (door) => {
     const agent = await agentUnder();
     for (const name of ['_method', '_METHOD', '.method', '＿method', 'X-Tunneled-Method'])
       for (const value of ['DELETE', ' patch ']) {
@@ -166,7 +169,7 @@ describe('methods', () => {
     expect(understood).toEqual([]);
   });
 
-  test('its twins: a method that is data, deeper in the form, and in JSON', async () => {
+  test('a method that is data, or nested in a form or JSON, is sent (counter-example)', async () => {
     const agent = await agentUnder([], { formed: {}, demo: {} });
     const data = { method: 'card', payment: { _method: 'card' } };
     expect((await agent.act({ ...WRITE, platform: 'formed', data })).status).toBe(200);
@@ -179,10 +182,10 @@ describe('methods', () => {
   });
 });
 
-describe.each(DOORS)('by %s', (door) => {
+describe.each(DOORS)('through %s', (door) => {
   const act = (agent: TestAgent, call: DoorCall) => actThrough(door, agent, call);
 
-  describe('endpoints in another form than the one', () => {
+  describe('endpoints that are not in normal form', () => {
     const caller = shared(() => agentUnder());
 
     test.each([
@@ -195,7 +198,7 @@ describe.each(DOORS)('by %s', (door) => {
       '/items/%2e%2e/7',
       '//items',
       '/items?a=%zz',
-    ])('%s is refused by the door, on record', async (endpoint) => {
+    ])('%s is refused and recorded', async (endpoint) => {
       const answer = await act(caller, { ...READ, endpoint });
       expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_endpoint']);
       const { row } = await evidenceOf(world, caller, auditIdOf(answer));
@@ -203,7 +206,7 @@ describe.each(DOORS)('by %s', (door) => {
       expect(understood).toEqual([]);
     });
 
-    test('they count as malformed calls', async () => {
+    test('such endpoints count as malformed calls', async () => {
       const agent = await agentUnder();
       for (let i = 0; i < 50; i++) expect((await act(agent, { ...READ, endpoint: '/%zz' })).status).toBe(400);
       const halted = await act(agent, READ);
@@ -249,7 +252,7 @@ describe.each(DOORS)('by %s', (door) => {
       '/v1/messages.json',
       '/v1%2Fmessages',
       '/v1%2Fmessages.json',
-    ])('%s is judged as what it means to lenient servers, where the scope is wider', async (endpoint) => {
+    ])('%s is judged as lenient servers read it, also under a wider scope', async (endpoint) => {
       const sent = { ...SEND, platform: 'post', endpoint };
       const answer = await act(agent, { ...sent, data: { emailAddress: 'x@evil.com' } });
       expect(answer.body).toMatchObject({ reason: 'recipient_not_allowed' });
@@ -281,7 +284,7 @@ describe.each(DOORS)('by %s', (door) => {
       },
     );
 
-    test.each(['_charset_', '_CHARSET_'])('a form does not say by %s that it is of another charset', async (name) => {
+    test.each(['_charset_', '_CHARSET_'])('a form cannot declare another charset with %s', async (name) => {
       const constraints = JSON.stringify({ recipients: ['@acme.com'] });
       const sender = await agentUnder([], { forms: { scopeList: ['mail:send'], constraints } });
       const to = { emailAddress: 'a@acme.com' };
@@ -305,7 +308,7 @@ describe.each(DOORS)('by %s', (door) => {
       'email[address',
       '%65mailaddress',
       'page=1;emailAddress',
-    ])('the query ?%s= is judged beside the body', async (name) => {
+    ])('recipients in the query ?%s= are judged in addition to the body', async (name) => {
       const sent = { ...SEND, data: { emailAddress: 'a@acme.com' } };
       const answer = await act(agent, { ...sent, endpoint: `/messages?${name}=x%40evil.com` });
       expect(answer.body).toMatchObject({ reason: 'recipient_not_allowed' });
@@ -333,7 +336,7 @@ describe.each(DOORS)('by %s', (door) => {
       '/items/secret%20.',
       '/items/secret.json%20',
       '/%EF%BD%81dmin/x',
-    ])('%s is denied with what it means to lenient servers', async (endpoint) => {
+    ])('%s is denied, as lenient servers read it', async (endpoint) => {
       const answer = await act(agent, { ...READ, platform: 'wide', endpoint });
       expect(answer.body).toMatchObject({ reason: 'denied_by_policy' });
     });
@@ -345,7 +348,7 @@ describe.each(DOORS)('by %s', (door) => {
       },
     );
 
-    test('a rule that allows takes no other spelling', async () => {
+    test('an allow rule matches no other spelling', async () => {
       const policy = await organisation.policy([{ effect: 'allow', endpoints: ['/items/open'] }]);
       const narrow = await organisation.agent({ policy, grants: { wide: {} } });
       expect((await act(narrow, { ...READ, platform: 'wide', endpoint: '/items/open' })).status).toBe(200);
@@ -353,7 +356,7 @@ describe.each(DOORS)('by %s', (door) => {
         expect((await act(narrow, { ...READ, platform: 'wide', endpoint })).body.reason).toBe('denied_by_policy');
     });
 
-    test('a format at the end does not lead around the scope that is meant for an endpoint', async () => {
+    test('a format suffix does not bypass the scope of an endpoint', async () => {
       const reader = await agentUnder([], { forge: { scopeList: ['demo:read'] } });
       const answer = await act(reader, { ...READ, platform: 'forge', endpoint: '/projects/1/variables.json' });
       expect(answer.body).toMatchObject({ reason: 'endpoint_scope_mismatch' });
@@ -379,24 +382,27 @@ describe.each(DOORS)('by %s', (door) => {
       '?[admin]=1',
       '?ad%6Din=1',
       '?%EF%BD%81dmin=1',
-    ])('a rule that denies sees %s', async (query) => {
+    ])('a deny rule matches %s', async (query) => {
       expect(await outcome({ effect: 'deny', when: '"admin" in request.query' }, query)).toBe('denied_by_policy');
       expect(await outcome({ effect: 'deny', when: 'has(request.query_all.admin)' }, query)).toBe('denied_by_policy');
       const one = 'has(request.query.admin) && request.query.admin == "1"';
       expect(await outcome({ effect: 'deny', when: one }, query)).toBe('denied_by_policy');
     });
 
-    test.each(['?administrator=1', '?a=admin', '?a[admin]=1', '?_admin=1', ''])('its twin %s', async (query) => {
-      expect(await outcome({ effect: 'deny', when: '"admin" in request.query' }, query)).toBe('sent');
-    });
+    test.each(['?administrator=1', '?a=admin', '?a[admin]=1', '?_admin=1', ''])(
+      '%s does not match (counter-example)',
+      async (query) => {
+        expect(await outcome({ effect: 'deny', when: '"admin" in request.query' }, query)).toBe('sent');
+      },
+    );
 
-    test('names of several words are seen in each way of writing them', async () => {
+    test('names of several words match in every way of writing them', async () => {
       const deny = { effect: 'deny', when: '"max_results" in request.query' };
       for (const query of ['?maxResults=9', '?max-results=9', '?max.results=9', '?max_results=9'])
         expect(await outcome(deny, query)).toBe('denied_by_policy');
     });
 
-    test('two spellings of a name, one of which a condition reads, count against the agent', async () => {
+    test('two spellings of a name, one of which a condition reads, match a deny rule', async () => {
       const deny = { effect: 'deny', when: 'has(request.query.limit) && int(request.query.limit) > 10' };
       expect(await outcome(deny, '?limit=1')).toBe('sent');
       expect(await outcome(deny, '?limit=1&LIMIT=99')).toBe('denied_by_policy');
@@ -408,7 +414,7 @@ describe.each(DOORS)('by %s', (door) => {
       expect(await outcome(every, '?limit=1&LIMIT=9')).toBe('sent');
     });
 
-    test('a rule that allows is not loosened by a spelling, whichever way its condition asks', async () => {
+    test('other spellings do not loosen an allow rule, whether its condition requires or excludes the name', async () => {
       const dry = { effect: 'allow', when: '"dry_run" in request.query', allow: 'only' };
       const { allow: _, ...rule } = dry;
       const only = async (when: string, query: string) => {
@@ -422,9 +428,9 @@ describe.each(DOORS)('by %s', (door) => {
       expect(await only('!("admin" in request.query)', '?ADMIN=1')).toBe(403);
     });
 
-    // By the other door a body says itself whether it is a form.
+    // Through /proxy a body declares itself whether it is a form.
     if (door === 'POST /v1/actions')
-      test('members of a form are seen as the query is', async () => {
+      test('members of a form match like the query', async () => {
         const when = 'has(request.body.amount) && request.body.amount > 10';
         const formed = await agentUnder([{ effect: 'deny', when }], { formed: {}, demo: {} });
         const sent = (platform: string, data: object) => act(formed, { ...WRITE, platform, data });

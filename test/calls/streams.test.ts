@@ -1,4 +1,4 @@
-/** Streamed calls, by a door over a raw socket: git and a proxy are such doors. */
+/** Streamed calls, through an entry point over a raw socket: /git and /proxy work alike. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
@@ -14,8 +14,8 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 /**
- * Asked by one line, `<token> <JSON>`. Answers `<audit id> <status>`, then pieces with their length before each, and `end` once the
- * call is on record; anything but a stream is one line.
+ * Accepts one line, `<token> <JSON>`. Answers `<audit id> <status>`, then pieces with their length before each, and `end` once the call is
+ * recorded; anything but a stream is one line.
  */
 function openStreamDoor(services: Services): Server {
   return createServer((socket) => {
@@ -93,7 +93,7 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
     return socket;
   }
 
-  /** All that comes, and the row of the call. */
+  /** Everything received, and the row of the call. */
   async function whole(socket: Socket) {
     let text = '';
     socket.on('data', (chunk) => {
@@ -107,7 +107,7 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
   const allRows = () => listAuditRows(world.running.broker.store.db, organisation.id, { limit: 100 });
   const flags = (row: { flags: string | null } | undefined) => JSON.parse(row?.flags ?? '{}');
 
-  test('is on record before it is sent, reads too, and with all that was passed on when it has ended', async () => {
+  test('is recorded before it is sent, also for reads, and with everything that was passed on when it has ended', async () => {
     let before: { state: string }[] = [];
     answer = async (response) => {
       before = (await allRows()).filter(({ state }) => state === 'intent');
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('is not sent when it cannot be put on record', async () => {
+  test('is not sent when it cannot be recorded', async () => {
     let asked = 0;
     answer = (response) => {
       asked++;
@@ -140,7 +140,7 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
     expect(asked).toBe(0);
   });
 
-  test('has no end when its end cannot be put on record', async () => {
+  test('is not completed when its outcome cannot be recorded', async () => {
     const refusing = Promise.withResolvers<() => Promise<void>>();
     answer = async (response) => {
       refusing.resolve(await refuseAuditRows(world, 'final'));
@@ -152,7 +152,7 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
     expect(text.endsWith('end\n')).toBe(false);
   });
 
-  test('that the client leaves, the platform cuts, or that holds the credential says so', async () => {
+  test('is recorded as interrupted when the client disconnects, the platform closes, or the credential is found', async () => {
     answer = (response) => {
       const more = setInterval(() => response.write('x'.repeat(1_000)), 5);
       response.on('close', () => clearInterval(more));
@@ -186,20 +186,20 @@ describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
     expect(flags(row).ended).toBe('credential_found');
   });
 
-  test('the credential in a text is masked, and all of the answer comes', async () => {
+  test('a credential in a text is masked, and the whole answer is passed on', async () => {
     answer = (response) => response.end(`some ${CANARY} more`) as unknown as undefined;
     const { text } = await whole(await ask());
     expect(text).toContain(`some ${'*'.repeat(CANARY.length)} more`);
     expect(text.endsWith('end\n')).toBe(true);
   });
 
-  test('what is denied or held is decided as any call is, and nothing is sent', async () => {
+  test('is denied or held like any call, and then nothing is sent', async () => {
     answer = () => expect.unreachable();
     expect((await whole(await ask({ ...READ, scope: 'demo:admin' }))).text).toBe('denied\n');
     expect((await whole(await ask({ ...READ, method: 'POST', scope: 'demo:write', data: {} }))).text).toBe('held\n');
   });
 
-  test('a large one goes through at the pace of whoever takes it', async () => {
+  test('a large answer is passed on at the pace of its reader', async () => {
     const chunk = Buffer.alloc(64 * 1024, 'y');
     answer = async (response) => {
       for (let i = 0; i < 512 && !response.destroyed; i++)

@@ -1,4 +1,4 @@
-/** A door is thin: one over a raw socket, of which everything but the wire format is the use case. */
+/** Entry points are thin: one over a raw socket needs only its wire format, everything else is the use case. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -12,13 +12,13 @@ import { evidenceOf } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-/** A call written as JSON text, as `POST /v1/actions` takes it. */
+/** A call as JSON text, as `POST /v1/actions` accepts it. */
 function readAction(text: string): CallRequest['asked'] {
   const parsed = parseStrictJson(text, { nulAllowedIn: ['data'] });
   return parsed.ok ? checkAction(parsed.value) : { ok: false, body: undefined, detail: parsed.error };
 }
 
-/** One line a call: `<token> <key or -> <JSON>`. One line an answer: status and JSON. */
+/** One line per call: `<token> <key or -> <JSON>`. One line per answer: status and JSON. */
 function openLineDoor(services: Services): Server {
   return createServer((socket) => {
     const lines = createInterface({ input: socket });
@@ -36,7 +36,7 @@ function openLineDoor(services: Services): Server {
   });
 }
 
-/** The whole of its wire format. */
+/** The complete wire format. */
 function written(outcome: Outcome): string {
   const audit = outcome.call.auditId;
   switch (outcome.kind) {
@@ -57,7 +57,7 @@ const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'de
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
 const PATCH = { ...WRITE, method: 'PATCH', endpoint: '/items/1' };
 
-describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`an entry point over a raw socket on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {
@@ -82,7 +82,7 @@ describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
   const rowOf = async (agent: TestAgent, { audit }: Record<string, unknown>) =>
     (await evidenceOf(world, agent, String(audit))).row;
 
-  test('an allowed call is sent, recorded and receipted', async () => {
+  test('an allowed call is sent and recorded with a receipt', async () => {
     const agent = await organisation.agent();
     const before = world.upstream.seen.length;
     const [kind, body] = await ask(agent, READ);
@@ -110,7 +110,7 @@ describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
     ['no JSON', '{', /position|JSON|end/],
     ['a member twice', '{"platform":"demo","platform":"x"}', /platform/],
     ['no endpoint', JSON.stringify({ platform: 'demo', method: 'GET', scope: 'demo:read' }), /endpoint/],
-  ])('a malformed call (%s) is on record', async (_what, text, detail) => {
+  ])('a malformed call (%s) is recorded', async (_what, text, detail) => {
     const agent = await organisation.agent();
     const [kind, body] = await ask(agent, text);
     expect([kind, body.code]).toEqual(['invalid', 'invalid_request']);
@@ -118,7 +118,7 @@ describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
     expect(await rowOf(agent, body)).toMatchObject({ result: 'errored', reason: 'invalid_request' });
   });
 
-  test('the same Idempotency-Key makes one call; another request under it is refused', async () => {
+  test('the same Idempotency-Key makes one call; a different request with it is refused', async () => {
     const agent = await organisation.agent();
     const [first, { audit }] = await ask(agent, PATCH, 'k1');
     const sent = world.upstream.seen.length;
@@ -131,7 +131,7 @@ describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.length).toBe(sent);
   });
 
-  test('a halted agent is refused, also what it was answered before', async () => {
+  test('a halted agent is refused, even for a call that was answered before', async () => {
     const agent = await organisation.agent({ keys: makeKeyPair() });
     await ask(agent, PATCH, 'k2');
     expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {})).status).toBe(200);
@@ -139,7 +139,7 @@ describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
     expect([kind, body.halt]).toEqual(['denied', 'owner_manual']);
   });
 
-  test('a door whose client can wait is answered with what a person decided', async () => {
+  test('an entry point whose client can wait gets the result of the decision', async () => {
     const { services } = world.running;
     const agent = await organisation.agent();
     const asks = async (ms: number) => {

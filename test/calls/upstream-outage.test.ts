@@ -1,10 +1,10 @@
-/** What the log says of platforms that do not answer: once when it begins, and once when it is over. */
+/** What the log says about a platform outage: once when it begins, and once when it ends. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { givenWorld } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 
-describe('a platform that does not answer', () => {
+describe('an outage of a platform', () => {
   let agent: TestAgent;
   const world = givenWorld();
   beforeAll(async () => {
@@ -13,7 +13,7 @@ describe('a platform that does not answer', () => {
     agent = await organisation.agent();
   });
 
-  test('is logged when it begins and when it is over, with the number of calls that failed', async () => {
+  test('is logged when it begins and when it ends, with the number of failed calls', async () => {
     const lines: unknown[][] = [];
     const { log } = world.running.broker;
     for (const level of ['warn', 'info'] as const) {

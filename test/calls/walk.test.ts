@@ -1,4 +1,4 @@
-/** How many files a governed read enters, measured by what V8 says was called: the path of a call stays short enough to be read. */
+/** Counts the files that a governed read enters, by V8's coverage: the path of a call must stay short enough to read. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { TestAgent } from '../world/agent.ts';
@@ -7,10 +7,10 @@ import { READ } from '../world/requests.ts';
 import { ROOT } from '../world/root.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
-/** As many as it was when this was last changed: more of them want a reason. */
+/** The count at the last change: an increase needs a reason. */
 const MOST_FILES = 119;
 
-/** In the broker: each SIGUSR2 prints the files of the product whose functions were called since the last one, in its own thread. */
+/** Runs in the broker: each SIGUSR2 prints the product files whose functions were called since the last one, in its own thread. */
 const COUNTER = `
 import { Session } from 'node:inspector/promises';
 const session = new Session();
@@ -24,7 +24,7 @@ process.on('SIGUSR2', async () => {
   process.stdout.write('CALLED ' + JSON.stringify(called.map(({ url }) => url)) + '\\n');
 });`;
 
-test('a governed read enters no more files than it did', async () => {
+test('a governed read enters no more files than before', async () => {
   const world = await startWorld('sqlite');
   const organisation = await world.demoOrganisation();
   const agent = await organisation.agent({ rules: ALLOW_ALL });
@@ -46,7 +46,7 @@ test('a governed read enters no more files than it did', async () => {
     return lists().at(-1)!;
   };
   for (let i = 0; i < 3; i++) expect((await caller.act(READ)).status).toBe(200);
-  // The fewest of several: timers of the broker enter files of their own.
+  // The minimum of several runs: timers of the broker enter files too.
   let files: string[] = [];
   for (let i = 0; i < 5; i++) {
     await called();
