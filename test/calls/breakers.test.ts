@@ -360,7 +360,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     ['takes no credential', 409, answering(401)],
     ['breaks off', 502, (_request, response) => response.destroy()],
   ])(
-    'a rightly signed call closes the breaker of its address, also when the platform %s',
+    'a correctly signed call closes the breaker of its address, even when the platform %s',
     async (_what, status, ill) => {
       const agent = await newAgent();
       await strike(agent, 5);

@@ -46,7 +46,7 @@ describe.each(ONE_STORE)(`a secret that no header can carry, on %s${postgresNote
   // After `Bearer ` a secret that begins with a space can be sent.
   const stored = BAD.filter(([, secret]) => !secret.startsWith(' '));
   test.each(stored)(
-    'with %s that is stored all the same: the call says so, and so does the connection',
+    'with %s that is stored nevertheless is reported by the call and by the connection',
     async (_, secret) => {
       const own = await world.organisation();
       await own.platform({ secret: null });

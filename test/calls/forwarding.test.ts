@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`what is forwarded and what is returned, on %s${postgre
   });
 
   test.each([200, 304, 403, 429])(
-    'paging, retrying and validating of an answer of %i reach the agent',
+    'paging, retry and validator headers of an answer of %i reach the agent',
     async (status) => {
       const shown = {
         link: '<https://up.test/items?after=abc>; rel="next"',

@@ -164,7 +164,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     ['made', 'PATCH', 200, 'slept for five minutes'],
     ['held', 'POST', 202, 'slept for five minutes'],
   ])(
-    'a process goes on after its key was released: its call is not %s beside the other (%s, %i: it %s)',
+    'a process resumes after its key was released: its call is not %s in addition to the other (%s, %i: it %s)',
     async (_, method, status, why) => {
       const agent = await organisation.agent();
       const key = newKey();

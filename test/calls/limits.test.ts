@@ -105,7 +105,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
   });
 
   test.each([[{}], [{ amount: '10' }], [{ amount: -5 }], [{ amount: null }], [{ amount: [1] }], [{ amount: true }]])(
-    'of %j the amount cannot be told, and it is refused, with nothing used',
+    'a call whose amount is invalid (%j) is refused, and uses nothing',
     async (data) => {
       await organisation.guardrails([MONEY]);
       const refused = await write(data);

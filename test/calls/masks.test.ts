@@ -157,7 +157,7 @@ describe.each(ONE_STORE)(`masks on %s${postgresNote}`, (store) => {
   });
 
   test.each(['; charset=""utf-16', '; charset=', '; x=1 charset=utf-16', '; charset=utf-8; charset=utf-16'])(
-    '/proxy: events in what some reader may take for another charset than UTF-8 are withheld: "%s"',
+    '/proxy: events that some reader may decode with another charset than UTF-8 are withheld: "%s"',
     async (parameters) => {
       await organisation.guardrails([NO_MAIL]);
       answering(`data: ${JSON.stringify(CONTACT)}\n\n`, { 'content-type': `text/event-stream${parameters}` });

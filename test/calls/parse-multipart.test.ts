@@ -115,7 +115,7 @@ describe('multipart bodies that are not read', () => {
 });
 
 test.each(['a[b]=x&a[]=y', 'a[5]=x&a[]=y', 'a[]=x&a[b]=y', 'a[1]=x', 'a[1]=x&a[0]=y', 'a[00]=x', 'b[c][0][3]=x'])(
-  'a form with a list whose indices readers differ in is not read: %s',
+  'a form with list indices that parsers read differently is not read: %s',
   (text) => expect(parseForm(text)).toBeInstanceOf(UnreadBody),
 );
 

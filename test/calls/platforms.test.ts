@@ -89,7 +89,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     ['kubernetes', 'Impersonate-User'],
     ['kubernetes', 'impersonate-extra-scopes'],
   ])(
-    'of %s, a call with %s is refused on both doors: without it, it would act for another account',
+    'on %s, a call with %s is refused through /v1/actions and /proxy: without the header it would act for another account',
     async (name, header) => {
       const { refused_headers } = manifestOf(name);
       const id = `${name}-${header.toLowerCase().replaceAll('_', '-')}`.slice(0, 30);
@@ -120,7 +120,7 @@ describe('POST /v1/actions by the manifest of a platform', () => {
   );
 
   test.each(['POST', 'PUT', 'PATCH'])(
-    'a %s of a part is refused on both doors: without Content-Range, it would be the whole',
+    'a partial %s is refused through /v1/actions and /proxy: without Content-Range it would replace the whole',
     async (method) => {
       const manifest = { scopes: { 'demo:write': ['POST /**', 'PUT /**', 'PATCH /**'], 'demo:read': ['GET /**'] } };
       const id = `parts-${method.toLowerCase()}`;

@@ -260,7 +260,7 @@ describe.each(DOORS)('through %s', (door) => {
     });
 
     test.each(['email_address', 'EmailAddress', 'email-address', 'email.address', 'ｅmailAddress'])(
-      'the member %s is judged beside emailAddress',
+      'the member %s is judged in addition to emailAddress',
       async (name) => {
         const data = { emailAddress: 'a@acme.com', [name]: 'x@evil.com' };
         const answer = await act(agent, { ...SEND, data });
@@ -270,7 +270,7 @@ describe.each(DOORS)('through %s', (door) => {
     );
 
     test.each(['email_address\0x', '\0', 'a\u007f'])(
-      'a form has no control character in the name %j, at which PHP ends it',
+      'a form with a control character in the name %j, at which PHP truncates it, is refused',
       async (name) => {
         const constraints = JSON.stringify({ recipients: ['@acme.com'] });
         const sender = await agentUnder([], { forms: { scopeList: ['mail:send'], constraints } });
@@ -342,7 +342,7 @@ describe.each(DOORS)('through %s', (door) => {
     });
 
     test.each(['/projects/1/variables.json/x', '/items/secrets', '/items/.secret', '/administration', '/a.json'])(
-      'its twin %s',
+      '%s does not match (counter-example)',
       async (endpoint) => {
         expect((await act(agent, { ...READ, platform: 'wide', endpoint })).status).toBe(200);
       },
