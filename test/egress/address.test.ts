@@ -112,14 +112,14 @@ describe('SS-02, SS-03 only public unicast addresses are public', () => {
   ])('%s is public', (ip) => {
     expect(refused(ip)).toBe('public');
   });
-  it('an address by NAT64 is as public as the IPv4 address in it (property)', () => {
+  it('a NAT64 address is as public as its embedded IPv4 address (property)', () => {
     fc.assert(
       fc.property(fc.ipV4(), (ip) => {
         expect(refused(`64:ff9b::${ip}`) === 'public').toBe(refused(ip) === 'public');
       }),
     );
   });
-  it('no address outside 2000::/3 is public, but by NAT64, nor one that carries an IPv4 address (property)', () => {
+  it('no address outside 2000::/3 is public except NAT64, and none that embeds an IPv4 address (property)', () => {
     const part = fc.integer({ min: 0, max: 0xffff });
     fc.assert(
       fc.property(
@@ -138,8 +138,8 @@ describe('SS-02, SS-03 only public unicast addresses are public', () => {
   });
 });
 
-describe('what an operator lists', () => {
-  it('opens private, loopback and shared addresses to a listed name, metadata only to its own address', () => {
+describe('addresses listed by the operator', () => {
+  it('a listed name allows private, loopback and shared addresses; metadata addresses must be listed themselves', () => {
     for (const ip of ['127.0.0.1', '::1', '10.1.2.3', '192.168.0.1', '100.64.1.1', 'fd12::1', '8.8.8.8']) {
       expect([ip, addressRefusal(ip, 'name')]).toEqual([ip, undefined]);
     }
@@ -161,7 +161,7 @@ describe('what an operator lists', () => {
   });
 });
 
-it('the same address is recognised in its other writing', () => {
+it('an address is recognised in other notations', () => {
   expect(sameAddress('::ffff:127.0.0.1', '127.0.0.1')).toBe(true);
   expect(sameAddress('64:ff9b::8.8.8.8', '8.8.8.8')).toBe(true);
   expect(sameAddress('64:ff9b:1::8.8.8.8', '8.8.8.8')).toBe(false);

@@ -25,7 +25,7 @@ describe('a large answer', () => {
     ['bytes', answer(Buffer.from([0xff, 0, 1]), 'image/png')],
     ['the credential in a text', answer(`{"a":"${SECRET}"}`)],
     ['the credential in bytes', answer(`\0${SECRET}`, 'image/png')],
-  ])('is read on another thread as a small one is here: %s', async (_what, one) => {
+  ])('is read on the worker thread with the same result as on the main thread: %s', async (_what, one) => {
     await using reader = readerFrom(1);
     const here = readAnswer(one, patterns);
     const there = await reader.read({ ...one, body: Buffer.from(one.body) }, patterns, 'a');
@@ -33,7 +33,7 @@ describe('a large answer', () => {
     expect(there.kind === 'data' ? { ...there, data: String(there.data) } : there).toEqual(here);
   });
 
-  test('keeps nobody waiting: a small one is read at once', async () => {
+  test('does not block small ones, which are read immediately', async () => {
     await using reader = readerFrom(256 * 1024);
     let isThere = false;
     const large = reader.read(answer(JSON.stringify('\\u0041'.repeat(1_000_000))), patterns, 'a').then(() => {
@@ -44,7 +44,7 @@ describe('a large answer', () => {
     await large;
   });
 
-  test('many of one family keep another waiting for one of them only', async () => {
+  test('many of one family delay another family by one answer only', async () => {
     await using reader = readerFrom(1);
     const order: string[] = [];
     const read = (family: string) => reader.read(answer('{}'), patterns, family).then(() => order.push(family));
@@ -52,7 +52,7 @@ describe('a large answer', () => {
     expect(order.indexOf('one')).toBeLessThanOrEqual(2);
   });
 
-  test('that is waited for when the reader closes is refused, and nothing hangs', async () => {
+  test('is rejected when the reader closes, and nothing hangs', async () => {
     const reader = makeAnswerReader(1);
     const reads = Promise.allSettled([1, 2].map(() => reader.read(answer('{}'), patterns, 'a')));
     await reader.close();

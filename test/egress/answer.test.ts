@@ -25,7 +25,7 @@ const data = (...args: Parameters<typeof read>) => {
   return answer.data;
 };
 
-describe('BD-15 whatever the upstream answers, data is JSON', () => {
+describe('BD-15 data is JSON for any upstream answer', () => {
   it.each([
     [
       '{"a":1.0,"n":12345678901234567890, "e":1e999}',
@@ -53,7 +53,7 @@ describe('BD-15 whatever the upstream answers, data is JSON', () => {
     expect(data(body as string, type)).toBe(expected);
   });
 
-  it('bytes are base64', () => {
+  it('binary data is base64', () => {
     const bytes = Buffer.from([0, 1, 2, 254, 255]);
     for (const type of ['image/png', 'application/octet-stream', 'application/pdf']) {
       expect(read(bytes, type)).toEqual({
@@ -72,12 +72,12 @@ describe('BD-15 whatever the upstream answers, data is JSON', () => {
     });
   });
 
-  it('a body on a 204 or 304 is nothing', () => {
+  it('a body of a 204 or 304 is ignored', () => {
     expect(read('{"a":1}', 'application/json', CANARY, { status: 204 })).toMatchObject({ data: 'null' });
     expect(read('{"a":1}', 'application/json', CANARY, { status: 304 })).toMatchObject({ data: 'null' });
   });
 
-  it('JSON nested deeper than readers bear is given as text', () => {
+  it('JSON that is nested too deep is returned as text', () => {
     const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
     expect(data(deep(256))).toBe(deep(256));
     expect(data(deep(257))).toBe(JSON.stringify(deep(257)));
@@ -86,14 +86,14 @@ describe('BD-15 whatever the upstream answers, data is JSON', () => {
     expect(data(shallow)).toBe(shallow);
   });
 
-  it('the content type is a media type or nothing', () => {
+  it('the content type is a valid media type or absent', () => {
     expect(read('1', 'Application/JSON ; charset=x')).toMatchObject({ contentType: 'application/json' });
     for (const type of ['', 'json', 'a/b/c', `text/${'x'.repeat(100)}`, 'text/é', 'text/pl ain'])
       expect(read('1', type)).not.toHaveProperty('contentType');
     expect(read('1', `application/${PLAIN.toLowerCase()}`, PLAIN.toLowerCase())).not.toHaveProperty('contentType');
   });
 
-  it('always is (property)', () => {
+  it('holds for any answer (property)', () => {
     const type = fc.constantFrom(
       'application/json',
       'text/plain',
@@ -121,8 +121,8 @@ describe('BD-15 whatever the upstream answers, data is JSON', () => {
   });
 });
 
-describe('CX-01 an echoed credential is replaced', () => {
-  it('in JSON, and the rest stays as it was', () => {
+describe('CX-01 an echoed credential is redacted', () => {
+  it('in JSON, and the rest is unchanged', () => {
     expect(read(`{"headers":{"Authorization":"Bearer ${PLAIN}"},"n":1.0}`, 'application/json', PLAIN)).toEqual({
       kind: 'data',
       data: '{"headers":{"Authorization":"Bearer [redacted]"},"n":1.0}',
@@ -208,7 +208,7 @@ describe('CX-01 an echoed credential is replaced', () => {
     expect(read(wide, 'application/json', PLAIN)).toMatchObject({ kind: 'blocked' });
     expect(read(Buffer.from(wide).swap16(), 'text/plain', PLAIN)).toMatchObject({ kind: 'blocked' });
   });
-  it('not in text that is no UTF-16, whatever it says', () => {
+  it('not in text that is declared as UTF-16 and is not', () => {
     for (const charset of ['utf-16le', 'utf-16be', 'utf-16'])
       for (const body of [PLAIN, `${PLAIN}.`, `x${PLAIN}`, `x${PLAIN}.`])
         expect(read(Buffer.from(body), `text/plain; charset=${charset}`, PLAIN)).toMatchObject({ kind: 'blocked' });
@@ -219,7 +219,7 @@ describe('CX-01 an echoed credential is replaced', () => {
       data: '"a [redacted] b"',
     });
   });
-  it('a short password, as Basic sends it', () => {
+  it('a short password in its Basic form', () => {
     const patterns = makeCredentialPatterns(new Secret('admin:changeme1'), { basic: true });
     const headers = { 'content-type': 'application/json' };
     const body = Buffer.from('{"authorization":"Basic YWRtaW46Y2hhbmdlbWUx","password":"changeme1"}');
@@ -227,7 +227,7 @@ describe('CX-01 an echoed credential is replaced', () => {
       data: '{"authorization":"Basic [redacted]","password":"[redacted]"}',
     });
   });
-  it('Basic: user and password together, and the password alone', () => {
+  it('Basic: user and password together, and the password alone, are redacted', () => {
     const patterns = makeCredentialPatterns(new Secret('ann@up.test:s3cret-Passw0rd!'), { basic: true });
     const answer = readAnswer(
       {
@@ -241,7 +241,7 @@ describe('CX-01 an echoed credential is replaced', () => {
   });
 });
 
-describe('CX-08 bytes that hold the credential are not shown', () => {
+describe('CX-08 binary data that contains the credential is withheld', () => {
   it.each([
     ['as it is', Buffer.from(PLAIN)],
     ['in base64', Buffer.from(Buffer.from(PLAIN).toString('base64'))],
@@ -260,8 +260,8 @@ describe('CX-08 bytes that hold the credential are not shown', () => {
   });
 });
 
-describe('CX-09 redaction is no oracle', () => {
-  it('parts of a credential are never replaced', () => {
+describe('CX-09 redaction does not reveal guesses', () => {
+  it('parts of a credential are never redacted', () => {
     for (let length = 1; length < PLAIN.length; length++) {
       for (const part of [PLAIN.slice(0, length), PLAIN.slice(-length)]) {
         expect(read(JSON.stringify({ part }), 'application/json', PLAIN)).toMatchObject({
@@ -274,7 +274,7 @@ describe('CX-09 redaction is no oracle', () => {
       redacted: false,
     });
   });
-  it('short credentials too, but not below 8 characters', () => {
+  it('short credentials are redacted too, but not below 8 characters', () => {
     const short = 'abc+/=23';
     expect(data(`["${short}"]`, 'application/json', short)).toBe('["[redacted]"]');
     for (const form of [
@@ -289,7 +289,7 @@ describe('CX-09 redaction is no oracle', () => {
   });
 });
 
-describe('HD-13 of the headers only the place of a redirect is shown', () => {
+describe('HD-13 the target of a redirect', () => {
   const location = (text: string | string[], status = 302) => {
     const answer = readAnswer(
       { status, headers: { location: text, 'set-cookie': 'a' }, body: Buffer.alloc(0) },
@@ -297,7 +297,7 @@ describe('HD-13 of the headers only the place of a redirect is shown', () => {
     );
     return answer.kind === 'data' ? [answer.location, answer.redacted] : [];
   };
-  it('without query, fragment and userinfo, and redacted', () => {
+  it('is shown redacted, without query, fragment and userinfo', () => {
     expect(location('/a/b')).toEqual(['/a/b', false]);
     expect(location('https://u:p@cdn.test/x?token=abc#y')).toEqual(['https://cdn.test/x', false]);
     expect(location('//u@cdn.test/x')).toEqual(['//cdn.test/x', false]);
@@ -310,8 +310,8 @@ describe('HD-13 of the headers only the place of a redirect is shown', () => {
   });
 });
 
-describe('CX-11 what holds credentials cannot be printed', () => {
-  it('patterns show nothing', () => {
+describe('CX-11 objects with credentials cannot be printed', () => {
+  it('patterns print and serialise without the credential', () => {
     const patterns = makeCredentialPatterns(new Secret(PLAIN));
     for (const text of [
       JSON.stringify({ patterns }),
@@ -326,12 +326,12 @@ describe('CX-11 what holds credentials cannot be printed', () => {
   });
 });
 
-it('is cheap: 10 MiB are read in well under a second, 1 KiB in microseconds', () => {
+it('reads 10 MiB in well under a second, 1 KiB in microseconds', () => {
   const patterns = makeCredentialPatterns(new Secret(PLAIN));
   const big = Buffer.from(
     JSON.stringify(Array.from({ length: 80_000 }, (_, i) => ({ i, text: 'a "quoted" line\nwith escapes '.repeat(3) }))),
   );
-  // CPU, because a busy machine takes its time.
+  // CPU time, because a busy machine takes longer.
   const before = process.cpuUsage();
   readAnswer({ status: 200, headers: { 'content-type': 'application/json' }, body: big }, patterns);
   const { user, system } = process.cpuUsage(before);

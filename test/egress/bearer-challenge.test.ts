@@ -12,10 +12,10 @@ test.each<[string | string[] | undefined, Partial<BearerChallenge>]>([
     `Bearer realm="x", error="insufficient_scope", scope="mcp:read  mcp:write", resource_metadata="${METADATA}", error_description="a, scope="none""`,
     { error: 'insufficient_scope', scopes: ['mcp:read', 'mcp:write'], metadata: METADATA },
   ],
-  // Tokens, as some write them, and no spaces.
+  // Unquoted tokens, as some servers write them, without spaces.
   ['bearer error=insufficient_scope,scope=mcp:read', { error: 'insufficient_scope', scopes: ['mcp:read'] }],
   [['Basic realm="x"', 'Bearer ERROR="invalid_token"'], { error: 'invalid_token' }],
-  // No member of the challenge, though it ends like one.
+  // Not a member of the challenge, although its name ends like one.
   ['Bearer my_error="x", no-scope="y"', {}],
   ['Bearer scope=""', {}],
   [`Bearer scope="${'x'.repeat(201)} ok"`, { scopes: ['ok'] }],

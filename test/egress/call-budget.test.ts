@@ -6,8 +6,8 @@ import { fixedUpstream, get, httpUpstream, outboundTo } from './upstream.ts';
 
 const LIMITS: BudgetLimits = { family: { calls: 2, bytes: 100 }, all: { calls: 3, bytes: 250 } };
 
-describe('calls at once', () => {
-  test('of one family, and of all', () => {
+describe('concurrent calls', () => {
+  test('are limited per family and in total', () => {
     const budget = new CallBudget(LIMITS);
     const [a1, a2, a3, b1, c1] = ['a', 'a', 'a', 'b', 'c'].map((family) => budget.lease(family)) as CallLease[];
     expect([a1!.begin(), a2!.begin(), a3!.begin()]).toEqual([true, true, false]);
@@ -17,7 +17,7 @@ describe('calls at once', () => {
     expect(budget.held.calls).toBe(3);
   });
 
-  test('the numbers are those of the decisions', () => {
+  test('have the documented limits', () => {
     const budget = new CallBudget();
     const begun = Array.from({ length: 300 }, (_, i) => budget.lease(`${Math.floor(i / 20)}`).begin());
     expect(begun.slice(0, 20).filter(Boolean).length).toBe(16);
@@ -26,7 +26,7 @@ describe('calls at once', () => {
     expect(more.filter(Boolean).length).toBe(16);
   });
 
-  test('a lease begins once, and gives back once', () => {
+  test('a lease begins once, and releases once', () => {
     const budget = new CallBudget(LIMITS);
     const lease = budget.lease('a');
     expect([lease.begin(), lease.begin(), budget.held.calls]).toEqual([true, true, 1]);
@@ -40,7 +40,7 @@ describe('calls at once', () => {
 });
 
 describe('bytes of answers', () => {
-  test('over the limit nothing begins, until they were given back', () => {
+  test('over the limit no call begins until bytes are released', () => {
     const budget = new CallBudget(LIMITS);
     const first = budget.lease('a');
     first.begin();
@@ -51,7 +51,7 @@ describe('bytes of answers', () => {
     expect(budget.lease('a').begin()).toBe(true);
   });
 
-  test('over the limit the oldest goes on, the others wait for their turn', () => {
+  test('over the limit the oldest call continues, and the others wait', () => {
     const budget = new CallBudget(LIMITS);
     const [one, two] = [budget.lease('a'), budget.lease('a')];
     for (const lease of [one, two]) lease.begin();
@@ -69,7 +69,7 @@ describe('bytes of answers', () => {
     expect(resumed).toBe(1);
   });
 
-  test('one that was given up waits no longer', () => {
+  test('a released lease no longer waits', () => {
     const budget = new CallBudget(LIMITS);
     const [one, two] = [budget.lease('a'), budget.lease('a')];
     for (const lease of [one, two]) lease.begin();
@@ -81,7 +81,7 @@ describe('bytes of answers', () => {
     expect(resumed).toBe(0);
   });
 
-  test('whatever happens, somebody can go on, and in the end all is given back', () => {
+  test('one lease can always continue, and in the end everything is released', () => {
     const step = fc.tuple(fc.nat(9), fc.constantFrom('read', 'end', 'release'));
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -107,10 +107,10 @@ describe('bytes of answers', () => {
   });
 });
 
-describe('answers on their way', () => {
+describe('answers in flight', () => {
   const MIB = 1024 * 1024;
 
-  test('wait when the budget is spent, and the platform with them', async () => {
+  test('wait when the budget is used up, with back-pressure on the platform', async () => {
     await using upstream = await httpUpstream((_, response) => response.end(Buffer.alloc(2 * MIB, 'x')));
     await using outbound = outboundTo(upstream, { idleTimeoutMs: 1_000, totalTimeoutMs: 60_000 });
     const share = { calls: 16, bytes: 3 * MIB };
@@ -124,7 +124,7 @@ describe('answers on their way', () => {
     });
     expect(await answers[0]).toBe(2 * MIB);
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    // One that the budget holds back is not taken for one that the platform keeps silent about.
+    // An answer that the budget pauses must not count as idle.
     expect(budget.held.bytes).toBeLessThan(5 * MIB + 6 * 64 * 1024);
     expect(budget.lease('a').begin()).toBe(false);
     for (const [i, lease] of leases.entries()) {
@@ -134,7 +134,7 @@ describe('answers on their way', () => {
     expect(budget.held).toEqual({ calls: 0, bytes: 0 });
   });
 
-  test('that inflate to much more than usual do so one after another', async () => {
+  test('that decompress to much more than usual do so one after another', async () => {
     const body = gzipSync(Buffer.alloc(8 * MIB));
     const head = `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`;
     await using upstream = await fixedUpstream(Buffer.concat([Buffer.from(head), body]));
@@ -153,12 +153,12 @@ describe('answers on their way', () => {
     });
     expect(await Promise.all(answers)).toEqual([8 * MIB, 8 * MIB, 8 * MIB, 8 * MIB]);
     clearInterval(watch);
-    // Each takes 10 MiB; the oldest goes on also when another one took the last room before it.
+    // Each takes 10 MiB; the oldest continues even when another answer took the last room.
     expect(most).toBeLessThan(21 * MIB);
     expect(budget.held).toEqual({ calls: 0, bytes: 0 });
   });
 
-  test('that are streamed hold only what waits to be taken', async () => {
+  test('that are streamed count only the bytes waiting for the reader', async () => {
     await using upstream = await fixedUpstream('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
     await using outbound = outboundTo(upstream);
     const budget = new CallBudget(LIMITS);

@@ -1,4 +1,4 @@
-/** CX-06: whatever an upstream does, nothing of the request comes back in an error: not its credential, not its place. */
+/** CX-06: for any behaviour of an upstream, an error contains nothing of the request: neither its credential nor its URL. */
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
@@ -61,7 +61,7 @@ function expectClean(answer: Answer): void {
   }
 }
 
-/** Sends the request's own first bytes back as `make` arranges them. */
+/** Echoes the first bytes of the request, as `make` arranges them. */
 const echo = (make: (request: string) => string) => rawUpstream((socket, text) => socket.end(make(text)));
 
 describe('CX-06 errors are fixed texts', () => {
@@ -93,7 +93,7 @@ describe('CX-06 errors are fixed texts', () => {
     for (const auth of placements) expectClean(await callWith(outbound, `http://${upstream.origin}`, auth));
   });
 
-  it('DNS, refused addresses, TLS, nobody there', async () => {
+  it('DNS failures, refused addresses, TLS failures and refused connections', async () => {
     const certificate = certificateFor('other.test');
     await using upstream = await tlsUpstream(certificate);
     const { lookup } = lookupOf(['127.0.0.1']);
@@ -116,8 +116,8 @@ describe('CX-06 errors are fixed texts', () => {
   });
 });
 
-describe('CX-01, CX-02 an upstream that echoes what it got', () => {
-  it('shows the agent everything but the credential, in every placement and coding', async () => {
+describe('CX-01, CX-02 an upstream that echoes the request', () => {
+  it('is passed on without the credential, for every placement and content coding', async () => {
     const zlib = await import('node:zlib');
     await using upstream = await httpUpstream((request, response) => {
       const text = JSON.stringify({ url: request.url, headers: request.headers, raw: request.rawHeaders });
@@ -151,7 +151,7 @@ describe('CX-01, CX-02 an upstream that echoes what it got', () => {
       }
     }
   });
-  it('the twin: without the credential nothing is redacted', async () => {
+  it('nothing is redacted when the credential is not echoed (counter-example)', async () => {
     await using upstream = await fixedUpstream(
       'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
     );

@@ -1,10 +1,10 @@
-/** A self-signed certificate for a name or an IPv4 address (RFC 5280), made here because Node can read certificates but not write them. */
+/** Creates a self-signed certificate for a name or an IPv4 address (RFC 5280), because Node can read certificates but not create them. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 
 export type Certificate = { key: string; cert: string };
 
-/** For a TLS server of a test; valid from 2020 to 2049. */
+/** A certificate for a TLS test server, valid from 2020 to 2049. */
 export function certificateFor(name: string): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const algorithm = sequence(oid('2a8648ce3d040302')); // ecdsa-with-SHA256

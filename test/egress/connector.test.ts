@@ -7,7 +7,7 @@ import { fixedUpstream, get, lookupOf, outboundTo, rawUpstream, tlsUpstream } fr
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}';
 const PUBLIC = '93.184.215.14';
 
-/** One call to a public name that resolves as told. */
+/** One call to a public name that resolves to these addresses. */
 async function callPublic(...answers: (string[] | Error)[]) {
   const { lookup, asked } = lookupOf(...answers);
   const outbound = makeOutbound({ allowPrivate: [], lookup, idleTimeoutMs: 300, connectTimeoutMs: 200 });
@@ -16,7 +16,7 @@ async function callPublic(...answers: (string[] | Error)[]) {
   return { answer, asked: asked() };
 }
 
-describe('SS-05 every address of a name is judged', () => {
+describe('SS-05 every address of a name is checked', () => {
   it.each([
     [[PUBLIC, '::1'], 'loopback'],
     [['::1', PUBLIC], 'loopback'],
@@ -30,7 +30,7 @@ describe('SS-05 every address of a name is judged', () => {
     expect(asked).toBe(1);
   });
 
-  it('nothing listens to a name with one bad address, also when the other would answer', async () => {
+  it('no connection is made to a name with one forbidden address, even when the other would be allowed', async () => {
     await using upstream = await fixedUpstream(OK);
     const { lookup } = lookupOf(['127.0.0.1', '169.254.169.254']);
     await using outbound = outboundTo([], { lookup, allowPrivate: [`up.test:${upstream.port}`] });
@@ -39,7 +39,7 @@ describe('SS-05 every address of a name is judged', () => {
     expect(upstream.connections()).toBe(0);
   });
 
-  it('the twin: with good addresses only it is called, under its name', async () => {
+  it('a name with allowed addresses only is called under its name (counter-example)', async () => {
     await using upstream = await rawUpstream((socket) => socket.end(OK));
     const { lookup } = lookupOf(['127.0.0.1', '127.0.0.1']);
     await using outbound = outboundTo([], { lookup, allowPrivate: [`up.test:${upstream.port}`] });
@@ -50,12 +50,12 @@ describe('SS-05 every address of a name is judged', () => {
 
 describe('the target of a redirect', () => {
   it.each([[['10.0.0.1']], [[PUBLIC, '127.0.0.1']]])(
-    'is never one of %j, though the operator listed it',
+    'is never connected to at one of %j, even when the operator listed it',
     async (addresses) => {
       const { lookup } = lookupOf(addresses, addresses);
       await using outbound = outboundTo([], { lookup, allowPrivate: ['up.test:443'], connectTimeoutMs: 200 });
       const request = get(new URL('https://up.test/'));
-      // A connection that is open already to the same host, for the platform, is not used for it.
+      // An existing connection to the same host, opened for the platform, must not be used for it.
       await outbound.send(request);
       const answer = await outbound.send({ ...request, publicOnly: true });
       expect(answer).toMatchObject({ code: 'address_refused', sent: false });
@@ -64,7 +64,7 @@ describe('the target of a redirect', () => {
 });
 
 describe('SS-06 rebinding', () => {
-  it('a name is resolved once a connection, and the connection goes there', async () => {
+  it('a name is resolved once per connection, and the connection goes to that address', async () => {
     await using upstream = await fixedUpstream(OK, true);
     const { lookup, asked } = lookupOf(['127.0.0.1'], ['169.254.169.254'], ['127.0.0.1']);
     await using outbound = outboundTo([], { lookup, allowPrivate: [`up.test:${upstream.port}`] });
@@ -76,7 +76,7 @@ describe('SS-06 rebinding', () => {
     expect([asked(), upstream.connections()]).toEqual([3, 2]);
   });
 
-  it('SS-04 the peer is judged again, and must be one that was resolved', () => {
+  it('SS-04 the peer is checked again, and must be one of the resolved addresses', () => {
     const options = {
       target: { ok: true, host: 'up.test', port: 443, listed: 'no' } as const,
       rules: { allowPrivate: new Set<string>(), own: [] },
@@ -100,7 +100,7 @@ describe('SS-08 the broker itself', () => {
   });
 });
 
-describe('SS-07 no answer from DNS is a refusal', () => {
+describe('SS-07 DNS failures are refusals', () => {
   it.each([
     ['an error', Object.assign(new Error('getaddrinfo ENOTFOUND up.test'), { code: 'ENOTFOUND' }), 'ENOTFOUND'],
     ['no addresses', [], undefined],
@@ -125,7 +125,7 @@ describe('TLS', () => {
   const certificate = certificateFor('up.test');
   const { lookup } = lookupOf(['127.0.0.1']);
 
-  it('speaks to the name with its certificate, and resumes the session', async () => {
+  it('verifies the certificate of the name, and resumes the session', async () => {
     const seen: unknown[] = [];
     await using upstream = await tlsUpstream(certificate, (socket) => {
       seen.push([socket.servername, socket.alpnProtocol || 'none', socket.isSessionReused()]);
@@ -161,7 +161,7 @@ describe('TLS', () => {
     });
   });
 
-  it('a server that speaks no TLS, or nothing at all', async () => {
+  it('a server without TLS, or without any response, fails', async () => {
     await using plain = await fixedUpstream('HTTP/1.1 400 Bad Request\r\n\r\n', true);
     await using silent = await rawUpstream(() => {});
     await using closing = await rawUpstream((socket) => socket.destroy());
@@ -179,7 +179,7 @@ describe('TLS', () => {
     ]);
   });
 
-  it('a call that gave up while the connection was being made sends nothing later', async () => {
+  it('a call that timed out while connecting sends nothing later', async () => {
     let go = () => {};
     const held = (
       _: string,

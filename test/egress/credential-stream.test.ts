@@ -7,7 +7,7 @@ const SECRET = 'sk/Ab+c=d&e~f*g!h"i<jQ9zz==';
 
 const credential = (secret: string, basic = false) => new StreamedCredential(new Secret(secret), { basic });
 
-/** Feeds the text in pieces of these sizes, in turn. */
+/** Feeds the text in pieces of these sizes, repeated in turn. */
 function feed(search: CredentialSearch, text: Buffer, sizes: readonly number[]): Buffer {
   const out: Buffer[] = [];
   for (let at = 0, turn = 0; at < text.length; turn++) {
@@ -22,7 +22,7 @@ function feed(search: CredentialSearch, text: Buffer, sizes: readonly number[]):
 const masked = (secret: string, text: string, sizes: number[] = [text.length]) =>
   feed(credential(secret).search({ mask: true }), Buffer.from(text), sizes).toString();
 
-describe('the forms of a credential', () => {
+describe('the forms of a credential are found', () => {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   test.each([
     ['raw', SECRET],
@@ -40,7 +40,7 @@ describe('the forms of a credential', () => {
     expect(masked(SECRET, `[${form}]`, [1])).toBe(`[${'*'.repeat(form.length)}]`);
   });
 
-  test.each(['', 'a', 'ab', 'abc', 'abcd'])('base64 behind "%s"', (before) => {
+  test.each(['', 'a', 'ab', 'abc', 'abcd'])('base64 after "%s"', (before) => {
     for (const encoding of ['base64', 'base64url'] as const) {
       const form = Buffer.from(`${before}${SECRET} and more`).toString(encoding);
       const search = credential(SECRET).search({ mask: true });
@@ -61,28 +61,28 @@ describe('the forms of a credential', () => {
     }
   });
 
-  test('of "user:password" the password alone, too', () => {
+  test('the password alone of "user:password"', () => {
     const search = credential('somebody:open-sesame-1', true).search({ mask: true });
     expect(feed(search, Buffer.from('it is open-sesame-1.'), [4]).toString()).toBe('it is *************.');
   });
 
-  test('only the raw one is looked for in compressed data', () => {
+  test('only the literal form is searched for in compressed data', () => {
     const hex = Buffer.from(SECRET).toString('hex');
     const search = credential(SECRET).search({ mask: true, forms: 'raw' });
     expect(feed(search, Buffer.from(`${hex} ${SECRET}`), [5]).toString()).toBe(`${hex} ${'*'.repeat(SECRET.length)}`);
   });
 
-  test('short credentials are not looked for, and parts of one are no credential', () => {
+  test('short credentials, and parts of a credential, are not found', () => {
     expect(masked('seven77', 'seven77')).toBe('seven77');
     expect(masked(SECRET, SECRET.slice(1))).toBe(SECRET.slice(1));
     expect(masked(SECRET, SECRET.slice(0, -1))).toBe(SECRET.slice(0, -1));
   });
 
-  test('overlapping ones go as a whole', () => {
+  test('overlapping matches are masked completely', () => {
     expect(masked('abcabcabcabc', '-abcabcabcabcabc-', [4])).toBe('-***************-');
   });
 
-  test('it shows itself in no printout', async () => {
+  test('the prepared credential cannot be printed or serialised', async () => {
     const { inspect } = await import('node:util');
     const one = credential(SECRET);
     one.search({ mask: true }).push(Buffer.from(SECRET.slice(0, 5)));
@@ -91,7 +91,7 @@ describe('the forms of a credential', () => {
   });
 });
 
-describe('what is held back', () => {
+describe('bytes that are held back', () => {
   const held = (...pieces: string[]) => {
     const search = credential(SECRET).search({ mask: true });
     let sent = 0;
@@ -99,20 +99,20 @@ describe('what is held back', () => {
     return pieces.join('').length - sent;
   };
 
-  test('is only what may begin a form', () => {
+  test('are only those that may begin a form', () => {
     expect(held('nothing of it')).toBe(0);
     expect(held('a task: sk/Ab%2')).toBe(7);
     expect(held('a task: sk/Ab%2', 'C')).toBe(0);
     expect(held('a task: sk')).toBe(2);
   });
 
-  test('no server-sent event is late, whatever its last letter', () => {
+  test('never delay a server-sent event, whatever its last letter', () => {
     for (let code = 0x20; code < 0x7f; code++)
       for (const end of ['\n\n', '\r\n\r\n', '\r\r'])
         expect(held(`data: a text ends in ${String.fromCharCode(code)}${end}`), `${code}`).toBe(0);
   });
 
-  test('without a mask nothing goes on from the first byte of the credential', () => {
+  test('without a mask nothing is passed on from the first byte of the credential', () => {
     const search = credential(SECRET).search({ mask: false });
     expect(search.push(Buffer.from('ab')).toString()).toBe('ab');
     expect(search.push(Buffer.from(`cd ${SECRET.slice(0, 9)}`)).toString()).toBe('cd ');
@@ -120,7 +120,7 @@ describe('what is held back', () => {
     expect(search.found).toBe(true);
   });
 
-  test('white space without end is not held back', () => {
+  test('do not include endless white space', () => {
     const start = Buffer.from(SECRET).toString('base64').slice(0, 20);
     const search = credential(SECRET).search({ mask: true });
     let sent = search.push(Buffer.from(start)).length;
@@ -129,11 +129,11 @@ describe('what is held back', () => {
   });
 });
 
-/** Another way to the same answer: regular expressions of the forms, tried at every place of the whole text. */
+/** A reference implementation: regular expressions of the forms, tried at every position of the whole text. */
 function oracle(secret: string, text: Buffer): Buffer {
   const subject = text.toString('latin1');
   const out = Buffer.from(text);
-  // `\\u0075` may be an escaped backslash and a `u`, or a backslash and an escaped `u`: which one is found depends on what is tried first.
+  // `\\u0075` may be an escaped backslash and a `u`, or a backslash and an escaped `u`: which one matches depends on what is tried first.
   for (const form of [...expressions(secret, 'longest first'), ...expressions(secret, 'shortest first')]) {
     for (let at = 0; at < subject.length; at++) {
       form.lastIndex = at;
@@ -145,7 +145,7 @@ function oracle(secret: string, text: Buffer): Buffer {
   return out;
 }
 
-/** Between two gaps of a match stand at least seven characters. Gaps are the groups, one before each character but the first. */
+/** At least seven characters are between two gaps of a match. Gaps are the groups, one before each character but the first. */
 function hasLongLines(match: RegExpExecArray): boolean {
   const gaps = match.slice(1).flatMap((gap, at) => (gap ? [{ at, length: gap.length }] : []));
   return gaps.every(({ at, length }, i) => length <= 32 && (i === 0 || at - gaps[i - 1]!.at >= 7));
@@ -176,7 +176,7 @@ function expressions(secret: string, order: 'longest first' | 'shortest first'):
   const eol = String.raw`(?:\r\n|\r|\n|\\r\\n|\\r|\\n)`;
   const gap = across ? String.raw`([ \t]*${eol}?[ \t]*)` : '()';
   const groups = [0, 1, 2].map((shift) => {
-    // What is the same whatever stands around it.
+    // Text that is the same in any context.
     const around = (before: string, after: string) =>
       Buffer.concat([
         Buffer.from(before.repeat(shift), 'latin1'),
@@ -198,13 +198,13 @@ function expressions(secret: string, order: 'longest first' | 'shortest first'):
   return [letters.join(''), digits.join(''), ...groups].map((source) => new RegExp(source, 'y'));
 }
 
-describe('any pieces of any text', () => {
+describe('any text in any pieces', () => {
   const secrets = fc.string({
     minLength: 8,
     maxLength: 30,
     unit: fc.constantFrom(...'abAB09%2f5\\u/+= n"&'),
   });
-  /** Forms of the secret, whole and in parts, among other things. */
+  /** Forms of the secret, complete and partial, among other text. */
   const texts = (secret: string) => {
     const bytes = Buffer.from(secret);
     const lines = (text: string, width: number, end: string) =>
@@ -249,7 +249,7 @@ describe('any pieces of any text', () => {
     ),
   );
 
-  test('give what the whole gives, and what an independent search gives', () => {
+  test('gives the result of the whole text and of an independent search', () => {
     fc.assert(
       fc.property(cases, ([secret, text, sizes]) => {
         const expected = oracle(secret, text).toString('latin1');
@@ -261,14 +261,14 @@ describe('any pieces of any text', () => {
     );
   });
 
-  test('a backslash and an escape, which may be read in two ways, are masked whole', () => {
+  test('a backslash and an escape that can be read in two ways are masked completely', () => {
     const [secret, text] = ['a f%90+/ a\\u', Buffer.from('a f%90+/ a\\\\u0075')];
     for (const sizes of [[text.length], [1]])
       expect(feed(credential(secret).search({ mask: true }), text, sizes).toString()).toBe('*'.repeat(text.length));
     expect(oracle(secret, text).toString()).toBe('*'.repeat(text.length));
   });
 
-  test('of the raw form, too', () => {
+  test('gives the same for the literal form', () => {
     fc.assert(
       fc.property(cases, ([secret, text, sizes]) => {
         const subject = text.toString('latin1');
@@ -283,13 +283,13 @@ describe('any pieces of any text', () => {
     );
   });
 
-  test('without a mask nothing of a credential goes out, whatever the pieces', () => {
+  test('without a mask no part of a credential is passed on', () => {
     fc.assert(
       fc.property(cases, ([secret, text, sizes]) => {
         const found = oracle(secret, text).findIndex((byte, at) => byte !== text[at]);
         const search = credential(secret).search({ mask: false });
         const out = feed(search, text, sizes);
-        // A credential of asterisks is none here.
+        // A credential of asterisks would be equal to its mask.
         expect(search.found).toBe(found !== -1);
         expect(out.equals(text.subarray(0, out.length))).toBe(true);
         expect(out.length).toBeLessThanOrEqual(found === -1 ? text.length : found);

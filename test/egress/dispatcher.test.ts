@@ -7,7 +7,7 @@ import { fixedUpstream, get, httpUpstream, outboundTo, rawUpstream } from './ups
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}';
 
 describe('a request and its answer', () => {
-  it('arrives as it was given, and comes back as it is', async () => {
+  it('are passed on unchanged', async () => {
     await using upstream = await httpUpstream((request, response) => {
       let body = '';
       request.on('data', (chunk) => {
@@ -43,7 +43,7 @@ describe('a request and its answer', () => {
     });
   });
 
-  it('keeps connections, and never more than it may', async () => {
+  it('connections are kept alive, and limited in number', async () => {
     let most = 0;
     let now = 0;
     await using upstream = await httpUpstream((_, response) => {
@@ -60,18 +60,18 @@ describe('a request and its answer', () => {
     expect(most).toBeLessThanOrEqual(4);
   });
 
-  it('SS-12 never shares a connection between different connection keys', async () => {
+  it('SS-12 connections are never shared between different connection keys', async () => {
     await using upstream = await fixedUpstream(OK);
     await using outbound = outboundTo(upstream);
     for (const connectionKey of ['a', 'a', 'b', 'b', 'a']) {
       await outbound.send(get(upstream.url(), { connectionKey }));
-      // undici frees a connection a turn after its answer.
+      // undici frees a connection one event loop turn after its answer.
       await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     }
     expect(upstream.connections()).toBe(2);
   });
 
-  it('lets go of the least recently used origins', async () => {
+  it('the least recently used origins are evicted', async () => {
     await using upstream = await fixedUpstream(OK);
     await using outbound = outboundTo(upstream, { maxOrigins: 2 });
     for (const connectionKey of ['a', 'b', 'a', 'c', 'a', 'b']) {
@@ -80,7 +80,7 @@ describe('a request and its answer', () => {
     expect(upstream.connections()).toBe(4);
   });
 
-  it('a connection that the upstream closed meanwhile is no error', async () => {
+  it('a connection that the upstream closed while idle is replaced without an error', async () => {
     await using upstream = await rawUpstream((socket) => {
       socket.write(OK);
       setImmediate(() => socket.end());
@@ -94,14 +94,14 @@ describe('a request and its answer', () => {
     }
   });
 
-  it('sends a request once only, also when the connection breaks', async () => {
+  it('a request is sent only once, even when the connection breaks', async () => {
     await using upstream = await rawUpstream((socket) => socket.destroy());
     await using outbound = outboundTo(upstream);
     expect(await outbound.send(get(upstream.url('/once')))).toMatchObject({ code: 'connection_lost', sent: true });
     expect(upstream.received().match(/GET \/once/g)).toHaveLength(1);
   });
 
-  it('SS-01 follows no redirect', async () => {
+  it('SS-01 redirects are not followed', async () => {
     await using target = await fixedUpstream(OK);
     await using upstream = await fixedUpstream(
       `HTTP/1.1 302 Found\r\nlocation: http://${target.origin}/\r\ncontent-length: 0\r\n\r\n`,
@@ -111,7 +111,7 @@ describe('a request and its answer', () => {
     expect(target.connections()).toBe(0);
   });
 
-  it('SS-11 uses no proxy of the environment', async () => {
+  it('SS-11 proxies from environment variables are ignored', async () => {
     await using proxy = await fixedUpstream(OK);
     await using upstream = await fixedUpstream(OK);
     const names = ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'ALL_PROXY', 'NODE_USE_ENV_PROXY'];
@@ -130,8 +130,8 @@ describe('a request and its answer', () => {
   });
 });
 
-describe('what is not sent', () => {
-  it('a request that could not be written is refused, and costs the pool nothing', async () => {
+describe('requests that are not sent', () => {
+  it('an invalid request is refused, and takes no connection slot', async () => {
     await using upstream = await fixedUpstream(OK);
     await using outbound = outboundTo(upstream, { connectionsPerOrigin: 2 });
     const url = upstream.url();
@@ -183,7 +183,7 @@ describe('what is not sent', () => {
     await outbound.close();
   });
 
-  it('too many waiting calls are refused, and those that gave up make room', async () => {
+  it('too many waiting calls are refused, and timed-out ones make room', async () => {
     await using upstream = await rawUpstream(() => {});
     await using outbound = outboundTo(upstream, {
       connectionsPerOrigin: 1,
@@ -207,7 +207,7 @@ describe('what is not sent', () => {
     expect(upstream.received().match(/GET/g)).toHaveLength(2);
   });
 
-  it('close ends what is in flight, and nothing is sent after it', async () => {
+  it('close ends requests in flight, and nothing is sent afterwards', async () => {
     await using upstream = await rawUpstream(() => {});
     const outbound = outboundTo(upstream);
     const running = outbound.send(get(upstream.url()));
@@ -219,7 +219,7 @@ describe('what is not sent', () => {
   });
 });
 
-describe('BD-15 upstreams that do not behave', () => {
+describe('BD-15 misbehaving upstreams', () => {
   const json = (head: string, body = '') => `HTTP/1.1 200 OK\r\n${head}\r\n\r\n${body}`;
   const limits = { idleTimeoutMs: 150, totalTimeoutMs: 600, maxResponseBytes: 100_000 };
 
@@ -291,14 +291,14 @@ describe('BD-15 upstreams that do not behave', () => {
       '{}',
     ],
     ['status 599', 'HTTP/1.1 599 Odd\r\ncontent-length: 2\r\n\r\n{}', 599, '{}'],
-  ])('%s is an answer', async (_, answer, status, body) => {
+  ])('%s is accepted as an answer', async (_, answer, status, body) => {
     const got = await send(answer);
     if (got.kind !== 'answer') throw new Error(got.code);
     expect([got.status, got.body.toString()]).toEqual([status, body]);
     expect(({} as Record<string, unknown>).a).toBeUndefined();
   });
 
-  it('more than it said: what is too much reaches no later call', async () => {
+  it('surplus bytes of an answer reach no later call', async () => {
     await using upstream = await fixedUpstream(`${OK}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n"evil"`);
     await using outbound = outboundTo(upstream);
     for (let i = 0; i < 3; i++) {
@@ -307,7 +307,7 @@ describe('BD-15 upstreams that do not behave', () => {
     }
   });
 
-  it('100 MB are cut off, with and without a length, and the memory stays small', async () => {
+  it('an answer of 100 MB is cut off, with and without a length, in bounded memory', async () => {
     const chunk = Buffer.alloc(1_000_000, 'a');
     for (const head of ['content-length: 100000000', 'x-a: 1', 'transfer-encoding: chunked']) {
       let written = 0;
@@ -327,13 +327,13 @@ describe('BD-15 upstreams that do not behave', () => {
     }
   });
 
-  it('a slow drip is cut off by the total bound', async () => {
+  it('a slowly dripping answer is cut off by the total timeout', async () => {
     await using upstream = await rawUpstream((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n');
       const timer = setInterval(() => socket.write('a'), 30);
       socket.on('close', () => clearInterval(timer));
     });
-    // A busy machine lets drops wait.
+    // On a busy machine drops may be late.
     await using outbound = outboundTo(upstream, { ...limits, idleTimeoutMs: 5_000 });
     const started = performance.now();
     expect(await outbound.send(get(upstream.url()))).toMatchObject({ code: 'timeout', cause: 'total', sent: true });
@@ -341,7 +341,7 @@ describe('BD-15 upstreams that do not behave', () => {
     expect(await outbound.send(get(upstream.url(), { totalTimeoutMs: 100 }))).toMatchObject({ code: 'timeout' });
   });
 
-  it('a reset in the middle of the answer', async () => {
+  it('a reset in the middle of the answer fails', async () => {
     await using upstream = await rawUpstream((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc', () => socket.resetAndDestroy());
     });
@@ -352,7 +352,7 @@ describe('BD-15 upstreams that do not behave', () => {
     });
   });
 
-  it('nobody listening', async () => {
+  it('a refused connection fails', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as { port: number };
@@ -363,7 +363,7 @@ describe('BD-15 upstreams that do not behave', () => {
     await outbound.close();
   });
 
-  it('after every one of them the next call works', async () => {
+  it('the next call works after each of these failures', async () => {
     let bad = true;
     await using upstream = await rawUpstream((socket) => {
       if (bad) socket.end('garbage\r\n\r\n');
@@ -393,7 +393,7 @@ describe('CX-02 content codings', () => {
     ['deflate', zlib.deflateRawSync(text)],
     ['identity', Buffer.from(text)],
     ['br, gzip', zlib.gzipSync(zlib.brotliCompressSync(text))],
-  ])('%s is undone', async (coding, body) => {
+  ])('%s is decoded', async (coding, body) => {
     await using upstream = await fixedUpstream(coded(coding, body));
     await using outbound = outboundTo(upstream);
     const answer = await outbound.send(get(upstream.url()));
@@ -416,7 +416,7 @@ describe('CX-02 content codings', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
   });
 
-  it('three codings and cut data are refused, an empty body is not', async () => {
+  it('three codings and truncated data are refused, an empty body is accepted', async () => {
     for (const [coding, body] of [
       ['gzip, gzip, gzip', zlib.gzipSync(zlib.gzipSync(zlib.gzipSync(text)))],
       ['gzip', zlib.gzipSync(text).subarray(0, 30)],

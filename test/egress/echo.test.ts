@@ -1,4 +1,4 @@
-/** An echoed credential is found however it was encoded on its way through the platform. */
+/** An echoed credential is found in any encoding that it got on its way through the platform. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
@@ -7,7 +7,7 @@ import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.
 import { publicJson } from '../world/public-json.ts';
 import { sized } from '../world/thorough.ts';
 
-/** With characters that every encoding treats in another way. */
+/** Contains characters that encodings treat differently. */
 const SECRET = 'sk/Ab+c=d&e~f*g!h"i<jQ9zz==';
 const PLAIN = 'CANARY7f3a9bcdef0123456789';
 const patternsOf = (secret: string, basic = false) => makeCredentialPatterns(new Secret(secret), { basic });
@@ -78,7 +78,7 @@ const ENCODED: [string, string, string][] = [
   ['hex in groups', Buffer.from(SECRET).toString('hex').replace(/.{8}/g, '$& '), 'text/plain'],
 ];
 
-describe('what was encoded is taken out where it stands', () => {
+describe('an encoded credential is redacted in place', () => {
   it.each(ENCODED)('%s', (_, body, type) => {
     const around = type === 'application/json' ? body : `before ${body} behind`;
     const answer = read(around, type);
@@ -89,7 +89,7 @@ describe('what was encoded is taken out where it stands', () => {
     else expect(JSON.parse(answer.data)).toMatch(/^before .*(?<!zz)(?<!%3D)(?<!=) behind$/s);
     for (const part of ['Ab', 'c%3D', 'jQ9', base64('xxx/Ab+c=').slice(4, 8)]) expect(answer.data).not.toContain(part);
   });
-  it('and nothing else changes', () => {
+  it('nothing else changes', () => {
     const body = `{"n":1.0, "a":"50% off &amp; \\u00e9 ${PYTHON}\\n", "z":"\\/"}`;
     expect(read(body, 'application/json')).toMatchObject({
       data: '{"n":1.0, "a":"50% off &amp; \\u00e9 [redacted]\\n", "z":"\\/"}',
@@ -110,7 +110,7 @@ describe('what was encoded is taken out where it stands', () => {
       data: '"[redacted]"',
     });
   });
-  it('with what looks like an escape in the credential itself', () => {
+  it('also when the credential itself contains something like an escape', () => {
     const secret = 'tok%41en-&lt;-\\u0041-0123456789';
     for (const body of [
       secret,
@@ -123,7 +123,7 @@ describe('what was encoded is taken out where it stands', () => {
   });
 });
 
-it('up to three layers of any escapes, inside base64 and around it, are seen through (property)', () => {
+it('up to three layers of any escapes, inside and around base64, are decoded (property)', () => {
   const everyUnit = (text: string) =>
     [...text].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
   const escapes: Record<string, (text: string) => string> = {
@@ -151,7 +151,7 @@ it('up to three layers of any escapes, inside base64 and around it, are seen thr
     }),
     {
       numRuns: sized(250, 1_000),
-      // What looks like escapes in the credential, hidden by other layers; and what white space keeps apart.
+      // Escapes in the credential itself, hidden by other layers; and white space between its characters.
       examples: [
         ['!!\\%00!!!!!!!!!!', ['json', 'json', 'json'], false, [], ''],
         ['00!   !!!!!!!!!!!"!', ['json'], false, [], '%'],
@@ -162,7 +162,7 @@ it('up to three layers of any escapes, inside base64 and around it, are seen thr
   );
 });
 
-describe('what cannot be traced to its place is blocked', () => {
+describe('a credential that cannot be mapped to its position is blocked', () => {
   it.each([
     ['base64 of base64', base64(base64(SECRET))],
     ['base64 of base64 in lines', base64(base64(`a long prefix ${SECRET}`).replace(/.{20}/g, '$&\n'))],
@@ -184,7 +184,7 @@ describe('what cannot be traced to its place is blocked', () => {
         expect(read(body, `text/plain; charset=${charset}`), charset).toMatchObject({ kind: 'blocked' });
     expect(read(twice, 'text/plain; charset=shift_jis')).toMatchObject({ kind: 'blocked' });
   });
-  it('in bytes that are no text, in whatever form', () => {
+  it('in binary data, in any form', () => {
     for (const [name, body] of ENCODED)
       expect(read(Buffer.concat([Buffer.from([0x89, 0]), Buffer.from(body)]), 'image/png'), name).toMatchObject({
         kind: 'blocked',
@@ -192,7 +192,7 @@ describe('what cannot be traced to its place is blocked', () => {
   });
 });
 
-describe('whatever the charset says', () => {
+describe('under any declared charset the credential is found', () => {
   it.each([
     'gbk',
     'gb18030',
@@ -220,7 +220,7 @@ describe('in headers', () => {
     const answer = read('', 'text/plain', SECRET, { location: text }, 302);
     return answer.kind === 'data' ? [answer.location, answer.redacted] : [];
   };
-  it('the place of a redirect', () => {
+  it('the target of a redirect', () => {
     expect(location(`https://x.test/login/${PYTHON}/z?next=1`)).toEqual(['https://x.test/login/[redacted]/z', true]);
     expect(location(`https://x.test/${encodeURIComponent(encodeURIComponent(SECRET))}`)).toEqual([
       'https://x.test/[redacted]',
@@ -231,9 +231,9 @@ describe('in headers', () => {
   });
 });
 
-describe('base64 of something longer', () => {
-  it.each([0, 1, 2])('its neighbours go along, %i bytes before it', (before) => {
-    // A character holds six bits: those of the credential's first and last byte are in characters that hold others, too.
+describe('base64 of longer data', () => {
+  it.each([0, 1, 2])('neighbouring groups are redacted too, %i bytes before it', (before) => {
+    // A character holds six bits: the first and last byte of the credential share characters with other bytes.
     const text = base64(`${'x'.repeat(3 + before)}${SECRET}yyy`);
     const { data } = read(text, 'text/plain') as { data: string };
     const kept = (JSON.parse(data) as string).split('[redacted]');
@@ -242,15 +242,12 @@ describe('base64 of something longer', () => {
       text.slice(Math.ceil(((3 + before + SECRET.length) * 8) / 6)),
     ]);
   });
-  it.each([1, 2, 3])(
-    'that is no text, %i bytes before and behind it, is decoded with the groups that hold both',
-    (bytes) => {
-      const around = Buffer.alloc(bytes, 0xff);
-      const body = Buffer.concat([around, Buffer.from(encodeURIComponent(SECRET)), around]).toString('base64');
-      expect(read(body, 'text/plain')).toMatchObject({ kind: 'blocked' });
-    },
-  );
-  it('with its padding', () => {
+  it.each([1, 2, 3])('binary neighbours, %i bytes before and after it, are decoded with the shared groups', (bytes) => {
+    const around = Buffer.alloc(bytes, 0xff);
+    const body = Buffer.concat([around, Buffer.from(encodeURIComponent(SECRET)), around]).toString('base64');
+    expect(read(body, 'text/plain')).toMatchObject({ kind: 'blocked' });
+  });
+  it('padding is redacted too', () => {
     expect(read(`a ${base64(SECRET)} b`, 'text/plain')).toMatchObject({ data: '"a [redacted] b"' });
     expect(read(`a ${base64(`x${SECRET}`)} b`, 'text/plain')).toMatchObject({
       data: expect.stringMatching(/^"a [^ ]?\[redacted\] b"$/),
@@ -259,7 +256,7 @@ describe('base64 of something longer', () => {
 });
 
 describe('short credentials', () => {
-  it('are not looked for across white space, nor in what base64 decodes to', () => {
+  it('are not searched for across white space, nor in decoded base64', () => {
     const short = 'abcdefgh1234567';
     for (const body of ['abcdefgh 1234567', base64(base64(`Basic ${short}`))])
       expect(read(body, 'text/plain', short)).toMatchObject({ kind: 'data', redacted: false });
@@ -267,13 +264,13 @@ describe('short credentials', () => {
     expect(read('abcdefgh 12345678', 'text/plain', long)).toMatchObject({ redacted: true });
     expect(read(base64(base64(`Basic ${long}`)), 'text/plain', long)).toMatchObject({ kind: 'blocked' });
   });
-  it('are taken out in their usual encodings all the same', () => {
+  it('are redacted in their usual encodings', () => {
     for (const body of ['p&amp;ss/wd1', 'p%26ss/wd1', '"p\\u0026ss\\/wd1"', base64('u:p&ss/wd1')])
       expect(read(body, 'text/plain', 'p&ss/wd1')).toMatchObject({ redacted: true });
   });
 });
 
-it('finds nothing in JSON as public APIs answer it', () => {
+it('finds nothing in JSON of public APIs', () => {
   const patterns = [patternsOf(SECRET), patternsOf(`ann@up.test:${PLAIN}`, true), patternsOf('admin:changeme1', true)];
   for (const body of publicJson(1, sized(400_000, 2_000_000)))
     for (const one of patterns)
@@ -284,7 +281,7 @@ it('finds nothing in JSON as public APIs answer it', () => {
       });
 });
 
-describe('is linear in the answer', () => {
+describe('takes time linear in the answer', () => {
   const MIB = sized(2, 10);
   const most = MIB * 1024 * 1024;
   it.each([
@@ -313,7 +310,7 @@ describe('is linear in the answer', () => {
       return (used.user + used.system) / 1_000;
     };
     time(most / 16);
-    // Quadratic work would take 256 times as long for 16 times as much.
+    // Quadratic work would take 256 times as long for 16 times the size.
     expect(time(most)).toBeLessThan(Math.max(10 * MIB, time(most / 16)) * 64);
   });
 });

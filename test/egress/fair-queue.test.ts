@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { FairQueue } from '../../broker/egress/fair-queue.ts';
 import { fixedUpstream, get, httpUpstream, outboundTo } from './upstream.ts';
 
-test('families take turns, each in its own order', () => {
+test('families take turns, each in FIFO order', () => {
   const queue = new FairQueue<string>();
   for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.push(item[0]!, item);
   expect(queue.size).toBe(6);
@@ -12,14 +12,14 @@ test('families take turns, each in its own order', () => {
   expect([queue.next(), queue.size]).toEqual([undefined, 0]);
 });
 
-test('what is dropped takes no turn', () => {
+test('dropped items take no turn', () => {
   const queue = new FairQueue<string>();
   for (const item of ['a1', 'a2', 'b1', 'b2']) queue.push(item[0]!, item);
   queue.drop((item) => item === 'a2' || item.startsWith('b'));
   expect([queue.size, queue.next(), queue.next()]).toEqual([1, 'a1', undefined]);
 });
 
-test('a family with many calls that wait for a platform makes another wait for one of them only', async () => {
+test('a family with many waiting calls delays another family by one call only', async () => {
   const order: string[] = [];
   await using upstream = await httpUpstream((request, response) => {
     order.push(request.url ?? '');
@@ -33,7 +33,7 @@ test('a family with many calls that wait for a platform makes another wait for o
   expect(order.length).toBe(21);
 });
 
-test('who gave up while it waited takes no turn and no connection', async () => {
+test('a call that timed out while waiting takes no turn and no connection', async () => {
   await using upstream = await fixedUpstream('');
   await using outbound = outboundTo(upstream, { connectionsPerOrigin: 1, idleTimeoutMs: 100 });
   const answers = await Promise.all(

@@ -1,4 +1,4 @@
-/** What is masked of an answer: members by name and path, values by how they are written, in JSON, events, lines and text. */
+/** Masking of answers: members by name and path, values by their form, in JSON, events, lines and text. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
@@ -17,8 +17,8 @@ const json = (value: unknown, members: string[], values: ValueKind[] = [], isToo
   return masked && JSON.parse(masked.text);
 };
 
-describe('members', () => {
-  test('by name at any depth: a text becomes [masked], anything else null, and what is null stays', () => {
+describe('masked members', () => {
+  test('by name at any depth: a text becomes [masked], any other value null', () => {
     const value = { email: 'a', n: [{ email: 7, x: 1 }, { email: { deep: 'a' } }, { email: ['a'] }, { email: null }] };
     expect(json(value, ['email'])).toEqual({
       email: '[masked]',
@@ -49,7 +49,7 @@ describe('members', () => {
     expect(json({ [name]: 'kept' }, [member])).toEqual({ [name]: 'kept' });
   });
 
-  test('by path: * is one step, ** any number, and indexes are steps', () => {
+  test('by path: * matches one step, ** any number, and indexes are steps', () => {
     const value = { contacts: [{ notes: 'a', name: 'b' }], notes: 'c', deep: { contacts: { notes: 'd' } } };
     const one = { ...value, contacts: [{ notes: '[masked]', name: 'b' }] };
     expect(json(value, ['/contacts/*/notes'])).toEqual(one);
@@ -65,7 +65,7 @@ describe('members', () => {
     expect(json([['x']], ['/0/0'])).toEqual([['[masked]']]);
   });
 
-  test('an escaped name is a name, and a name that stands twice is masked twice', () => {
+  test('an escaped name matches, and both of two duplicate names are masked', () => {
     const text = '{"\\u0065mail":"a","email":"b","x":{"EMAIL":"c"}}';
     expect(maskJson(text, masking(['email']))).toEqual({
       text: '{"\\u0065mail":"[masked]","email":"[masked]","x":{"EMAIL":"[masked]"}}',
@@ -73,7 +73,7 @@ describe('members', () => {
     });
   });
 
-  test('JSON in a text is masked in it, and a text that only looks like it stays', () => {
+  test('JSON within a text is masked there, and a text that only looks like JSON is unchanged', () => {
     const inner = JSON.stringify({ email: 'a', again: JSON.stringify([{ email: 'b' }]) });
     expect(json({ log: inner, note: '[draft] email' }, ['email'])).toEqual({
       log: JSON.stringify({ email: '[masked]', again: '[{"email":"[masked]"}]' }),
@@ -84,7 +84,7 @@ describe('members', () => {
     expect(maskJson(nested, masking(['email']))?.text).not.toContain('"a');
   });
 
-  test('what is not masked stays as it was written', () => {
+  test('unmasked parts keep their original text', () => {
     const text = '{ "n": 12345678901234567890, "e":1e999,\n"email" : "x" , "s":"\\u00e9" }';
     expect(maskJson(text, masking(['email']))?.text).toBe(text.replace('"x"', '"[masked]"'));
     expect(maskJson(text, masking(['other']))).toEqual({ text, count: 0 });
@@ -92,7 +92,7 @@ describe('members', () => {
     expect(maskJson('{"email":{"a":1', masking(['email']))).toBeUndefined();
   });
 
-  test('property: no value below a named member is left, whatever stands around it, and JSON stays JSON', () => {
+  test('property: no value below a named member is left in any context, and JSON stays valid', () => {
     const leaf = fc.oneof(fc.constant('SECRET'), fc.constant(424242), fc.constant(['SECRET', { k: 'SECRET' }]));
     const tree = fc.letrec((tie) => ({
       node: fc.oneof(
@@ -114,7 +114,7 @@ describe('members', () => {
   });
 });
 
-describe('values', () => {
+describe('masked values', () => {
   test.each<[ValueKind, string, string]>([
     ['email', 'write ann@x.example, now', 'write [masked], now'],
     ['email', "o'neil+tag@mail.x.example", '[masked]'],
@@ -132,7 +132,7 @@ describe('values', () => {
     ['api_key', '-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----', '[masked]'],
   ])('%s in %j', (kind, text, expected) => {
     expect(json({ a: text }, [], [kind])).toEqual({ a: expected });
-    // A text that begins with what looks like JSON is a text, too.
+    // A text whose beginning looks like JSON is still a text.
     expect(json({ a: `[x ${text}` }, [], [kind])).toEqual({ a: `[x ${expected}` });
   });
 
@@ -141,7 +141,7 @@ describe('values', () => {
     ['phone', 'call\n+49 30 1234567'],
     ['iban', 'pay\nDE89370400440532013000'],
     ['email', 'hello\njane@x.example'],
-  ])('%s in JSON that stands in a text, and in lines of it, which stay JSON', (kind, text) => {
+  ])('%s in JSON within a text, and in lines of JSON, which stay valid', (kind, text) => {
     const secret = text.slice(text.indexOf('\n') + 1);
     const inner = JSON.stringify({ body: text });
     const masked = `${text.slice(0, text.indexOf('\n') + 1)}[masked]`;
@@ -163,7 +163,7 @@ describe('values', () => {
       '-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END RSA PRIVATE KEY-----',
       '[masked]',
     ],
-  ])('%s side by side, or behind what only looks like one', (kind, text, expected) => {
+  ])('%s next to each other, or after something that only looks like one', (kind, text, expected) => {
     expect(json([text], [], [kind])).toEqual([expected]);
   });
 
@@ -179,7 +179,7 @@ describe('values', () => {
     expect([...valuesOf(kind, text)]).toEqual([]);
   });
 
-  test('in names, of which two keep two, and in a number', () => {
+  test('in names, which stay distinct, and in a number', () => {
     expect(json({ 'ann@x.example': 1, 'bob@x.example': 2, c: 4111111111111111 }, [], ['email', 'card'])).toEqual({
       '[masked] 1': 1,
       '[masked] 2': 2,
@@ -187,7 +187,7 @@ describe('values', () => {
     });
   });
 
-  test('every kind is masked wherever it stands in a text', () => {
+  test('every kind is masked at any position in a text', () => {
     const samples: Record<ValueKind, string> = {
       email: 'ann@x.example',
       phone: '+49 30 1234567',
@@ -206,7 +206,7 @@ describe('values', () => {
   });
 });
 
-describe('an answer that is made to cost much', () => {
+describe('an answer crafted to be expensive takes linear time', () => {
   const cpuMs = (work: () => unknown): number => {
     const before = process.threadCpuUsage();
     work();
@@ -243,15 +243,15 @@ describe('an answer that is made to cost much', () => {
     expect(cpuMs(work)).toBeLessThan(2_000);
   });
 
-  test('JSON that is nested too deep is withheld, and masked as a whole where it stands in a text', () => {
+  test('JSON that is nested too deep is withheld, and masked as a whole within a text', () => {
     expect(maskJson(DEEP(300), masking(['email']))).toBeUndefined();
     expect(json({ log: DEEP(300, '{"email":"a"}') }, ['email'])).toEqual({ log: '[masked]' });
   });
 });
 
-describe('results of tools', () => {
+describe('tool results', () => {
   const result = (content: object[], more: object = {}) => ({ content, ...more });
-  test('JSON in a text is masked like the structured part, and by paths that begin in either', () => {
+  test('JSON in a text is masked like the structured content, by paths from either root', () => {
     const value = { people: [{ email: 'a', name: 'b' }] };
     const masked = { people: [{ email: '[masked]', name: 'b' }] };
     const both = result([{ type: 'text', text: JSON.stringify(value) }], { structuredContent: value });
@@ -261,7 +261,7 @@ describe('results of tools', () => {
       );
   });
 
-  test('a text that is no JSON, and bytes, are masked as a whole', () => {
+  test('a text that is not JSON, and bytes, are masked as a whole', () => {
     const blocks = result([
       { type: 'text', text: 'email: a' },
       { type: 'image', data: 'aGk=', mimeType: 'image/png' },
@@ -276,7 +276,7 @@ describe('results of tools', () => {
         { type: 'resource', resource: { uri: 'x://y', blob: '[masked]' } },
       ]),
     );
-    // Of values a text tells what it holds; bytes do not.
+    // With value masks a text is searched; bytes cannot be.
     expect(json(blocks, [], ['email'], true).content.map(({ text, data }: never) => text ?? data)).toEqual([
       'email: a',
       '[masked]',
@@ -286,7 +286,7 @@ describe('results of tools', () => {
   });
 });
 
-describe('whole answers', () => {
+describe('buffered answers', () => {
   const read = (body: string | Buffer, type: string, mask: AnswerMask, more: object = {}) =>
     readAnswer(
       { status: 200, headers: { 'content-type': type }, body: Buffer.from(body), ...more },
@@ -300,11 +300,11 @@ describe('whole answers', () => {
     ['<a>ann@x.example</a>', 'text/html'],
     ['a,email', 'text/csv'],
     ['{"email":"a"', 'application/json'],
-  ])('%j as %s is withheld where members are masked', (body, type) => {
+  ])('%j as %s is withheld when members are masked', (body, type) => {
     expect(read(body, type, MEMBERS)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
   });
 
-  test('JSON is masked whatever its type says, and what is said to be events, lines or UTF-16 and is not hides nothing', () => {
+  test('JSON is masked under any type, also when declared as events, lines or UTF-16', () => {
     const pretty = JSON.stringify({ email: 'ann@x.example', n: 1 }, null, 2);
     for (const type of ['text/plain', 'text/event-stream', 'application/x-ndjson'])
       expect(read(pretty, type, MEMBERS)).toMatchObject({ masked: 1, isText: true });
@@ -323,32 +323,32 @@ describe('whole answers', () => {
       });
   });
 
-  test('UTF-16 that is not said to be is withheld', () => {
+  test('UTF-16 that is not declared is withheld', () => {
     const body = Buffer.from('\ufeffname,mail\nJane,jane@x.example\n', 'utf16le');
     for (const type of ['text/csv', 'text/plain; charset=utf-8', 'application/json'])
       expect(read(body, type, VALUES)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
   });
 
-  test('the length that is told is that of what is left', () => {
+  test('the reported length is that of the masked answer', () => {
     const bytes = (email: string) => read(JSON.stringify({ email }), 'application/json', MEMBERS);
     expect(bytes('a')).toMatchObject({ bytes: 20 });
     expect(bytes('a'.repeat(50))).toMatchObject({ bytes: 20 });
   });
 
-  test('bytes, and a part of a whole, are withheld', () => {
+  test('binary and partial answers are withheld', () => {
     for (const mask of [MEMBERS, VALUES]) {
       expect(read(Buffer.from([0, 1, 255]), 'image/png', mask)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
       expect(read('{}', 'application/json', mask, { status: 206 })).toMatchObject({ cause: 'not_masked' });
     }
   });
 
-  test('of a mask that is not strict, as a platform’s own, what is no JSON is handed out, and no part of a whole', () => {
+  test('a non-strict mask, as of a manifest, passes on text that is not JSON, but no partial answer', () => {
     const mask = { ...MEMBERS, isStrict: false };
     expect(read('{"email":"a"}', 'application/json', mask)).toMatchObject({ data: '{"email":"[masked]"}', masked: 1 });
     expect(read('<h1>a</h1>', 'text/html', mask)).toMatchObject({ data: '"<h1>a</h1>"' });
     expect(read(Buffer.from([0, 255]), 'image/png', mask)).toMatchObject({ encoding: 'base64' });
     expect(read('{"email":"a"}', 'application/octet-stream', mask)).toMatchObject({ cause: 'not_masked' });
-    // Its beginning may be what says that it is masked.
+    // The beginning that was cut off may contain the name of the member.
     expect(read('{"email":"a"}', 'application/json', mask, { status: 206 })).toMatchObject({ cause: 'not_masked' });
   });
 
@@ -361,7 +361,7 @@ describe('whole answers', () => {
     ['what a path has before its last name', 'x({"keys":["a"]})', ['/keys/*']],
     ['JSON that ends too early', '{"email":"a"', ['email']],
     ['JSON that is nested too deep', `${'['.repeat(300)}{"email":"a"}${']'.repeat(300)}`, ['email']],
-  ])('a platform’s own mask withholds what is no JSON where a member of it is in there: %s', (_, body, members) => {
+  ])('a manifest mask withholds text that is not JSON when it contains a masked member: %s', (_, body, members) => {
     const mask = { members, values: [], isStrict: false };
     for (const type of ['application/javascript', 'text/plain', 'application/octet-stream'])
       expect(read(body, type, mask)).toMatchObject({ cause: 'not_masked' });
@@ -372,7 +372,7 @@ describe('whole answers', () => {
     expect(read('the "email" of {"email":\'s', 'text/plain', { ...mask, members: ['phone'] }).kind).toBe('data');
   });
 
-  test('a platform’s own mask masks events and lines that are no JSON where a member of it is in there', () => {
+  test('a manifest mask masks events and lines that are not JSON when they contain a masked member', () => {
     const mask = { ...MEMBERS, isStrict: false };
     expect(read('data: x({"email":"a"})\n\n', 'text/event-stream', mask)).toMatchObject({
       data: '"data: [masked]\\n\\n"',
@@ -385,7 +385,7 @@ describe('whole answers', () => {
     expect(read('{"email":"a"}\n x({"email":"a"})\n', 'application/x-ndjson', mask)).toMatchObject({ masked: 2 });
   });
 
-  test('values are masked in any text, and in headers; what is empty is empty', () => {
+  test('values are masked in any text and in headers; an empty answer stays empty', () => {
     expect(read('<a>ann@x.example</a>', 'text/html', VALUES)).toMatchObject({
       data: '"<a>[masked]</a>"',
       masked: 1,
@@ -399,12 +399,12 @@ describe('whole answers', () => {
     expect(read('', '', VALUES, moved)).toMatchObject({ location: 'https://x.example/[masked]/' });
   });
 
-  test('UTF-16 is read and masked', () => {
+  test('declared UTF-16 is decoded and masked', () => {
     const body = Buffer.from('{"email":"ann"}', 'utf16le');
     expect(read(body, 'application/json; charset=utf-16le', MEMBERS)).toMatchObject({ data: '{"email":"[masked]"}' });
   });
 
-  test('headers that tell what was masked are left out', () => {
+  test('headers that reveal masked content are dropped', () => {
     const headers = {
       'content-length': '1',
       etag: 'x',
@@ -419,7 +419,7 @@ describe('whole answers', () => {
     };
     const kept = { 'content-type': 'application/json', 'x-hashtag': 'kept' };
     for (const hasAny of [true, false]) expect(maskedHeaders(headers, masking([], ['email']), hasAny)).toEqual(kept);
-    // A platform's own keys, of which there are none in it: nothing is told by them.
+    // With a manifest mask that matched nothing, the headers reveal nothing and are kept.
     const ofPlatform = { values: [], isStrict: false };
     expect(maskedHeaders(headers, ofPlatform, false)).toEqual(headers);
     expect(maskedHeaders(headers, ofPlatform, true)).toEqual({ ...kept, 'x-user': 'ann@x.example' });
@@ -442,7 +442,7 @@ describe('events and lines', () => {
   const MASKED =
     ':\r\nevent: change\r\ndata: {"email":"[masked]","n":1}\r\n\r\ndata: {"n":\ndata: 2,"email":"[masked]"}\nid: 7\n\ndata: [DONE]\n\ndata\n\ndata: [masked]\rid: 8\r\rretry: 5\n\ndata: {"email":"[masked]"}';
 
-  test('the data of events is masked, each as soon as it is whole', () => {
+  test('the data of each event is masked as soon as the event is complete', () => {
     expect(inPieces('events', EVENTS, ['email'], ['email'], [])).toBe(MASKED);
     const masker = new PieceMasker('events', masking(['email']));
     expect(masker.push('data: {"email"')).toBe('');
@@ -450,7 +450,7 @@ describe('events and lines', () => {
     expect(masker.push('\n')).toBe('data: {"email":"[masked]"}\n\n');
   });
 
-  test('property: wherever it is cut, the result is the same', () => {
+  test('property: the result does not depend on how the text is split', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(EVENTS.length), { maxLength: 20 }), (cuts) => {
         expect(inPieces('events', EVENTS, ['email'], ['email'], cuts)).toBe(MASKED);
@@ -458,7 +458,7 @@ describe('events and lines', () => {
     );
   });
 
-  test('lines of JSON are masked one by one, and one that is none as a whole', () => {
+  test('JSON lines are masked one by one, and a line that is not JSON as a whole', () => {
     expect(inPieces('lines', '{"email":"a"}\n{"n":1}\nfree text\n42\n\n{"email":"b"}', ['email'], [], [5, 20])).toBe(
       '{"email":"[masked]"}\n{"n":1}\n[masked]\n[masked]\n\n{"email":"[masked]"}',
     );

@@ -1,4 +1,4 @@
-/** What is read of an MCP server's answers, whatever is in them. */
+/** Reads of MCP server answers, with arbitrary content. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egress/mcp-mirror.ts';
@@ -15,8 +15,8 @@ const answer = (body: string, type = 'application/json', status = 200) => ({
   body: Buffer.from(body),
 });
 
-describe('an answer', () => {
-  test('is the result with our id, byte for byte, as JSON and in a stream', () => {
+describe('an MCP answer', () => {
+  test('is the result with the request id, byte for byte, as JSON and in a stream', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ minLength: 1 }), fc.jsonValue(), { noNullPrototype: true }), (result) => {
         const written = JSON.stringify(result);
@@ -32,7 +32,7 @@ describe('an answer', () => {
     );
   });
 
-  test('whatever comes, nothing is thrown, and only an answer to us is a result', () => {
+  test('never throws for any content, and only a response with the request id is a result', () => {
     const type = fc.constantFrom('application/json', 'text/event-stream', 'text/html', '');
     const text = fc.oneof(
       fc.string(),
@@ -47,7 +47,7 @@ describe('an answer', () => {
     );
   });
 
-  test('a stream is read up to the answer, however it is cut', () => {
+  test('in a stream is read up to the response, however the stream is split', () => {
     const notice = '{"jsonrpc":"2.0","method":"notifications/message","params":{"text":"é"}}';
     const message = `{"jsonrpc":"2.0","id":"${ID}","result":{"text":"é😀"}}`;
     const whole = Buffer.from(`data: ${notice}\n\n: beat\n\ndata: ${message}\n\n`);
@@ -59,7 +59,7 @@ describe('an answer', () => {
         const headers = { 'content-type': 'text/event-stream' };
         const said = pieces.map((piece) => enough(piece, headers));
         expect(said.at(-1)).toBe(true);
-        // Not before the answer was whole.
+        // Not before the response was complete.
         expect(
           pieces.slice(0, Math.max(0, said.indexOf(true))).reduce((sum, piece) => sum + piece.length, 0),
         ).toBeLessThan(whole.length);
@@ -70,7 +70,7 @@ describe('an answer', () => {
   });
 });
 
-test('a byte order mark before a stream counts once, where it is read as it comes as where it is read whole', () => {
+test('a byte order mark before a stream is ignored once, both when streamed and when buffered', () => {
   const message = `{"jsonrpc":"2.0","id":"${ID}","result":{}}`;
   const once = `\ufeffdata: ${message}\n\n`;
   const enough = (body: string) => untilAnswered()(Buffer.from(body), { 'content-type': 'text/event-stream' });
@@ -82,7 +82,7 @@ test('a byte order mark before a stream counts once, where it is read as it come
   ]);
 });
 
-describe('an answer of 9 MB', () => {
+describe('an answer of 9 MB is read in slices', () => {
   const unit = machineMs(Array.from({ length: 5_000 }, (_, i) => `${i} ${'a\n'.repeat(225)}`));
   const names = `{${Array.from({ length: 900_000 }, (_, i) => `"${i.toString(36)}":0`).join(',')}}`;
   const message = (member: string, value = names) => `{"jsonrpc":"2.0","id":"${ID}","${member}":${value}}`;
@@ -101,12 +101,12 @@ describe('an answer of 9 MB', () => {
       read = (await readRpc(whole, ID)).kind;
     });
     expect(read).toBe(kind);
-    // Parsed as a whole it takes 10 units and more.
+    // Parsed in one piece it would take 10 units and more.
     expect(longest).toBeLessThan(2 * unit);
   });
 });
 
-describe('what is mirrored in headers', () => {
+describe('arguments mirrored in headers', () => {
   const schema = {
     properties: {
       region: { type: 'string', 'x-mcp-header': 'Region' },
@@ -116,7 +116,7 @@ describe('what is mirrored in headers', () => {
     },
   };
 
-  test('the marked arguments, as far as they are there', () => {
+  test('are the marked ones that are present', () => {
     expect(parameterHeaders(schema, { region: 'eu', inner: { n: 7, flag: false } })).toEqual({
       'mcp-param-region': 'eu',
       'mcp-param-n': '7',
@@ -126,7 +126,7 @@ describe('what is mirrored in headers', () => {
     expect(parameterHeaders(schema, { inner: { n: 1e300 } })).toEqual({});
   });
 
-  test('any text arrives, and none is two headers', () => {
+  test('any text is transferred, as exactly one header', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (text) => {
         const value = mirrored(text);
@@ -147,12 +147,12 @@ describe('what is mirrored in headers', () => {
     { properties: { a: { items: { type: 'string', 'x-mcp-header': 'A' } } } },
     { $defs: { a: { type: 'string', 'x-mcp-header': 'A' } } },
     { properties: { a: { type: 'string', 'x-mcp-header': 'A' }, b: { type: 'string', 'x-mcp-header': 'a' } } },
-  ])('a tool with broken marks is none: %j', (broken) => {
+  ])('a tool with invalid marks is not called: %j', (broken) => {
     expect(mirroredArguments(broken)).toBeUndefined();
     expect(mirroredArguments(schema)?.size).toBe(3);
   });
 
-  test('more marks than any server takes are none, however many there are', () => {
+  test('more marks than servers accept are invalid, in any number', () => {
     const marked = (count: number) => {
       const one = (_: unknown, i: number) => [`p${i}`, { type: 'string', 'x-mcp-header': `H${i}` }];
       return { properties: Object.fromEntries(Array.from({ length: count }, one)) };

@@ -19,7 +19,7 @@ const unknown = () => lookupOf(Object.assign(new Error('no such name'), { code: 
 
 type Proxy = { url: string; heard: { target: string | undefined; authorization: string | undefined }[] };
 
-/** Leads everything that it is asked for to a port, or answers as it is told. */
+/** Tunnels every connection to one port, or answers as configured. */
 async function startProxy(to: number | ((socket: Duplex) => void), tls?: Certificate): Promise<Proxy> {
   const server: Server = tls ? createHttps(tls) : createHttp();
   const heard: Proxy['heard'] = [];
@@ -57,7 +57,7 @@ const outboundBy = (proxy: Proxy, options: Partial<OutboundOptions> = {}) => {
 };
 
 describe('OUTBOUND_PROXY', () => {
-  it('is read with its user, port and scheme', () => {
+  it('is parsed with its user, port and scheme', () => {
     expect(readOutboundProxy('http://u:p%40@proxy.example:3128')).toEqual({
       ...{ isTls: false, host: 'proxy.example', port: 3128, authorization: `Basic ${btoa('u:p@')}` },
     });
@@ -67,7 +67,7 @@ describe('OUTBOUND_PROXY', () => {
     });
   });
 
-  it('SS-11 leads to a platform by its name, with TLS to the platform itself', async () => {
+  it('SS-11 connects to a platform by its name, with TLS to the platform itself', async () => {
     await using upstream = await tlsUpstream(certificate);
     const proxy = await startProxy(upstream.port);
     expect(await outboundBy(proxy).send(get(URL_OF_IT))).toMatchObject({ kind: 'answer', status: 200 });
@@ -77,20 +77,20 @@ describe('OUTBOUND_PROXY', () => {
   });
 
   it.each([undefined, '0'])(
-    'is verified where its address begins with https, with NODE_TLS_REJECT_UNAUTHORIZED %s',
+    'is verified when its URL is https, with NODE_TLS_REJECT_UNAUTHORIZED %s',
     async (unverified) => {
       vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', unverified);
       onTestFinished(() => void vi.unstubAllEnvs());
       await using upstream = await tlsUpstream(certificate);
       const own = certificateFor('127.0.0.1');
       const proxy = await startProxy(upstream.port, own);
-      // What Node trusts, and not what platforms are verified against.
+      // The certificates that Node trusts, not those against which platforms are verified.
       expect(await outboundBy(proxy).send(get(URL_OF_IT))).toMatchObject({ code: 'proxy_unreachable', sent: false });
       expect(proxy.heard).toEqual([]);
     },
   );
 
-  it('is not used for what the operator listed', async () => {
+  it('is not used for origins that the operator listed', async () => {
     await using upstream = await fixedUpstream('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
     const proxy = await startProxy(1);
     const outbound = outboundBy(proxy, { allowPrivate: [upstream.origin] });
@@ -109,7 +109,7 @@ describe('OUTBOUND_PROXY', () => {
     expect(proxy.heard).toEqual([]);
   });
 
-  it('is asked though nobody here answers what address a name has', async () => {
+  it('is used even though the local resolver does not answer', async () => {
     await using upstream = await tlsUpstream(certificate);
     const proxy = await startProxy(upstream.port);
     const outbound = outboundBy(proxy, { lookup: () => {} });
@@ -133,15 +133,15 @@ describe('OUTBOUND_PROXY', () => {
     ['says nothing', () => {}, { code: 'timeout' }],
     ['connects, and ends in the handshake', (socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'), { code: 'tls_failed' }],
   ];
-  it.each(answers)('that %s: nothing was sent', async (_, answer, expected) => {
+  it.each(answers)('that %s fails the call with nothing sent', async (_, answer, expected) => {
     const proxy = await startProxy(answer);
     const outbound = outboundBy(proxy, { connectTimeoutMs: 500 });
     expect(await outbound.send(get(URL_OF_IT))).toMatchObject({ ...expected, sent: false });
-    // Once for each call.
+    // Once per call.
     expect(proxy.heard).toHaveLength(1);
   });
 
-  it('that is away: nothing was sent', async () => {
+  it('that is unavailable fails the call with nothing sent', async () => {
     const away = await rawUpstream(() => {});
     await away[Symbol.asyncDispose]();
     const outbound = outboundBy({ url: `http://${away.origin}`, heard: [] });
@@ -150,7 +150,7 @@ describe('OUTBOUND_PROXY', () => {
     });
   });
 
-  it('leads to a server that speaks first, as those of mail do', async () => {
+  it('works with a server that sends first, such as a mail server', async () => {
     const proxy = await startProxy((socket) => socket.write('HTTP/1.0 200 OK\r\nVia: 1.0 x\r\n\r\n220 ready\r\n'));
     const socket = (await outboundBy(proxy).dial({ host: 'mail.test', port: 587, ports: [587] })) as Socket;
     const [greeting] = await new Promise<[Buffer]>((done) => socket.once('data', (chunk) => done([chunk])));
@@ -159,7 +159,7 @@ describe('OUTBOUND_PROXY', () => {
     socket.destroy();
   });
 
-  it('ends what is open when the broker does', async () => {
+  it('closes open tunnels when the broker stops', async () => {
     const proxy = await startProxy(() => {});
     const outbound = outboundBy(proxy, { connectTimeoutMs: 60_000 });
     const asked = outbound.send(get(URL_OF_IT));
@@ -170,7 +170,7 @@ describe('OUTBOUND_PROXY', () => {
 });
 
 describe('a broker with OUTBOUND_PROXY', () => {
-  it('sends calls that way, and tells of what the proxy did', async () => {
+  it('sends calls through it, and reports failures of the proxy', async () => {
     const proxy = await startProxy((socket) => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'));
     const world = await startWorld('sqlite', { OUTBOUND_PROXY: proxy.url });
     const organisation = await world.organisation();

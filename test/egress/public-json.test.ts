@@ -1,4 +1,4 @@
-/** JSON as public APIs answer it holds no credential, and none is found: in a thorough run, in a hundred megabytes of it. */
+/** JSON of public APIs contains no credential, and none is found: in a thorough run, in a hundred megabytes of it. */
 import { expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answer.ts';
@@ -8,7 +8,7 @@ import { sized } from '../world/thorough.ts';
 
 const MEGABYTES = sized(8, 100);
 
-it(`leaves ${MEGABYTES} MB as they came`, { timeout: 900_000 }, () => {
+it(`leaves ${MEGABYTES} MB unchanged`, { timeout: 900_000 }, () => {
   const patterns = makeCredentialPatterns(new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz=='), { basic: true });
   let bytes = 0;
   for (const body of publicJson(20_261, MEGABYTES * 1_000_000)) {

@@ -10,7 +10,7 @@ const dropped = (headers: Record<string, unknown>, platform?: string[]) => {
   return filtered.ok ? filtered.dropped : filtered.error;
 };
 
-describe('names that an agent may not set are dropped, and listed', () => {
+describe('headers that an agent may not set are dropped, and listed', () => {
   it.each([
     ['HD-01', ['Host', 'host']],
     [
@@ -44,7 +44,7 @@ describe('names that an agent may not set are dropped, and listed', () => {
       });
     }
   });
-  it('HD-02 what the platform authenticates with is dropped; another platform would send it on', () => {
+  it('HD-02 the header that the platform authenticates with is dropped; for other platforms it is sent', () => {
     expect(dropped({ 'X-Api-Key': 'a', 'X-B': 'b' }, ['x-api-key'])).toEqual(['x-api-key']);
     expect(filter({ 'X-Api-Key': 'a' }, ['x-token'])).toMatchObject({
       ok: true,
@@ -52,14 +52,14 @@ describe('names that an agent may not set are dropped, and listed', () => {
       dropped: [],
     });
   });
-  it('HD-04 what Connection names is of this hop too', () => {
+  it('HD-04 headers named by Connection are hop-by-hop too', () => {
     expect(filter({ Connection: 'x-foo, Authorization', 'X-Foo': '1', 'X-Bar': '2' })).toEqual({
       ok: true,
       headers: { 'x-bar': '2' },
       dropped: ['connection', 'x-foo'],
     });
   });
-  it('everything else is sent on, names in lower case', () => {
+  it('all other headers are sent, names in lower case', () => {
     expect(
       filter({ Accept: 'a/b; q=0.5', 'Idempotency-Key': 'k', 'X-Empty': '', 'User-Agent': 'me/1', constructor: 'c' }),
     ).toEqual({
@@ -99,13 +99,13 @@ describe('HD-09 malformed headers are an error that names the header', () => {
   ])('%j', (headers, error) => {
     expect(filter(headers)).toEqual({ ok: false, error: expect.stringContaining(error) });
   });
-  it('the largest that pass', () => {
+  it('the largest allowed headers pass', () => {
     expect(filter(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`x-${i}`, '1'])))).toMatchObject({
       ok: true,
     });
     expect(filter({ 'x-a': 'a'.repeat(8_192) })).toMatchObject({ ok: true });
   });
-  it('a default of the platform opens no forbidden name, in no spelling', () => {
+  it('a default header of the platform does not allow a forbidden name, in any spelling', () => {
     const defaults = { x_forwarded_for: '10.0.0.1', 'X-Real-IP': '10.0.0.1', app_mode: 'a' };
     const asked = { x_forwarded_for: '127.0.0.1', 'x-real-ip': '127.0.0.1', app_mode: 'b' };
     expect(filterAgentHeaders(asked, new Set(), { defaults })).toEqual({
@@ -114,7 +114,7 @@ describe('HD-09 malformed headers are an error that names the header', () => {
       dropped: ['x-real-ip', 'x_forwarded_for'],
     });
   });
-  it('whatever comes in, nothing forbidden comes out (property)', () => {
+  it('no forbidden header passes for any input (property)', () => {
     const name = fc.oneof(
       fc.string(),
       fc.constantFrom(

@@ -15,7 +15,7 @@ const build = async (p: Partial<RestPlatform>, c: Partial<RestCall> = {}, secret
   return { url: url.href, ...rest };
 };
 
-describe('where the credential goes', () => {
+describe('placement of the credential', () => {
   it.each([
     [{ type: 'bearer' }, 'a', { authorization: 'Bearer a' }],
     [{ type: 'basic' }, 'ann:pa:ss', { authorization: `Basic ${btoa('ann:pa:ss')}` }],
@@ -49,7 +49,7 @@ describe('where the credential goes', () => {
     ['https://api.up.test/a/b', 'https://api.up.test/a/b'],
     ['https://api.up.test', 'https://api.up.test/'],
     ['https://api.up.test/', 'https://api.up.test/'],
-  ])('where the base URL is the whole address, / is %s itself', async (baseUrl, url) => {
+  ])('with a complete base URL, / is %s itself', async (baseUrl, url) => {
     const endpoint = { path: '/', query: '' };
     expect(await build({ baseUrl, wholeAddress: true }, { method: 'POST', endpoint, body: {} })).toMatchObject({ url });
     const auth = { type: 'query', name: 'key' } as const;
@@ -57,7 +57,7 @@ describe('where the credential goes', () => {
       url: `${url}?key=a`,
     });
   });
-  it('and any other endpoint is none', async () => {
+  it('with a complete base URL, any other endpoint is refused', async () => {
     for (const endpoint of [
       { path: '/x', query: '' },
       { path: '/', query: 'a=1' },
@@ -76,7 +76,7 @@ describe('where the credential goes', () => {
     });
   });
   it.each(['', 'a\r\nEvil: 1', 'a\n', 'é', 'a ', '\ud800'])(
-    'a credential %j that no header can carry is refused, unseen',
+    'a credential %j that no header can carry is refused without being shown',
     async (secret) => {
       const refused = await build({}, {}, secret);
       expect(refused).toMatchObject({ error: 'credential_malformed' });
@@ -86,7 +86,7 @@ describe('where the credential goes', () => {
 });
 
 describe('HD-02 headers', () => {
-  it('the platform’s win over the agent’s, and ours over both', async () => {
+  it('the platform’s override the agent’s, and the broker’s override both', async () => {
     const headers = { accept: 'a', 'user-agent': 'me', 'x-mine': '1' };
     expect(
       await build(
@@ -104,7 +104,7 @@ describe('HD-02 headers', () => {
     });
     expect(headers).toEqual({ accept: 'a', 'user-agent': 'me', 'x-mine': '1' });
   });
-  it('platformHeaderNames names what the broker sets, and what the platform forbids, folded', () => {
+  it('platformHeaderNames returns what the broker sets and the platform forbids, folded', () => {
     expect([...platformHeaderNames({ auth: { type: 'bearer' }, headers: { Accept: 'x' } })]).toEqual([
       'accept',
       'authorization',
@@ -117,7 +117,7 @@ describe('HD-02 headers', () => {
     ]);
     expect([...platformHeaderNames({ auth: { type: 'query', name: 'key' } })]).toEqual(['authorization']);
   });
-  it('on the wire there is one host, one credential and nothing that was dropped', async () => {
+  it('one host, one credential and no dropped header are on the wire', async () => {
     await using upstream = await rawUpstream((socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'));
     await using outbound = outboundTo(upstream);
     const auth = { type: 'header', name: 'X-Api-Key' } as const;
@@ -150,7 +150,7 @@ describe('HD-02 headers', () => {
 });
 
 describe('bodies', () => {
-  it('JSON unless told', async () => {
+  it('JSON by default', async () => {
     expect(await build({}, { method: 'POST', body: { a: [1, 'é', null] } })).toMatchObject({
       headers: { 'content-type': 'application/json' },
       body: '{"a":[1,"é",null]}',
@@ -158,7 +158,7 @@ describe('bodies', () => {
     expect(await build({}, { method: 'DELETE' })).not.toHaveProperty('body');
     expect(await build({}, { method: 'GET', body: {} })).toMatchObject({ error: 'body_refused' });
   });
-  it('as a form', async () => {
+  it('a form when the manifest says so', async () => {
     expect(await build({ body: 'form' }, { method: 'POST', body: { amount: 5 } })).toMatchObject({
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: 'amount=5',
@@ -171,7 +171,7 @@ describe('bodies', () => {
 });
 
 describe('forms', () => {
-  it('nest with brackets, lists with indices', async () => {
+  it('are nested with brackets, lists with indices', async () => {
     const body = {
       amount: 1250,
       currency: 'eur',
@@ -197,7 +197,7 @@ describe('forms', () => {
     });
     expect(encodeForm({})).toEqual({ ok: true, body: '' });
   });
-  it('refuse what has no single meaning', async () => {
+  it('refuse ambiguous content', async () => {
     expect(encodeForm({ a: {} })).toEqual({
       ok: false,
       error: 'a: a form cannot express an empty object; leave it out, or send null to unset it',
@@ -211,7 +211,7 @@ describe('forms', () => {
     expect(encodeForm(many(1000))).toMatchObject({ ok: true });
     expect(encodeForm(many(1001))).toMatchObject({ ok: false, error: expect.stringContaining('at most 1000 fields') });
   });
-  it('different objects never give the same form, null and the empty text apart (property)', async () => {
+  it('different objects never encode to the same form, except null and the empty text (property)', async () => {
     const leaf = fc.oneof(
       fc.string({ minLength: 1 }).filter((text) => text.isWellFormed()),
       fc.integer().map((n) => `n${n}`),

@@ -1,4 +1,4 @@
-/** Streams that are hashed on a thread of their own: the same digests, bounded memory, and nothing that keeps a process. */
+/** Streams hashed on a worker thread: correct digests, bounded memory, and no process kept alive. */
 import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
@@ -49,7 +49,7 @@ describe('a meter', () => {
       expect(await metered(pieces)).toEqual({ bytes: size, sha256: sha256(whole) });
   });
 
-  test('the caller may reuse the buffer of every chunk but the first', async () => {
+  test('lets the caller reuse the buffer of every chunk but the first', async () => {
     const meter = new Meter(hasher);
     const own = createHash('sha256');
     const first = randomBytes(10);
@@ -66,7 +66,7 @@ describe('a meter', () => {
     expect((await meter.read()).sha256).toBe(own.digest('hex'));
   });
 
-  test('what comes after it was read does not count, and goes nowhere', async () => {
+  test('ignores bytes added after it was read', async () => {
     const added: number[] = [];
     const digest = async () => sha256(Buffer.alloc(0));
     const counting = { add: (bytes: Uint8Array) => added.push(bytes.length), room: () => undefined, digest };
@@ -78,7 +78,7 @@ describe('a meter', () => {
     expect([bytes, added.length]).toEqual([3 * SLOT_BYTES, before]);
   });
 
-  test('concurrent streams do not mix', async () => {
+  test('keeps concurrent streams separate', async () => {
     const found = await Promise.all(
       Array.from({ length: 40 }, async (_, at) => {
         const whole = randomBytes(MIB + at);
@@ -90,9 +90,9 @@ describe('a meter', () => {
   });
 });
 
-describe('the thread', () => {
-  test('whoever is ahead of it waits, in bounded memory', async () => {
-    // It takes longer to start than to fill the ring.
+describe('the hashing thread', () => {
+  test('makes a faster producer wait, in bounded memory', async () => {
+    // The thread takes longer to start than filling the ring takes.
     const starting = makeStreamHasher();
     const stream = starting.open();
     const piece = randomBytes(SLOT_BYTES);
@@ -120,7 +120,7 @@ describe('the thread', () => {
     starting.close();
   });
 
-  test('close lets open streams finish, then ends the thread', async () => {
+  test('lets open streams finish on close, then ends', async () => {
     const closing = makeStreamHasher();
     const started = once(process, 'worker');
     const stream: StreamHash = closing.open();
@@ -135,7 +135,7 @@ describe('the thread', () => {
     await exited;
   });
 
-  test('a thread that ends rejects digests, holds up no producer, and is replaced for the next stream', async () => {
+  test('rejects digests when it ends, blocks no producer, and is replaced for the next stream', async () => {
     const ending = makeStreamHasher();
     const started = once(process, 'worker');
     const stream = ending.open();
@@ -153,7 +153,7 @@ describe('the thread', () => {
     ending.close();
   });
 
-  test('a process waits for a digest that was asked for, and for no open stream', () => {
+  test('keeps the process alive for a requested digest, but not for an open stream', () => {
     const program = `import('./broker/egress/stream-hasher.ts').then(async ({ makeStreamHasher }) => {
       const hasher = makeStreamHasher();
       const [one, other] = [hasher.open(), hasher.open()];
@@ -170,8 +170,8 @@ describe('the thread', () => {
   });
 });
 
-describe('the ring', () => {
-  test('takes no more than it has room for, and goes on when its counts overflow', () => {
+describe('the hash ring', () => {
+  test('accepts no more than it has room for, and works across overflow of its counters', () => {
     const memory = hashMemory();
     const counts = new Int32Array(memory, 0, 2);
     counts.fill(0x7fff_ffff - SLOTS - 6);

@@ -22,7 +22,7 @@ async function open(outbound: Outbound, url: URL, more: Partial<StreamRequest> =
   return answer;
 }
 
-/** Takes a body to its end: all of it, and how it ended. */
+/** Reads a body to its end: returns all of it, and how it ended. */
 async function take(body: AsyncIterable<Buffer>) {
   const chunks: Buffer[] = [];
   try {
@@ -34,7 +34,7 @@ async function take(body: AsyncIterable<Buffer>) {
   }
 }
 
-/** Writes as fast as it is taken. */
+/** Writes with back-pressure from the reader. */
 function writeAll(response: ServerResponse, chunk: Buffer, times: number, onWritten = (_: number) => {}) {
   function* chunks() {
     for (let i = 0; i < times; i++) {
@@ -46,7 +46,7 @@ function writeAll(response: ServerResponse, chunk: Buffer, times: number, onWrit
 }
 
 describe('a streamed answer', () => {
-  test('comes with its head, then piece by piece, and is counted', async () => {
+  test('delivers its head, then its body piece by piece, and is counted', async () => {
     await using upstream = await httpUpstream(async (_, response) => {
       response.writeHead(206, { 'content-type': 'text/event-stream', 'x-a': '1' });
       for (const event of ['data: one\n\n', 'data: two\n\n']) {
@@ -66,7 +66,7 @@ describe('a streamed answer', () => {
     expect(await uploaded()).toEqual({ bytes: 0, sha256: sha256('') });
   });
 
-  test('asks for no coding, and waits for whoever takes it: memory is bounded whatever its size', async () => {
+  test('requests no content coding, and has back-pressure: memory is bounded for any size', async () => {
     let written = 0;
     let accepted: unknown;
     const chunk = Buffer.alloc(64 * 1024, 'x');
@@ -82,14 +82,14 @@ describe('a streamed answer', () => {
     await wait(300);
     const before = written;
     await wait(200);
-    // What the sockets of both sides hold is a matter of the system.
+    // What the sockets of both sides buffer depends on the system.
     expect(written).toBe(before);
     expect(before).toBeLessThan(16 * MIB);
     expect((await take(body)).ended).toBe('complete');
     expect([accepted, (await body.taken()).bytes]).toEqual(['identity', 100 * MIB]);
   });
 
-  test('is cut when nobody takes it, and frees its connection', async () => {
+  test('is cut when nobody reads it, and frees its connection', async () => {
     await using upstream = await httpUpstream((_, response) => {
       writeAll(response, Buffer.alloc(64 * 1024, 'x'), 1_600);
     });
@@ -100,7 +100,7 @@ describe('a streamed answer', () => {
     await expect(body.next()).rejects.toMatchObject({ ended: 'client_closed' });
   });
 
-  test('as many as a process has calls at the same time keep no other waiting', async () => {
+  test('does not delay other calls, with as many streams as concurrent calls allowed', async () => {
     await using upstream = await httpUpstream((request, response) => {
       response.write('x');
       if (request.url === '/short') response.end();
@@ -111,7 +111,7 @@ describe('a streamed answer', () => {
     for (const { body } of open255) await body.return();
   });
 
-  test('ends its connection when the taker leaves', async () => {
+  test('closes its connection when the reader stops', async () => {
     let closed = 0;
     await using upstream = await httpUpstream((_, response) => {
       response.on('close', () => closed++);
@@ -126,7 +126,7 @@ describe('a streamed answer', () => {
     await expect.poll(() => closed).toBe(3);
   });
 
-  test('a small one that nobody takes to its end was not complete', async () => {
+  test('is not complete when it is small and not read to its end', async () => {
     await using upstream = await fixedUpstream('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
     await using outbound = outboundTo(upstream);
     const { body } = await open(outbound, upstream.url());
@@ -136,7 +136,7 @@ describe('a streamed answer', () => {
     expect((await take((await open(outbound, upstream.url())).body)).ended).toBe('complete');
   });
 
-  test('silence ends it, signs of life do not', async () => {
+  test('is ended by the idle timeout, which any byte resets', async () => {
     await using upstream = await httpUpstream(async (_, response) => {
       for (let i = 0; i < 6; i++) {
         response.write(':\n\n');
@@ -158,7 +158,7 @@ describe('a streamed answer', () => {
       false,
       'over_limit',
     ],
-  ])('%s: what came before is given', async (_what, answer, end, ended) => {
+  ])('%s: the bytes received before are delivered', async (_what, answer, end, ended) => {
     await using upstream = await fixedUpstream(answer, end);
     await using outbound = outboundTo(upstream);
     const { body } = await open(outbound, upstream.url(), { maxResponseBytes: 10 });
@@ -167,7 +167,7 @@ describe('a streamed answer', () => {
     expect('abc').toContain(taken.bytes.toString());
   });
 
-  test('without a head there is none', async () => {
+  test('without a head fails', async () => {
     await using upstream = await rawUpstream((socket) => socket.destroy());
     await using outbound = outboundTo(upstream, { connectionsPerOrigin: 1 });
     const request = { url: upstream.url(), method: 'GET', headers: {} };
@@ -190,26 +190,29 @@ describe('a streamed request', () => {
       request.pipe(response);
     });
 
-  test.each([undefined, 3 * MIB])('of a known length (%s) or not goes both ways at once', async (bodyBytes) => {
-    await using upstream = await echo();
-    await using outbound = outboundTo(upstream);
-    const piece = Buffer.alloc(MIB, 'y');
-    async function* pieces() {
-      for (let i = 0; i < 3; i++) yield piece;
-    }
-    const more = bodyBytes === undefined ? {} : { bodyBytes };
-    const { headers, body, uploaded } = await open(outbound, upstream.url(), {
-      method: 'POST',
-      body: pieces(),
-      ...more,
-    });
-    expect(headers['x-length']).toBe(bodyBytes === undefined ? 'chunked' : `${bodyBytes}`);
-    expect((await take(body)).ended).toBe('complete');
-    const whole = { bytes: 3 * MIB, sha256: sha256(Buffer.concat([piece, piece, piece])) };
-    expect([await uploaded(), await body.taken()]).toEqual([whole, whole]);
-  });
+  test.each([undefined, 3 * MIB])(
+    'with or without a known length (%s) is sent while its answer is received',
+    async (bodyBytes) => {
+      await using upstream = await echo();
+      await using outbound = outboundTo(upstream);
+      const piece = Buffer.alloc(MIB, 'y');
+      async function* pieces() {
+        for (let i = 0; i < 3; i++) yield piece;
+      }
+      const more = bodyBytes === undefined ? {} : { bodyBytes };
+      const { headers, body, uploaded } = await open(outbound, upstream.url(), {
+        method: 'POST',
+        body: pieces(),
+        ...more,
+      });
+      expect(headers['x-length']).toBe(bodyBytes === undefined ? 'chunked' : `${bodyBytes}`);
+      expect((await take(body)).ended).toBe('complete');
+      const whole = { bytes: 3 * MIB, sha256: sha256(Buffer.concat([piece, piece, piece])) };
+      expect([await uploaded(), await body.taken()]).toEqual([whole, whole]);
+    },
+  );
 
-  test('that its source breaks off is ended, and its connection too', async () => {
+  test('whose source breaks off is ended, with its connection', async () => {
     let aborted = 0;
     await using upstream = await httpUpstream((request, response) => {
       request.on('error', () => aborted++);
@@ -227,7 +230,7 @@ describe('a streamed request', () => {
     await expect.poll(() => aborted).toBe(1);
   });
 
-  test('may be answered before its end', async () => {
+  test('can be answered before its end', async () => {
     await using upstream = await httpUpstream((_, response) => {
       response.writeHead(413, { connection: 'close' });
       response.end('too much');
@@ -256,7 +259,7 @@ describe('the credential in a streamed answer', () => {
       response.end();
     });
 
-  test('is replaced by as many bytes in a text, across the pieces', async () => {
+  test('is replaced by the same number of bytes in a text, across pieces', async () => {
     await using upstream = await inPieces('application/json', '{"a":"ghp_0123', SECRET.slice(8), '"}');
     await using outbound = outboundTo(upstream);
     const { headers, body } = await open(outbound, upstream.url(), { search });
@@ -265,12 +268,12 @@ describe('the credential in a streamed answer', () => {
     expect([bytes.length, (await body.taken()).sha256]).toEqual([Number(headers['content-length']), sha256(bytes)]);
   });
 
-  test('ends anything else', async () => {
+  test('breaks off any other type of answer', async () => {
     await using upstream = await inPieces('image/png', 'abc ghp_0123', SECRET.slice(8), 'def');
     await using outbound = outboundTo(upstream);
     const { body } = await open(outbound, upstream.url(), { search });
     const { bytes, ended } = await take(body);
-    // What stood before it in the piece that completes it is not passed on, and TCP may deliver two pieces as one.
+    // Bytes before it in the completing piece are not passed on, and TCP may deliver two pieces as one.
     expect(['abc ', '']).toContain(bytes.toString());
     expect(ended).toBe('credential_found');
   });
@@ -285,7 +288,7 @@ describe('the credential in a streamed answer', () => {
   });
 });
 
-describe('an answer that comes compressed all the same', () => {
+describe('an answer that is compressed although not requested', () => {
   const coded = (coding: string, body: Buffer) =>
     fixedUpstream(
       Buffer.concat([
@@ -304,7 +307,7 @@ describe('an answer that comes compressed all the same', () => {
     ['deflate', zlib.deflateRawSync(text)],
     ['br, gzip', zlib.gzipSync(zlib.brotliCompressSync(text))],
     ['deflate, gzip', zlib.gzipSync(zlib.deflateRawSync(text))],
-  ])('%s is inflated, and the credential found in it', async (coding, body) => {
+  ])('%s is decompressed, and the credential found in it', async (coding, body) => {
     await using upstream = await coded(coding, body);
     await using outbound = outboundTo(upstream);
     const answer = await open(outbound, upstream.url(), { search });
@@ -323,7 +326,7 @@ describe('an answer that comes compressed all the same', () => {
     expect(bytes.length).toBeLessThanOrEqual(10 * MIB);
   });
 
-  test('damaged or cut data is no complete answer', async () => {
+  test('corrupt or truncated data is not a complete answer', async () => {
     for (const body of [zlib.gzipSync(text).subarray(0, -20), Buffer.from('no gzip')]) {
       await using upstream = await coded('gzip', body);
       await using outbound = outboundTo(upstream);

@@ -38,15 +38,15 @@ describe('SS-02, SS-03, SS-04, SS-09 the origin of a request', () => {
   ])('%s is refused: %s', (url, reason) => {
     expect(judge(url)).toBe(reason);
   });
-  it('public names and addresses pass on 443 and 8443', () => {
+  it('public names and addresses are allowed on 443 and 8443', () => {
     expect(judge('https://up.test/v1?x')).toBe('ok up.test 443 no');
     expect(judge('https://up.test:8443/')).toBe('ok up.test 8443 no');
     expect(judge('https://8.8.8.8/')).toBe('ok 8.8.8.8 443 no');
   });
 });
 
-describe('SS-10 what the operator listed', () => {
-  it('opens exactly that host and port, over http too', () => {
+describe('SS-10 an origin that the operator listed', () => {
+  it('allows exactly that host and port, over http too', () => {
     expect(judge('https://10.1.2.3:8443/', ['10.1.2.3:8443'])).toBe('ok 10.1.2.3 8443 address');
     expect(judge('http://10.1.2.3:8443/', ['10.1.2.3:8443'])).toBe('ok 10.1.2.3 8443 address');
     expect(judge('https://10.1.2.3/', ['10.1.2.3:8443'])).toBe('private');
@@ -56,7 +56,7 @@ describe('SS-10 what the operator listed', () => {
     expect(judge('http://[::1]:99/', ['[::1]:99'])).toBe('ok [::1] 99 address');
     expect(judge('https://0.0.0.0:99/', ['0.0.0.0:99'])).toBe('unspecified');
   });
-  it('entries that are not in normal form stop the start', () => {
+  it('prevents the start when it is not in normal form', () => {
     for (const text of [
       '10.1.2.3',
       'x:0',
@@ -78,7 +78,7 @@ describe('SS-10 what the operator listed', () => {
 });
 
 describe('SS-08 the broker never calls itself', () => {
-  it('neither by its base URL nor by its listener, listed or not', () => {
+  it('by its base URL or its listener, listed or not', () => {
     const ours = ['broker.example:443', '127.0.0.1:8787'];
     expect(judge('https://broker.example/v1', [], ours)).toBe('own_address');
     expect(judge('https://broker.example./v1', [], ours)).toBe('own_address');
@@ -86,7 +86,7 @@ describe('SS-08 the broker never calls itself', () => {
     expect(judge('http://127.0.0.1:8788/', ['127.0.0.1:8788'], ours)).toBe('ok 127.0.0.1 8788 address');
     expect(judge('https://broker.example:8443/', [], ours)).toBe('ok broker.example 8443 no');
   });
-  it('nor by any address of the machine when it listens on all', () => {
+  it('by any address of the machine when it listens on all', () => {
     expect(judge('http://127.0.0.1:8787/', ['127.0.0.1:8787'], ['0.0.0.0:8787'])).toBe('own_address');
     expect(isOwnAddress(own('[::]:8787'), '127.0.0.1', 8787)).toBe(true);
     expect(isOwnAddress(own('localhost:8787'), '::1', 8787)).toBe(true);

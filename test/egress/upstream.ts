@@ -1,4 +1,4 @@
-/** Small real servers on loopback, honest and not, and a way out that may reach them. */
+/** Small real servers on loopback, well-behaved and not, and an outbound client that may reach them. */
 import type { LookupAddress } from 'node:dns';
 import http from 'node:http';
 import net, { type AddressInfo, type Server, type Socket } from 'node:net';
@@ -12,9 +12,9 @@ export type Upstream = {
   /** `127.0.0.1:port`. */
   origin: string;
   url: (path?: string) => URL;
-  /** Connections so far. */
+  /** Number of connections so far. */
   connections: () => number;
-  /** Everything that arrived, of all connections. */
+  /** Everything received, on all connections. */
   received: () => string;
   [Symbol.asyncDispose]: () => Promise<void>;
 };
@@ -44,12 +44,12 @@ async function listen(server: Server, received: Buffer[], scheme = 'http'): Prom
   };
 }
 
-/** An HTTP server that behaves. */
+/** A well-behaved HTTP server. */
 export function httpUpstream(handler: http.RequestListener): Promise<Upstream> {
   return listen(http.createServer(handler), []);
 }
 
-/** A TCP server that may do anything; `onRequest` is called with each chunk that arrives. */
+/** A TCP server with arbitrary behaviour; `onRequest` is called with each received chunk. */
 export function rawUpstream(
   onRequest: (socket: Socket, text: string) => void,
   onConnection?: (socket: Socket) => void,
@@ -65,7 +65,7 @@ export function rawUpstream(
   return listen(server, received);
 }
 
-/** Answers every request with the same bytes, and leaves the connection open unless told. */
+/** Answers every request with the same bytes; by default leaves the connection open. */
 export function fixedUpstream(answer: string | Buffer, end = false): Promise<Upstream> {
   return rawUpstream((socket) => {
     socket.write(answer);
@@ -73,7 +73,7 @@ export function fixedUpstream(answer: string | Buffer, end = false): Promise<Ups
   });
 }
 
-/** Answers every request over TLS and closes; `onConnection` sees each connection whose handshake succeeded. */
+/** Answers every request over TLS and closes; `onConnection` gets each connection whose handshake succeeded. */
 export function tlsUpstream(
   certificate: Certificate,
   onConnection?: (socket: tls.TLSSocket) => void,
@@ -90,7 +90,7 @@ export function tlsUpstream(
   return listen(server, received, 'https');
 }
 
-/** A way out that may reach the given upstreams, closed by `await using`. */
+/** An outbound client that may reach the given upstreams, closed by `await using`. */
 export function outboundTo(upstreams: Upstream | Upstream[], options: Partial<OutboundOptions> = {}) {
   const allowPrivate = [...[upstreams].flat().map((upstream) => upstream.origin), ...(options.allowPrivate ?? [])];
   const outbound = makeOutbound({ idleTimeoutMs: 5_000, totalTimeoutMs: 10_000, ...options, allowPrivate });
@@ -101,7 +101,7 @@ export function get(url: URL, more: Partial<OutboundRequest> = {}): OutboundRequ
   return { url, method: 'GET', headers: {}, ...more };
 }
 
-/** A resolver that answers from a list, one list a question, the last one for ever. */
+/** A resolver that answers from a list, one entry per query; the last one repeats. */
 export function lookupOf(...answers: (string[] | Error)[]) {
   let asked = 0;
   const lookup = (_: string, __: { all: true }, done: (error: Error | null, found: LookupAddress[]) => void) => {
