@@ -1,4 +1,4 @@
-/** Answers under way of an agent that loses its access: cut within two seconds, told apart from whole ones, and on record as that. */
+/** Answers in flight of an agent that loses its access: cut within two seconds, distinguishable from complete ones, and recorded as cut. */
 import { once } from 'node:events';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -15,24 +15,24 @@ import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
 
-/** Two seconds, and what a loaded machine takes beside. */
+/** Two seconds, plus a margin for a loaded machine. */
 const SOON_MS = 3_500;
 const STREAM = '/proxy/demo-main/items/stream';
 
 type Reading = {
   auditId: string;
   text: () => string;
-  /** How it ended: the code of its error, or `whole`; and when. */
+  /** How the answer ended: the error code, or `whole`; and when. */
   ended: Promise<{ how: string; at: number }>;
 };
 
-/** Begins to read, and answers after the first piece. */
+/** Starts reading, and resolves after the first piece. */
 async function read(agent: TestAgent, path: string, bearer = agent.token()): Promise<Reading> {
   const { hostname, port } = new URL(agent.baseUrl);
   const headers = { authorization: `Bearer ${bearer}` };
   const asking = http.request({ hostname, port, path, headers, agent: false }).end();
   onTestFinished(() => void asking.destroy());
-  // Told to whoever reads the answer, too.
+  // Also reported to the reader of the answer.
   asking.on('error', () => {});
   const [response] = (await once(asking, 'response')) as [IncomingMessage];
   expect(response.statusCode).toBe(200);
@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
   let world: World;
   let issuer: LyingProvider;
   let address = '';
-  /** Streams that the platform answers now, by their paths. */
+  /** Streams that the platform is answering now, by path. */
   const answering = new Map<string, number>();
   let answer: (request: IncomingMessage, response: ServerResponse) => void = () => {};
   beforeAll(async () => {
@@ -86,14 +86,14 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     return { organisation, agent: await organisation.agent({ rules: ALLOW_ALL }) };
   }
   const held = () => world.running.services.budget.held;
-  /** Calls that may be stopped, and were not. */
+  /** Number of calls that can be stopped, and are not stopped yet. */
   const underWay = () => world.running.services.budget.underWay(Number.POSITIVE_INFINITY).length;
   const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
   async function rowOf({ id }: Organisation, auditId: string) {
     const rows = await listAuditRows(world.running.broker.store.db, id, { limit: 100 });
     return rows.find((row) => row.id === auditId)!;
   }
-  /** Is reset soon from now on, and on record as that. */
+  /** Expects the answer to be reset soon, and to be recorded as cut for this reason. */
   async function isCut(organisation: Organisation, reading: Reading, because: string): Promise<void> {
     const began = performance.now();
     const { how, at } = await reading.ended;
@@ -107,7 +107,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'enough' });
   const grantOf = (agent: TestAgent) => `/owner/agents/${agent.agentId}/grants/demo`;
 
-  test('whatever takes the access cuts its streams; those of others, and a policy that changes, do not', async () => {
+  test('every change that ends the access cuts the agent’s streams; streams of others continue, and a policy change cuts none', async () => {
     const changes: Record<string, (organisation: Organisation, agent: TestAgent) => Promise<string>> = {
       suspended: async (organisation, agent) => {
         await suspend(organisation, agent);
@@ -182,7 +182,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     expect((await going.ended).how).toBe('ECONNRESET');
   });
 
-  test('the end of a grant, of an agent and of a parent is one, too', async () => {
+  test('the expiry of a grant, an agent or a parent cuts streams too', async () => {
     const { organisation, agent: parent } = await demo();
     const soon = world.running.broker.clock() + 3_000;
     const grants = { demo: { scopeList: Object.keys(DEMO_SCOPES), expires_at: soon } };
@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     expect(await Promise.all(readings.map(because))).toEqual(['grant_expired', 'agent_revoked', 'agent_suspended']);
   });
 
-  test('a client that takes the end of the connection for the end of the answer is reset', async () => {
+  test('a client whose answer ends with the connection is reset', async () => {
     const { organisation, agent } = await demo();
     const socket = connect(Number(new URL(agent.baseUrl).port), '127.0.0.1');
     onTestFinished(() => void socket.destroy());
@@ -216,7 +216,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     expect((await error)[0].code).toBe('ECONNRESET');
   });
 
-  test('a client that takes nothing leaves nothing behind', async () => {
+  test('a client that reads nothing leaves no call behind', async () => {
     const { organisation, agent } = await demo();
     answer = (_, response) => {
       response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': 64 * 1024 * 1024 });
@@ -241,7 +241,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     expect(flagsOf(row!).answer_bytes).toBeLessThan(64 * 1024 * 1024);
   });
 
-  test('a request that is still sent, or not answered yet, is broken off, and refused as the next one will be', async () => {
+  test('a request that is being uploaded, or not answered yet, is aborted, and refused like the next one', async () => {
     const { organisation, agent } = await demo();
     const begun = new Set<string>();
     const broken: string[] = [];
@@ -292,7 +292,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     });
   });
 
-  test('POST /v1/actions: the call is made to its end and on record; its answer is not handed out until it may be', async () => {
+  test('POST /v1/actions: the call is completed and recorded; its answer is withheld until the agent has access again', async () => {
     const { organisation, agent } = await demo();
     const responses: ServerResponse[] = [];
     answer = (request, response) => {
@@ -321,7 +321,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     await expect.poll(held).toEqual({ calls: 0, bytes: 0 });
   });
 
-  test('a static key that is revoked or expires: its streams, and not those of the agent itself', async () => {
+  test('a static key that is revoked or expires: its streams are cut, but not those of the agent itself', async () => {
     const { organisation, agent } = await demo();
     const issue = async (wanted: object = {}) => {
       const asked = { label: 'old client', connection: 'demo-main', ...wanted };
@@ -349,7 +349,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     await Promise.all([three!.ended, signed.ended]);
   });
 
-  test('the workload of an agent that is taken away: its streams, and not those of the agent itself', async () => {
+  test('a removed workload of an agent: its streams are cut, but not those of the agent itself', async () => {
     const { organisation, agent } = await demo();
     const path = `/owner/agents/${agent.agentId}/workload`;
     const set = await organisation.ask('POST', path, { issuer: issuer.issuer, subject: 'sweeper' });
@@ -365,7 +365,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     await signed.ended;
   });
 
-  test('a key that is replaced: what was signed with it, and not what came with a static key', async () => {
+  test('a replaced key: streams signed with it are cut, but not those with a static key', async () => {
     const { organisation, agent } = await demo();
     const key = await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, {
       label: 'old client',
@@ -421,7 +421,7 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     expect(text).not.toContain('of the platform');
   });
 
-  test('a hundred streams: a few statements a second; those of one agent are cut, and none of the others', async () => {
+  test('with a hundred streams the watch takes a few statements a second, and only the streams of one agent are cut', async () => {
     await expect.poll(held, { timeout: 5_000 }).toEqual({ calls: 0, bytes: 0 });
     const { organisation, agent } = await demo();
     const others = await Promise.all(Array.from({ length: 4 }, () => organisation.agent({ rules: ALLOW_ALL })));
@@ -439,9 +439,9 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
       store.read = ask;
     });
     await pause(3_000);
-    // All of them are looked at with a few small statements a second.
+    // All streams are checked with a few small statements a second.
     expect(asked.length, asked.join()).toBeLessThan(20);
-    // In full once an agent, since nothing changes.
+    // The full facts are read once per agent, because nothing changes.
     expect(asked.filter((name) => !name.startsWith('fact_version')).length).toBeLessThanOrEqual(5);
     await suspend(organisation, agent);
     const mine = readings.filter((_, at) => at % 5 === 0);
@@ -458,14 +458,17 @@ describe.each(ONE_STORE)(`an agent that loses its access on %s${postgresNote}`, 
     await expect.poll(() => answering.get(STREAM.slice('/proxy/demo-main'.length))).toBe(0);
   });
 
-  test.runIf(store === 'postgres')('MR-08 at another replica than the one that was told', async () => {
-    const { organisation, agent } = await demo();
-    const replica = await startReplica(world);
-    onTestFinished(() => replica.process.signal('SIGKILL'));
-    const reading = await read(replica.asks(agent), `${STREAM}-elsewhere`);
-    await pause(1_000);
-    await suspend(organisation, agent);
-    await isCut(organisation, reading, 'agent_suspended');
-    await expect.poll(() => answering.get('/items/stream-elsewhere')).toBe(0);
-  });
+  test.runIf(store === 'postgres')(
+    'MR-08 streams are cut at another replica than the one that made the change',
+    async () => {
+      const { organisation, agent } = await demo();
+      const replica = await startReplica(world);
+      onTestFinished(() => replica.process.signal('SIGKILL'));
+      const reading = await read(replica.asks(agent), `${STREAM}-elsewhere`);
+      await pause(1_000);
+      await suspend(organisation, agent);
+      await isCut(organisation, reading, 'agent_suspended');
+      await expect.poll(() => answering.get('/items/stream-elsewhere')).toBe(0);
+    },
+  );
 });

@@ -1,4 +1,4 @@
-/** What of an answer reaches the agent. */
+/** Which parts of an answer reach the agent. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
@@ -20,7 +20,7 @@ describe('answers', () => {
   const agentOf = (platform: string): Promise<TestAgent> =>
     organisation.agent({ rules: ALLOW_ALL, grants: { [platform]: {} } });
 
-  test('a part of a whole in which the platform’s entry masks something is withheld, by both doors', async () => {
+  test('a partial answer to which a manifest mask applies is withheld, through /v1/actions and /proxy', async () => {
     await organisation.platform({ id: 'masked', manifest: { masks: { 'GET /items/*': ['clone_token'] } } });
     const agent = await agentOf('masked');
     const whole = JSON.stringify({ id: 7, clone_token: 'TOPSECRETTOKEN', name: 'x' });
@@ -44,7 +44,7 @@ describe('answers', () => {
     }
   });
 
-  test('CX-02 a credential that is not ASCII is found in headers and redirects, in the bytes of either charset', async () => {
+  test('CX-02 a credential that is not ASCII is found in headers and redirects, in the bytes of both charsets', async () => {
     const secret = 'user:pässwörd-0123456789-abcdef';
     await organisation.platform({ id: 'basic', manifest: { auth: { type: 'basic' } }, secret });
     const agent = await agentOf('basic');
@@ -66,7 +66,7 @@ describe('answers', () => {
       }
   });
 
-  test('to a held call that was made goes to no agent that was suspended, or lost its grant, while it waited', async () => {
+  test('the answer of an approved call is withheld from an agent that was suspended, or lost its grant, meanwhile', async () => {
     for (const end of ['suspend', 'grant'] as const) {
       const agent = await organisation.agent();
       const raw = rawClient(() => agent);
@@ -99,7 +99,7 @@ describe('answers', () => {
     }
   });
 
-  test('a query that names a member of every object is signed as any other', async () => {
+  test('a query with a name of Object.prototype is signed like any other', async () => {
     const secret = JSON.stringify({ access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY });
     const auth = { type: 'aws_sigv4', region: 'us-east-1', service: 's3' };
     await organisation.platform({ id: 'stored', manifest: { auth }, secret });

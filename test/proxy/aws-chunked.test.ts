@@ -25,8 +25,8 @@ const hashOf = (name: string): string => createHash(name).update(HELLO).digest('
 const CRC32 = { trailer: 'x-amz-checksum-crc32' };
 const CHUNKS = `5\r\nhello\r\n7;chunk-signature=${'a'.repeat(64)}\r\n, world\r\n0\r\n`;
 
-describe('bodies in the coding aws-chunked', () => {
-  test.each([1, 2, 5, 64, 1_000])('are the bytes of their chunks, in pieces of %i', async (size) => {
+describe('bodies with the encoding aws-chunked', () => {
+  test.each([1, 2, 5, 64, 1_000])('are decoded to the bytes of their chunks, in pieces of %i', async (size) => {
     const trailer = `x-amz-checksum-crc32:${sumOf(HELLO)}\r\n\r\n`;
     const said = { length: HELLO.length, trailer: 'x-amz-checksum-crc32' };
     expect(await decoded(CHUNKS + trailer, { size, ...said })).toBe(HELLO);
@@ -46,11 +46,11 @@ describe('bodies in the coding aws-chunked', () => {
       `x-amz-checksum-crc32:${sumOf(HELLO)}\r\nx-amz-trailer-signature:ab\r\n\r\n`,
       'x-amz-checksum-crc32',
     ],
-  ])('with %s', async (_, trailer, announced = '') => {
+  ])('with %s are decoded', async (_, trailer, announced = '') => {
     expect(await decoded(CHUNKS + trailer, { trailer: announced })).toBe(HELLO);
   });
 
-  test('CRCs are those of the catalogue, in pieces of any length', () => {
+  test('CRCs match the reference values, in pieces of any length', () => {
     const check = (name: string, pieces: readonly string[]) => {
       const sum = checksum(name)!;
       for (const piece of pieces) sum.add(Buffer.from(piece));
@@ -64,16 +64,16 @@ describe('bodies in the coding aws-chunked', () => {
       ]);
   });
 
-  test('of a thousand small chunks are read, and of many more refused', async () => {
+  test('of a thousand small chunks are decoded, and of many more refused', async () => {
     const small = (count: number) => `${'1\r\nx\r\n'.repeat(count)}0\r\n\r\n`;
     expect(await decoded(small(1_000), { size: 64_000 })).toBe('x'.repeat(1_000));
     await expect(decoded(small(100_000), { size: 64_000 })).rejects.toThrow('too small');
-    // As small as they may be on average.
+    // The smallest allowed average.
     const chunk = `100\r\n${'x'.repeat(256)}\r\n`;
     expect(await decoded(`${chunk.repeat(5_000)}0\r\n\r\n`, { size: 64_000 })).toHaveLength(5_000 * 256);
   });
 
-  test('an empty one is empty', async () => {
+  test('without content are empty', async () => {
     expect(await decoded('0\r\n\r\n', { length: 0 })).toBe('');
   });
 
@@ -109,7 +109,7 @@ describe('bodies in the coding aws-chunked', () => {
     await expect(decoded(text, said)).rejects.toThrow(why);
   });
 
-  test('the last bytes of one that is wrong never come', async () => {
+  test('that are invalid never deliver their last bytes', async () => {
     const pieces: string[] = [];
     const wrong = `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`;
     const reading = (async () => {
@@ -120,7 +120,7 @@ describe('bodies in the coding aws-chunked', () => {
     expect(pieces).toEqual(['hello']);
   });
 
-  test('the coding is found beside another, and taken off', () => {
+  test('the encoding is found next to another, and removed', () => {
     for (const [headers, is] of [
       [{ 'content-encoding': 'aws-chunked' }, true],
       [{ 'content-encoding': 'gzip, AWS-chunked' }, true],

@@ -1,4 +1,4 @@
-/** The raw door and POST /v1/actions give one answer about every operation of every built-in platform. */
+/** /proxy and POST /v1/actions give the same verdict about every operation of every built-in platform. */
 import { describe, expect, test } from 'vitest';
 import { judgeBody } from '../../broker/calls/judge-body.ts';
 import { rawAction } from '../../broker/calls/raw-request.ts';
@@ -46,7 +46,7 @@ const GUARDRAILS: RuleSource[] = [
 const POLICY = policyOf(...RULES);
 const GUARDED = guardrailsOf(...GUARDRAILS);
 
-/** What a grant allows of what is called; `*` of an operation stands for `x1`. */
+/** Paths that a grant allows; `*` of an operation stands for `x1`. */
 const CONSTRAINTS: Constraints[] = [
   {},
   { repos: ['x1/x1'] },
@@ -56,7 +56,7 @@ const CONSTRAINTS: Constraints[] = [
   { recipients: ['C1', '@acme.example'] },
 ];
 
-/** Members of a body, whatever writes it. */
+/** Members of a body, in any encoding. */
 const OBJECTS: readonly JsonObject[] = [
   {},
   { amount: 13 },
@@ -73,7 +73,9 @@ const DOCUMENTS = [
   '{"query":"{"}',
 ];
 
-/** Texts behind the `?`: what rules read there, what they may mistake for a member of the body, and what no door takes. */
+/**
+ * Query strings: names that rules read there, names that could be mistaken for a body member, and queries that every entry point refuses.
+ */
 const QUERIES = [
   ...[
     'page=2&per_page=100',
@@ -92,7 +94,7 @@ type Sent = { text: string; type: string; asked?: { data?: unknown; encoding?: '
 
 const json = (text: string): Sent => ({ text, type: 'application/json' });
 
-/** An object in each way in which an operation may take one; undefined: it cannot be written so. */
+/** An object in every encoding that an operation may accept; undefined when it cannot be encoded so. */
 const WRITTEN: Readonly<Record<'json' | 'form' | 'multipart', (members: JsonObject) => Sent | undefined>> = {
   json: (members) => json(JSON.stringify(members)),
   form: (members) => {
@@ -116,7 +118,7 @@ const OTHERS: Readonly<Record<'list' | 'text' | 'bytes', readonly Sent[]>> = {
   bytes: [{ text: '\u0001', type: 'application/octet-stream', asked: { data: 'AQ==', encoding: 'base64' } }],
 };
 
-/** All that the bodies of a platform's own could be: no built-in one has content scopes, refs and recipients in forms and in parts. */
+/** A platform with all body features: no built-in one combines content scopes, refs and recipients in forms and multipart. */
 const OWN = {
   kind: 'rest',
   base_url: 'https://own.example',
@@ -154,7 +156,7 @@ const OWN = {
 } satisfies ManifestInput;
 
 type Judged = Pick<Verdict, 'kind' | 'reason'> & { matched: readonly string[] };
-/** `invalid`: the code of what is no call. */
+/** `invalid`: the error code of a malformed call. */
 type Told = Judged | { invalid: string };
 
 describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'own') => {
@@ -221,7 +223,7 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
     );
     return sent.filter((one): one is Sent => one !== undefined);
   };
-  /** Calls of one operation: without a body and with several, and with some queries, first those that a rule about it reads. */
+  /** Calls of one operation: without a body and with several, and with some queries, preferably those that a rule about it reads. */
   const callsOf = (method: Method, path: string, random: () => number): [string, Sent][] => {
     const bodies = [json(''), ...bodiesOf(method, path, random)];
     const queries = [...some(3, namedQueries(rules, method, path), random), ...some(1, QUERIES, random)];
@@ -231,12 +233,12 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
     ];
   };
 
-  test('a call is allowed, held or refused alike', async () => {
+  test('a call gets the same verdict through both entry points', async () => {
     expect(operations.length).toBeGreaterThan(0);
     const random = makeRandom(42);
     const scopes = [...rules.scopes.keys()];
     const kinds = new Set<string>();
-    // Few operations, with many combinations.
+    // Few operations, so many combinations of each.
     const rounds = name === 'own' ? Array.from({ length: sized(4, 8) }, () => operations).flat() : operations;
     for (const { scope: own, method, path } of rounds)
       for (const [endpoint, body] of callsOf(method, path, random)) {
@@ -249,11 +251,11 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
         for (const one of new Set(scope === '' && !('invalid' in raw) ? granted : [...granted, scope]))
           byScope.set(one, await byActions(loaded, method, endpoint, one, body));
         const where = `${method} ${endpoint} ${body.type} ${body.text} with ${granted.join(', ')} ${JSON.stringify(constraints)}`;
-        // With the scope that was found, granted or not, both say the same.
+        // With the inferred scope, granted or not, both give the same verdict.
         expect(byScope.get(scope) ?? raw, where).toEqual(raw);
         const found = [...byScope.values()].map((one) => ('kind' in one ? one.kind : undefined));
         const best = (['allow', 'hold', 'deny'] as const).find((kind) => found.includes(kind));
-        // No other scope would have got more.
+        // No other scope would have had a better verdict.
         expect('kind' in raw ? raw.kind : undefined, where).toBe(best);
         kinds.add('kind' in raw ? raw.kind : 'invalid');
       }
@@ -264,10 +266,10 @@ describe.each([...BUILTIN_NAMES, 'own'] as const)('%s', (name: BuiltinName | 'ow
 const told = ({ kind, reason, matched }: Verdict): Judged =>
   ({ kind, reason, matched: matched.map((rule) => JSON.stringify(rule)) }) as Judged;
 
-/** What stands at the place that a rule names: what counts there, and what does not. */
+/** Values at the place that a rule reads: some that match, and some that do not. */
 const VALUES: readonly JsonValue[] = [true, false, null, '', 'false', 0, 1, 'low', 'C1', 'secret/a'];
 
-/** Bodies with the members by which a rule about this operation is told what it needs, or writes, or to whom it goes. */
+/** Bodies with the members from which a rule about this operation reads scopes, refs or recipients. */
 function namedObjects(rules: PlatformRules, method: Method, path: string): JsonObject[] {
   const call = { method, path, query: '', headers: {}, body: undefined };
   const isAbout = ({ operation }: { operation: Operation }) => namesCall(operation, rules, call);
@@ -292,7 +294,7 @@ function namedObjects(rules: PlatformRules, method: Method, path: string): JsonO
   ];
 }
 
-/** Queries with what a rule about this operation reads there. */
+/** Queries with the names that a rule about this operation reads. */
 function namedQueries(rules: PlatformRules, method: Method, path: string): string[] {
   const call = { method, path, query: '', headers: {}, body: undefined };
   const isAbout = ({ operation }: { operation: Operation }) => namesCall(operation, rules, call);
@@ -302,7 +304,7 @@ function namedQueries(rules: PlatformRules, method: Method, path: string): strin
   return [...named, ...content.flatMap((name) => [name, `${name}=1`])].filter((query) => !query.startsWith('*'));
 }
 
-/** So many of them, or all. */
+/** A random selection of `count`, or all. */
 const some = <One>(most: number, all: readonly One[], random: () => number): One[] =>
   all
     .map((one) => ({ one, at: random() }))
@@ -312,10 +314,10 @@ const some = <One>(most: number, all: readonly One[], random: () => number): One
 
 const namesOf = (pointer: string): string[] => pointer.slice(1).split('/');
 
-/** `*` stands for the one member of a list. */
+/** `*` stands for the only item of a list. */
 const objectWith = (names: readonly string[], value: JsonValue): JsonObject =>
   names.reduceRight<JsonValue>((inner, name) => (name === '*' ? [inner] : { [name]: inner }), value) as JsonObject;
 
-/** A path that a pattern matches. */
+/** A path that matches a pattern. */
 const pathOf = (segments: readonly string[]): string =>
   `/${segments.map((one) => (one === '**' ? 'a/b' : one.replaceAll('*', 'x1'))).join('/')}`;

@@ -1,4 +1,4 @@
-/** A link into `/proxy` with a token in it, opened by an owner who is signed in: nothing runs on the console's origin, nothing is sent. */
+/** A link to `/proxy` with a token in it, opened by a signed-in owner: nothing runs on the console's origin, and nothing is sent. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -15,14 +15,14 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     world = await startWorld();
     organisation = await world.demoOrganisation();
     agent = await organisation.agent({ rules: ALLOW_ALL });
-    // What a hostile platform, or one that stores what strangers write, would like the owner's browser to run.
+    // Code that a hostile platform, or one that stores content of strangers, would run in the owner's browser.
     world.upstream.answer = (_, response) =>
       response
         .writeHead(200, { 'content-type': 'text/html', 'set-cookie': 'taken=1' })
         .end(`<script>document.title = 'ran'; fetch('/owner/me')</script>`);
   });
 
-  test('is refused, by address and from a page of the broker, and nothing runs', async () => {
+  test('is refused on navigation and from a page of the broker, and nothing runs', async () => {
     const { baseUrl, broker } = world.running;
     const page = await openPage({ width: 800, height: 600 });
     await page.open((await signInLink(broker, organisation.owner)).url);
@@ -34,14 +34,14 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
       expect(await page.value(`document.body.innerText`)).toContain('for programs, not for browsers');
       expect(await page.value(`document.title`)).not.toBe('ran');
     }
-    // Nor does a page of the broker's own origin get anything there with the token: the owner's cookie goes along.
+    // A page of the broker's own origin gets nothing with the token either: the request carries the owner's cookie.
     await page.open(`${baseUrl}/console/base.css`);
     const fetched = `fetch('${PATH}', { headers: { 'x-svc-authorization': 'Bearer ${agent.token()}' } }).then((one) => one.status)`;
     expect(await page.value(fetched)).toBe(403);
     expect(world.upstream.seen).toEqual([]);
   });
 
-  test('an answer that reaches a browser all the same does not run: a frame of it is a sandbox', async () => {
+  test('an answer that reaches a browser nevertheless does not run: it is sandboxed in a frame', async () => {
     const { baseUrl } = world.running;
     const answer = await fetch(`${baseUrl}${PATH}`, { headers: { authorization: `Bearer ${agent.token()}` } });
     expect(answer.headers.get('set-cookie')).toBeNull();

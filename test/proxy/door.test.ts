@@ -1,4 +1,4 @@
-/** The raw door: what any client of a platform sends is decided, sent as it is, and answered as the platform answers. */
+/** /proxy: requests of any client of a platform are decided, sent unchanged, and answered as the platform answers. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -9,7 +9,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { JSON_TYPE, rawClient } from './raw-client.ts';
 
-describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`/proxy on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
@@ -22,7 +22,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
   const ask = rawClient(() => agent);
   const lastSeen = () => world.upstream.seen.at(-1);
 
-  test('a read is answered as the platform answers, and recorded', async () => {
+  test('a read gets the platform’s answer, and is recorded', async () => {
     world.upstream.answer = (_, response) => {
       response.setHeader('content-type', 'text/plain; charset=utf-8');
       response.setHeader('x-ratelimit-remaining', '7');
@@ -67,7 +67,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toHaveLength(sent);
   });
 
-  test.each(['POST', 'PATCH'])('the bytes of a %s are sent as they came', async (method) => {
+  test.each(['POST', 'PATCH'])('the bytes of a %s are sent unchanged', async (method) => {
     const body = '{ "title" :  "x", "n": 1.10 }';
     const path = method === 'POST' ? '/proxy/demo-main/items' : '/proxy/demo-main/items/1';
     const answer = await ask(method, path, { body, headers: { 'content-type': JSON_TYPE } });
@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(lastSeen()?.headers['content-type']).toBe(JSON_TYPE);
   });
 
-  test('every byte of a short answer comes as it was', async () => {
+  test('every byte of a short answer is passed on unchanged', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
     world.upstream.answer = (_, response) => response.setHeader('content-type', 'application/octet-stream').end(bytes);
     const token = agent.token();
@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(row).toMatchObject({ method: 'GET', result: 'allowed' });
   });
 
-  test('an upload is streamed, and refused where a rule has to know it', async () => {
+  test('an upload is streamed, and refused when a rule needs its body', async () => {
     const body = 'x'.repeat(3 * 1024 * 1024);
     const answer = await ask('POST', '/proxy/demo-main/items', {
       body,
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
         const row = await findAuditRow(db, organisation.id, refused.headers.get('x-svc-audit-id') ?? '');
         expect(row).toMatchObject({ result: 'errored', reason: 'payload_too_large' });
       }
-    // What else denies it says so: a shorter body would not help.
+    // Another denial is reported instead, because a shorter body would not help.
     const denied = await send([{ effect: 'deny' }, { effect: 'deny', when }], JSON_TYPE);
     expect(denied).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
     expect(world.upstream.seen).toHaveLength(before);
@@ -139,7 +139,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect((await short('POST', '/proxy/demo-main/items', { body: '{"amount":1000}' })).status).toBe(200);
   });
 
-  test('an event stream goes on as it comes', async () => {
+  test('an event stream is passed on as it arrives', async () => {
     let proceed = () => {};
     world.upstream.answer = (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -174,14 +174,14 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     ['Authorization: token', (token) => ({ authorization: `token ${token}` })],
     ['Basic, as the password', (token) => ({ authorization: `Basic ${btoa(`x:${token}`)}` })],
     ['Basic, as the user', (token) => ({ authorization: `Basic ${btoa(`${token}:`)}` })],
-  ])('the token may stand in %s, and never goes on', async (_, headersOf) => {
+  ])('the token is accepted in %s, and never forwarded', async (_, headersOf) => {
     const token = agent.token();
     const answer = await ask('GET', '/proxy/demo-main/items', { headers: headersOf(token), bare: true });
     expect(answer.status).toBe(200);
     expect(JSON.stringify(lastSeen()?.rawHeaders)).not.toContain(token);
   });
 
-  test('a connection is found by its label, then by its id, as both are now', async () => {
+  test('a connection is found by its current label, then by its id', async () => {
     await organisation.platform({ id: 'named', secret: null });
     const owner = await organisation.agent({ rules: ALLOW_ALL, grants: { named: {}, demo: {} } });
     const read = async (name: string) => {
@@ -214,7 +214,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(await read('%00')).toContain('No such address');
   });
 
-  test('the token may stand in the header of the platform’s own key, and in no other', async () => {
+  test('the token is accepted in the header of the platform’s own key, and in no other', async () => {
     await organisation.platform({ id: 'keyed', manifest: { auth: { type: 'header', name: 'X-Api-Key' } } });
     const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { keyed: {}, demo: {} } });
     const headers = () => ({ 'x-api-key': holder.token() });
@@ -245,14 +245,14 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
       await world.forgive();
     });
 
-    test('a scope that is not granted is named', async () => {
+    test('a refusal names the scope that is not granted', async () => {
       const reader = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: { scopeList: ['demo:read'] } } });
       const answer = await rawClient(() => reader)('DELETE', '/proxy/demo-main/items/1');
       expect(answer).toMatchObject({ status: 403, body: { error: 'scope_not_granted' } });
       expect(answer.body.detail).toContain('demo:delete');
     });
 
-    test('in the form of the platform’s own errors', async () => {
+    test('a refusal has the form of the platform’s own errors', async () => {
       await organisation.platform({
         id: 'shaped',
         manifest: { error_body: { error: { message: '{detail}', type: '{code}', status: '{status}' } } },
@@ -267,15 +267,18 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     test.each([
       [200, { ok: false, error: '{code}' }],
       [403, { error: '{code}' }],
-    ])('with the status %i, if the platform tells of errors in the body, as %j', async (status, error_body) => {
-      const id = `telling-${status}`;
-      await organisation.platform({ id, manifest: { error_body, failed_if: { at: '/ok', is: false } } });
-      const holder = await organisation.agent({ rules: [{ effect: 'deny' }], grants: { [id]: {} } });
-      const answer = await rawClient(() => holder)('GET', `/proxy/${id}-main/items`);
-      expect(answer).toMatchObject({ status, body: { error: 'denied_by_policy' } });
-    });
+    ])(
+      'a refusal has the status %i when the platform reports errors in the body, as %j',
+      async (status, error_body) => {
+        const id = `telling-${status}`;
+        await organisation.platform({ id, manifest: { error_body, failed_if: { at: '/ok', is: false } } });
+        const holder = await organisation.agent({ rules: [{ effect: 'deny' }], grants: { [id]: {} } });
+        const answer = await rawClient(() => holder)('GET', `/proxy/${id}-main/items`);
+        expect(answer).toMatchObject({ status, body: { error: 'denied_by_policy' } });
+      },
+    );
 
-    test('with the status at which clients give up, where they look at nothing else', async () => {
+    test('a refusal has a status that clients do not retry, if they look at the status only', async () => {
       const manifest = {
         error_body: { ok: false, error: '{code}' },
         failed_if: { at: '/ok', is: false },
@@ -296,7 +299,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     test.each<[string, Parameters<typeof ask>[2]]>([
       ['in the body', { body: 'TOKEN' }],
       ['in another header', { headers: { accept: 'TOKEN' } }],
-    ])('the token %s', async (_, given) => {
+    ])('a token %s is refused', async (_, given) => {
       const token = agent.token();
       const filled = JSON.parse(JSON.stringify(given).replaceAll('TOKEN', token));
       const headers = { 'x-svc-authorization': token, ...filled.headers };
@@ -306,7 +309,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
       await world.forgive();
     });
 
-    test.each(['OPTIONS', 'TRACE'])('%s', async (method) => {
+    test.each(['OPTIONS', 'TRACE'])('the method %s is refused', async (method) => {
       const before = world.upstream.seen.length;
       const answer = await ask(method, '/proxy/demo-main/items');
       expect(answer).toMatchObject({ status: 405, headers: expect.anything() });
@@ -321,9 +324,9 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     ['link', '</v1/items?page=2>; rel="next"', '</items?page=2>; rel="next"'],
     ['location', 'items/7', '/items/7'],
     ['content-location', '#a', '/items?page=1#a'],
-    // Above the base URL, and so none of the door.
+    // Above the base URL, and so not below /proxy.
     ['location', '../other', undefined],
-  ])('a relative address of an answer is one by the address that was asked: %s: %s', async (name, value, expected) => {
+  ])('a relative URL in an answer is resolved against the requested URL: %s: %s', async (name, value, expected) => {
     world.upstream.answer = (_, response) => response.writeHead(200, { [name]: value }).end();
     const answer = await ask('GET', '/proxy/demo-main/items?page=1');
     world.upstream.answer = undefined;
@@ -332,7 +335,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(answer.headers.get(name)).toBe(through);
   });
 
-  test('nothing of an answer can act on the console’s origin', async () => {
+  test('no header of an answer can act on the console’s origin', async () => {
     world.upstream.answer = (_, response) => {
       response.writeHead(200, {
         'content-type': 'text/html',
@@ -371,7 +374,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     ['sec-fetch-mode', 'navigate'],
     ['sec-fetch-dest', 'document'],
     ['service-worker', 'script'],
-  ])('a browser that sends %s: %s is refused before anything is asked', async (name, value) => {
+  ])('a browser request with %s: %s is refused before anything is sent', async (name, value) => {
     const before = world.upstream.seen.length;
     const answer = await ask('GET', '/proxy/demo-main/items', { headers: { [name]: value } });
     expect(answer.status).toBe(403);
@@ -379,7 +382,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.length).toBe(before);
   });
 
-  test('a write whose outcome cannot be recorded has a status that no client repeats, and one that was not sent may be repeated', async () => {
+  test('a write whose outcome cannot be recorded answers with a status that clients do not retry; one that was not sent can be retried', async () => {
     let end = () => Promise.resolve();
     world.upstream.answer = async (_, response) => {
       end = await refuseAuditRows(world, 'final');
@@ -401,7 +404,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.length).toBe(before);
   });
 
-  test('a credential that comes back is taken out, in whatever form', async () => {
+  test('an echoed credential is redacted, in any form', async () => {
     const forms = [
       CANARY,
       Buffer.from(CANARY).toString('base64'),

@@ -1,4 +1,4 @@
-/** One call by either door onto the same core: as JSON by `POST /v1/actions`, and as a client of the platform sends it by `/proxy`. */
+/** Makes one call through either entry point: as JSON through `POST /v1/actions`, or as a client of the platform through `/proxy`. */
 import { expect } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectDenied } from '../world/evidence.ts';
@@ -8,7 +8,7 @@ import { rawClient } from './raw-client.ts';
 export const DOORS = ['POST /v1/actions', '/proxy'] as const;
 export type Door = (typeof DOORS)[number];
 
-/** As an agent writes it for `POST /v1/actions`. The raw door finds the scope itself. */
+/** A call as an agent writes it for `POST /v1/actions`. /proxy infers the scope itself. */
 export type DoorCall = {
   platform: string;
   scope: string;
@@ -17,7 +17,7 @@ export type DoorCall = {
   data?: object;
 };
 
-/** What the agent is answered, in the form of `POST /v1/actions`: 200 for whatever the platform answers, 202 for a held call. */
+/** The agent's answer, in the form of `POST /v1/actions`: 200 for any answer of the platform, 202 for a held call. */
 export async function actThrough(door: Door, agent: TestAgent, call: DoorCall): Promise<Answer> {
   if (door === 'POST /v1/actions') return await agent.act(call);
   const { platform, method = 'GET', endpoint = '', data } = call;
@@ -34,7 +34,7 @@ export async function actThrough(door: Door, agent: TestAgent, call: DoorCall): 
   return { ...answer, status: 200, body: { data: answer.body, _meta } };
 }
 
-/** It is denied for this reason, with nothing sent, and its row says so. */
+/** Expects a denial for this reason, with nothing sent, and a row with it. */
 export async function deniedThrough(
   door: Door,
   world: World,

@@ -1,6 +1,5 @@
 /**
- * What an agent that was taken over tries, to get the credential or to get data out: each is refused or leaves without what it was after, and
- * each is on record.
+ * Attempts of a compromised agent to get the credential or to exfiltrate data: each is refused or leaves without it, and each is recorded.
  */
 
 import type { ServerResponse } from 'node:http';
@@ -27,7 +26,7 @@ beforeAll(async () => {
 });
 const ask = rawClient(() => agent);
 
-/** The credential, in each form in which somebody could read it out of an answer. */
+/** The credential, in each form in which it could be read out of an answer. */
 const FORMS = [
   CANARY,
   Buffer.from(CANARY).toString('base64'),
@@ -36,7 +35,7 @@ const FORMS = [
   [...CANARY].reverse().join(''),
 ];
 
-/** The row of the newest request of the agent. */
+/** The row of the agent's newest request. */
 async function newestRow() {
   const rows = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 });
   return rows.find((row) => row.agent_id === agent.id);
@@ -51,7 +50,7 @@ async function answering(answer: (response: ServerResponse) => void, asked: () =
   }
 }
 
-describe('a platform that gives the credential away', () => {
+describe('a platform that leaks the credential', () => {
   const read = () => ask('GET', '/proxy/demo-main/items');
   const text = (of: string) => (response: ServerResponse) =>
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ seen: of }));
@@ -103,7 +102,7 @@ const TWO_KEYS = { headers: { 'x-svc-authorization': 'Bearer TOKEN', authorizati
 const ANN = { body: '{"to":"ann"}' };
 
 /** `TOKEN` stands for the agent's token. */
-describe('an agent that asks for more than it has', () => {
+describe('an agent that requests more than it is allowed', () => {
   test.each<[string, string, string, Asked?]>([
     ['another connection', '404 not_found', 'GET /proxy/other-main/items'],
     ['an endpoint of no scope', '403 endpoint_scope_mismatch', 'GET /proxy/demo-main/admin'],
@@ -166,7 +165,7 @@ describe('an agent that asks for more than it has', () => {
     expect(JSON.stringify(row)).not.toContain(token);
   });
 
-  describe('its token in a body that is passed on as it comes', () => {
+  describe('the agent’s token in a streamed body', () => {
     let writer: TestAgent;
     beforeAll(async () => {
       writer = await organisation.agent({ rules: ALLOW_ALL });
@@ -182,7 +181,7 @@ describe('an agent that asks for more than it has', () => {
       ['within a text', 'text/plain', (token: string) => `${LONG} ${token} ${LONG}`],
       ['at the end of a file', 'application/octet-stream', (token: string) => `${LONG}${token}`],
       ['in JSON', 'application/json', (token: string) => JSON.stringify({ to: 'ann', a: LONG, token })],
-    ])('%s: it breaks off there', async (_, type, bodyOf) => {
+    ])('%s: the body is cut off there', async (_, type, bodyOf) => {
       const token = writer.token();
       const before = world.upstream.seen.length;
       const answer = await write(bodyOf(token), token, type);
@@ -192,7 +191,7 @@ describe('an agent that asks for more than it has', () => {
       expect([row.result, row.reason]).toEqual(['errored', 'upstream_unreachable']);
     });
 
-    test('what only begins as it does, also at its end, is passed on whole', async () => {
+    test('a prefix of the token, also at the end of the body, is passed on completely', async () => {
       const token = writer.token();
       const body = `${token.slice(0, 60).repeat(30_000)}${token.slice(0, -1)}`;
       expect((await write(body, token, 'text/plain')).status).toBe(200);

@@ -1,4 +1,4 @@
-/** Redirects of reads that a manifest says to follow: on POST /v1/actions and on /proxy alike. */
+/** Redirects of reads that a manifest says to follow, through POST /v1/actions and through /proxy. */
 import fs from 'node:fs';
 import tls from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -16,12 +16,12 @@ import { rawClient } from './raw-client.ts';
 const DOORS = ['POST /v1/actions', '/proxy'] as const;
 type Door = (typeof DOORS)[number];
 
-/** The signature of an address, a credential of the platform's. */
+/** The signature of a URL, which is a credential of the platform. */
 const SIGNED = 'SIGNATURE-c29tZXRoaW5nLXNpZ25lZA';
 const LINES = 'line one\nline two\n';
 const SCOPES = { 'demo:read': ['GET /items/**'] };
 
-/** What an agent has of an answer, through either door. */
+/** What an agent gets of an answer, through either entry point. */
 type Got = {
   status: number;
   text: string;
@@ -34,7 +34,7 @@ const certificate = certificateFor('localhost');
 const trusted = tls.getCACertificates('default');
 tls.setDefaultCACertificates([...trusted, certificate.cert]);
 
-/** What is written to stderr, where the log goes. */
+/** Output on stderr, where the log is written. */
 const logged: string[] = [];
 vi.spyOn(fs, 'writeSync').mockImplementation((fd: number, text: unknown) => {
   if (fd === 2) logged.push(String(text));
@@ -45,14 +45,14 @@ afterAll(() => {
   tls.setDefaultCACertificates(trusted);
 });
 
-describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
   let platform: Upstream;
-  /** Where signed addresses lead. */
+  /** The server to which signed URLs lead. */
   let storage: Upstream;
-  /** One that the operator listed, for another platform. */
+  /** A server that the operator listed, for another platform. */
   let other: Upstream;
   beforeAll(async () => {
     platform = await startUpstream();
@@ -68,7 +68,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
     organisation = await world.organisation();
     const manifest = {
       base_url: `${platform.url}/v1`,
-      // It names where the operator lets it go though private.
+      // The manifest names the target, which the operator listed although it is private.
       git_base_url: storage.url,
       scopes: SCOPES,
       follow: ['GET /items/*/download', 'GET /items/*/log/**'],
@@ -117,8 +117,8 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
     return JSON.parse(row.flags ?? '{}');
   };
 
-  describe.each(DOORS)('by %s', (door) => {
-    test.each([302, 303, 307, 308])('a %i leads to the answer, without the credential', async (status) => {
+  describe.each(DOORS)('through %s', (door) => {
+    test.each([302, 303, 307, 308])('a %i is followed to the answer, without the credential', async (status) => {
       redirect(signed(), status);
       const sent = { accept: 'text/plain', 'if-none-match': '"a"', prefer: 'x-of-the-agent' };
       const got = await read(door, '/items/1/download', sent);
@@ -135,7 +135,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
       expect((await flagsOf(got)).followed).toMatchObject({ host: 'localhost', redirect_status: status });
     });
 
-    test('its row says how many bytes came from where, with which status', async () => {
+    test('its row has the host, the status and the number of bytes', async () => {
       redirect(signed());
       storage.answer = (_, response) => response.writeHead(404, { 'content-type': 'text/plain' }).end('gone');
       const got = await read(door, '/items/1/log/full');
@@ -151,14 +151,14 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
       ['an operation that is not listed', '/items/1', 302],
       ['another spelling of one that is', '/items/1/Download', 302],
       ['a status that says where it moved to for all time', '/items/1/download', 301],
-    ])('%s is answered with the redirect, as before', async (_, path, status) => {
+    ])('%s returns the redirect itself', async (_, path, status) => {
       redirect(signed(), status);
       const got = await read(door, path);
       expect(got).toMatchObject({ status, followed: undefined, location: `${storage.url}/blob/abc` });
       expect(storage.seen).toEqual([]);
     });
 
-    test('a redirect to the platform itself is the agent’s to follow', async () => {
+    test('a redirect to the platform itself is returned to the agent', async () => {
       redirect(`${platform.url}/v1/items/2/download`);
       const got = await read(door, '/items/1/download');
       expect(got).toMatchObject({ status: 302, followed: undefined });
@@ -198,7 +198,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
       expect(row.flags).not.toContain(CANARY);
     });
 
-    test('a second redirect is not followed, so that there is no loop', async () => {
+    test('a second redirect is not followed, to avoid loops', async () => {
       redirect(signed());
       storage.answer = (_, response) => response.writeHead(302, { location: signed() }).end();
       const got = await read(door, '/items/1/download');
@@ -208,7 +208,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
       expect(await flagsOf(got)).toMatchObject({ code: 'redirected_again', followed: { host: 'localhost' } });
     });
 
-    test('a 401 of the target says nothing of the connection', async () => {
+    test('a 401 of the target does not mark the connection', async () => {
       redirect(signed());
       storage.answer = (_, response) => response.writeHead(401, { 'content-type': 'text/plain' }).end('no');
       expect(await read(door, '/items/1/download')).toMatchObject({ status: 401, text: 'no', followed: 'localhost' });
@@ -216,7 +216,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
       expect(connections[0].status).toBe('active');
     });
 
-    test('a credential that the target knows all the same is taken out', async () => {
+    test('a credential that the target echoes nevertheless is redacted', async () => {
       redirect(signed());
       storage.answer = (_, response) => {
         response.setHeader('content-type', 'text/plain');
@@ -227,7 +227,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
       expect(got.text).not.toContain(CANARY);
     });
 
-    test('a target that is not there is told apart from the platform', async () => {
+    test('an unreachable target is reported as such, and not as the platform', async () => {
       redirect(signed());
       storage.answer = (request) => request.socket.destroy();
       const got = await read(door, '/items/1/download');
@@ -237,7 +237,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
     });
   });
 
-  test('an operation at another address of the platform goes there, with the credential', async () => {
+  test('an operation with its own base URL is sent there, with the credential', async () => {
     const manifest = {
       base_url: `${platform.url}/v1`,
       scopes: { 'demo:write': ['POST /**'] },
@@ -265,7 +265,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
     expect(other.seen).toHaveLength(2);
   });
 
-  test('bytes come as base64, or as they are', async () => {
+  test('bytes are returned as base64 by /v1/actions, and unchanged by /proxy', async () => {
     const zip = Buffer.from([0x50, 0x4b, 3, 4, 0xff, 0, 0xfe]);
     redirect(signed());
     storage.answer = (_, response) => response.writeHead(200, { 'content-type': 'application/zip' }).end(zip);
@@ -279,7 +279,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
     expect(Buffer.from(await answer.arrayBuffer()).equals(zip)).toBe(true);
   });
 
-  test('a HEAD asks for the head of the target, and a range for a part of it', async () => {
+  test('a HEAD and a Range are forwarded to the target', async () => {
     redirect(signed());
     const head = ofProxy(await raw('HEAD', '/proxy/demo-main/items/1/download'));
     expect(head).toMatchObject({ status: 200, text: '', followed: 'localhost' });
@@ -288,7 +288,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
     expect(storage.seen.at(-1)?.headers.range).toBe('bytes=0-3');
   });
 
-  test('a target that never ends is cut: by the bound of an answer, or when its reader leaves', async () => {
+  test('an endless answer of the target is cut: by the size limit, or when its reader disconnects', async () => {
     redirect(signed());
     let closed = 0;
     storage.answer = (_, response) => {
@@ -320,7 +320,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
     });
   });
 
-  test('a held read is followed when it was approved', async () => {
+  test('the redirect of a held read is followed after approval', async () => {
     redirect(signed());
     const careful = await organisation.agent({
       rules: [{ effect: 'require_approval' }],
@@ -333,7 +333,7 @@ describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (s
     expect(approval.body).toMatchObject({ status: 'approved', result: { status: 200, data: LINES } });
   });
 
-  test('the signed query is nowhere on record, nor in the log', async () => {
+  test('the signed query is neither recorded nor logged', async () => {
     const stored = await everythingStored(world.environment);
     expect([...stored].filter(([, bytes]) => bytes.includes(SIGNED)).map(([place]) => place)).toEqual([]);
     expect(logged.join('')).toContain('"level":"');

@@ -1,4 +1,6 @@
-/** A held call over a client that knows nothing of approvals: it waits, is refused with the link, and joins when it is sent again. */
+/**
+ * A held call of a client without support for approvals: it waits, is refused with the link, and joins the held call when it is sent again.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -9,7 +11,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
@@ -44,8 +46,8 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     ['as UTF-8', Buffer.from('Grüße – 日本').toString('latin1'), 'Grüße – 日本'],
     ['as Latin-1, where it is no UTF-8', 'Gr\u00fc\u00dfe', 'Grüße'],
     ['of 2,048 characters', 'ü'.repeat(2_048), 'ü'.repeat(2_048)],
-  ])('shows the reason of the agent %s', async (_how, sent, shown) => {
-    // Of a text Node writes the head in the encoding of the body.
+  ])('a held call shows the agent’s reason %s', async (_how, sent, shown) => {
+    // With a string body Node encodes the head like the body.
     const body = Buffer.from(fresh());
     const headers = { 'x-svc-wait': '0', 'x-svc-reason': sent };
     const id = idOf(await ask('POST', '/proxy/demo-main/items', { body, headers }));
@@ -53,21 +55,18 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     await deny(id, 'no');
   });
 
-  test('a reason of more characters is a 400 that says how many it may have', async () => {
+  test('a reason that is too long answers 400 with the limit', async () => {
     const { status, body } = await write({ 'x-svc-reason': 'x'.repeat(2_049) }, fresh());
     const detail = 'X-Svc-Reason: has 2049 characters; write at most 2048.';
     expect([status, body.detail]).toEqual([400, expect.stringContaining(detail)]);
   });
 
-  test.each(['abc', '-1', '1.5', '', '121', '99999'])(
-    'a wait of "%s" is a 400 that says what to write',
-    async (wait) => {
-      const { status, body } = await write({ 'x-svc-wait': wait }, fresh());
-      expect([status, body.detail]).toEqual([400, expect.stringContaining('X-Svc-Wait: write a whole number')]);
-    },
-  );
+  test.each(['abc', '-1', '1.5', '', '121', '99999'])('a wait of "%s" answers 400 with advice', async (wait) => {
+    const { status, body } = await write({ 'x-svc-wait': wait }, fresh());
+    expect([status, body.detail]).toEqual([400, expect.stringContaining('X-Svc-Wait: write a whole number')]);
+  });
 
-  test('is refused with the link, and the same request gets the one result once it was approved', async () => {
+  test('a held call is refused with the link, and an equal request gets its result after approval', async () => {
     const body = fresh();
     const refused = await write({}, body);
     const id = idOf(refused);
@@ -85,7 +84,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     const answer = await write({}, body);
     expect(answer, answer.text).toMatchObject({ status: 200, body: { method: 'POST', body } });
     expect(made(body)).toBe(1);
-    // It was delivered: the next is another call.
+    // The result was delivered: the next request is a new call.
     expect(idOf(await write({}, body))).not.toBe(id);
   });
 
@@ -95,7 +94,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     { 'content-type': 'application/json; charset=iso-8859-15' },
     { 'content-type': 'text/plain; charset=utf-7' },
     { 'content-type': 'application/octet-stream', 'content-encoding': 'zstd' },
-  ])('a person is shown what the body is sent as: %j', async (headers) => {
+  ])('the approver sees the media type of the body: %j', async (headers) => {
     const id = idOf(await write(headers, fresh()));
     const { request } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
     expect(request.headers).toEqual(headers);
@@ -103,7 +102,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.at(-1)!.headers).toMatchObject(headers);
   });
 
-  test('a request that waits gets the answer as soon as it was approved', async () => {
+  test('a waiting request gets the answer as soon as the call is approved', async () => {
     const body = fresh();
     const waiting = write({ 'x-svc-wait': '20' }, body);
     const id = idOf(await write({}, body));
@@ -112,13 +111,13 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(made(body)).toBe(1);
   });
 
-  test('of a call of which it is not known whether it was made that is told for ten minutes', async () => {
+  test('an unknown outcome is reported to equal requests for ten minutes', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));
     world.upstream.answer = (_, response) => response.destroy();
     await approve(id);
     world.upstream.answer = undefined;
-    // A client that tries again by itself, or lost the first answer, makes no second one of it.
+    // A client that retries, or lost the first answer, does not make a second call.
     for (let attempt = 0; attempt < 3; attempt++) {
       const unknown = await write({}, body);
       expect(unknown, unknown.text).toMatchObject({
@@ -135,7 +134,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 0;
   });
 
-  test('a call that was approved and not made is told so once: the next equal request is another call', async () => {
+  test('an approved call that was not made is reported once: the next equal request is a new call', async () => {
     const body = fresh();
     const by = await organisation.agent();
     const send = () => rawClient(() => by)('POST', '/proxy/demo-main/items', { body, headers: { 'x-svc-wait': '0' } });
@@ -150,7 +149,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(await send()).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
   });
 
-  test('while an approved call is being made, that is told, and the same request gets its answer after that', async () => {
+  test('while an approved call is in flight, that is reported, and an equal request gets the answer afterwards', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));
     let finish = () => {};
@@ -169,7 +168,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     });
     expect(meanwhile.body.detail).not.toContain('Nothing was sent');
     expect(Object.fromEntries(meanwhile.headers)).toMatchObject({ 'retry-after': '5' });
-    // Clients that try again by themselves do the right thing.
+    // Clients that retry by themselves get the result.
     expect(meanwhile.headers.has('x-should-retry')).toBe(false);
     finish();
     await approved;
@@ -186,18 +185,18 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
       'image/png',
       'upstream_response_blocked',
     ],
-  ])('that an answer was %s is told for ten minutes from when that was told first', async (_, answer, type, why) => {
+  ])('that an answer was %s is reported for ten minutes after it was first reported', async (_, answer, type, why) => {
     const body = fresh();
     const id = idOf(await write({}, body));
     world.upstream.answer = (_request, response) => response.writeHead(201, { 'content-type': type }).end(answer);
-    // A standing approval would let the next one pass without a person.
+    // A standing approval would let the next call pass without an approver.
     const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {
       standing: { count: 3, for_seconds: 30 * 24 * 3600, free: [] },
     });
     expect(approved.status, approved.text).toBe(200);
     const { skewMs } = world.clock;
     for (let attempt = 0; attempt < 3; attempt++) {
-      // An agent may look long after it was approved.
+      // An agent may send the request long after the approval.
       world.clock.skewMs += attempt === 0 ? 60 * 60_000 : 4 * 60_000;
       const lost = await write({}, body);
       expect(lost, lost.text).toMatchObject({
@@ -215,7 +214,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     world.clock.skewMs = skewMs;
   });
 
-  test('a denial is told, and answers the same request for ten minutes', async () => {
+  test('a denial is reported to equal requests for ten minutes', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));
     await deny(id, 'not today');
@@ -228,7 +227,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(made(body)).toBe(0);
   });
 
-  test('requests at the same time are one call, and with other keys several', async () => {
+  test('concurrent equal requests are one call, and with different keys several', async () => {
     const body = fresh();
     const same = await Promise.all([write({}, body), write({}, body), write({}, body)]);
     expect(new Set(same.map(idOf)).size).toBe(1);
@@ -247,19 +246,19 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     await approve(separate);
     expect(await write({ 'idempotency-key': 'two' }, other)).toMatchObject({ status: 200 });
     expect(made(other)).toBe(1);
-    // The first still waits, for its own.
+    // The first request still waits, for its own call.
     await approve(mine ?? '');
     expect((await first).status).toBe(200);
     expect(made(other)).toBe(2);
   });
 
-  test('with another key it joins, when nobody waits for it any more', async () => {
+  test('a request with another key joins a call for which no request waits any more', async () => {
     const body = fresh();
     const id = idOf(await write({ 'idempotency-key': 'one' }, body));
     expect(idOf(await write({ 'idempotency-key': 'two' }, body))).toBe(id);
   });
 
-  test('the same bytes for another place in an upload do not join', async () => {
+  test('the same bytes for another range of an upload do not join', async () => {
     await organisation.platform({ id: 'uploads', manifest: { client_headers: ['content-range'] } });
     const uploader = await organisation.agent({ grants: { uploads: { scopeList: ['demo:write'] } } });
     const part = (range: string) =>
@@ -276,7 +275,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.at(-1)!.headers['content-range']).toBe('bytes 11-21/22');
   });
 
-  test('the same parts with another boundary join, other parts do not', async () => {
+  test('equal parts with another boundary join, other parts do not', async () => {
     const send = (boundary: string, title: string) => {
       const part = (name: string, value: string) =>
         `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
@@ -289,13 +288,13 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     await approve(id);
     const before = world.upstream.seen.length;
     expect(await send('----three', 'report')).toMatchObject({ status: 200 });
-    // It was made when it was approved, with the bytes that were shown.
+    // The call was made when it was approved, with the bytes that were shown.
     const sent = world.upstream.seen.filter(({ body }) => body.includes('report'));
     expect(sent.map(({ body }) => body.includes('----one7f3a'))).toEqual([true]);
     expect(world.upstream.seen).toHaveLength(before);
   });
 
-  describe('a body in parts whose text holds what another has between its parts', () => {
+  describe('a multipart body whose text contains the delimiter of another', () => {
     const part = (name: string, value: string) => `Content-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
     const send = (boundary: string, ...parts: string[]) =>
       write(
@@ -303,7 +302,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
         `${parts.map((one) => `--${boundary}\r\n${one}`).join('')}--${boundary}--\r\n`,
       );
 
-    test('joins with another boundary up to 200 parts, and not beyond: each costs a hash before anything is decided', async () => {
+    test('joins with another boundary up to 200 parts, but not beyond, because each costs a hash before the decision', async () => {
       for (const [many, joins] of [
         [200, true],
         [201, false],
@@ -315,20 +314,20 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('does not join: a boundary that is text of a value, too', async () => {
+    test('does not join when the boundary is also text of a value', async () => {
       const id = idOf(await send('0', part('amount', '1')));
       expect(idOf(await send('0', part('amount', '1000')))).not.toBe(id);
       expect(idOf(await send('1', part('amount', '1--0')))).toBe(idOf(await send('2', part('amount', '1--0'))));
       expect(idOf(await send('0', part('amount', '1--0')))).not.toBe(idOf(await send('1', part('amount', '1--1'))));
     });
 
-    test('does not join: one part that looks like two', async () => {
+    test('does not join when one part looks like two', async () => {
       const [comment, amount] = [part('comment', 'hi'), part('amount', '1000')];
       const one = idOf(await send('----one', `${comment}--\r\n${amount}`));
       expect(idOf(await send('----two', comment, amount))).not.toBe(one);
     });
 
-    test('joins where its lines end as those of Python do, and does not where readers may take another boundary', async () => {
+    test('joins with the line endings of Python, and does not when readers may take another boundary', async () => {
       const mail = (boundary: string, type = `multipart/related; boundary="${boundary}"`) =>
         write({ 'content-type': type }, `--${boundary}\nMIME-Version: 1.0\n\nsame\n--${boundary}--`);
       expect(idOf(await mail('==1=='))).toBe(idOf(await mail('==2==')));
@@ -337,7 +336,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('another key does not join while any of several requests waits, though one of them has left', async () => {
+  test('a request with another key does not join while any request still waits, even if one has left', async () => {
     const body = fresh();
     const first = write({ 'x-svc-wait': '1', 'idempotency-key': 'k1' }, body);
     await expect.poll(pending).not.toEqual([]);
@@ -352,7 +351,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(made(body)).toBe(1);
   });
 
-  test('that it is not known is told for ten minutes from when that was told first, however long the call took', async () => {
+  test('an unknown outcome is reported for ten minutes after it was first reported, however long the call took', async () => {
     const body = fresh();
     const id = idOf(await write({ 'x-svc-wait': '0' }, body));
     const { skewMs } = world.clock;
@@ -369,7 +368,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     world.clock.skewMs = skewMs;
   });
 
-  test('a held read says where its answer will be, since the same request would be another one', async () => {
+  test('a held read names where its result will be, because a repeated read would be a new call', async () => {
     const reader = await organisation.agent({ rules: [{ effect: 'require_approval' }] });
     const read = await rawClient(() => reader)('GET', '/proxy/demo-main/items', { headers: { 'x-svc-wait': '0' } });
     const id = idOf(read);
@@ -389,7 +388,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(idOf(await read('GET'))).not.toBe(first);
   });
 
-  describe('who waits', () => {
+  describe('waiting requests', () => {
     const waiter = async () => {
       const one = await organisation.agent();
       const send = rawClient(() => one);
@@ -401,7 +400,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
       return await Promise.race([asking, late]);
     };
 
-    test('are four requests for one call: a fifth is answered at once', async () => {
+    test('are limited to four per call: a fifth is answered immediately', async () => {
       const send = await waiter();
       const body = fresh();
       const id = idOf(await send(body, '0'));
@@ -415,13 +414,13 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
       expect(made(body)).toBe(1);
     });
 
-    test('are a hundred requests of an agent: one more is answered at once', async () => {
+    test('are limited to a hundred per agent: one more is answered immediately', async () => {
       const send = await waiter();
       const bodies = Array.from({ length: 25 }, fresh);
       const ids = await Promise.all(bodies.map(async (body) => idOf(await send(body, '0'))));
       const waiting = bodies.flatMap((body) => Array.from({ length: 4 }, () => send(body, '60')));
       const more = fresh();
-      // It waits as long as there is room, and so until all the others do.
+      // It waits while there is a slot, so it is retried until all the others wait.
       const waitsFor = async (seconds: number) => {
         const begun = performance.now();
         expect(await send(more, String(seconds))).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
@@ -434,7 +433,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('the exact bytes are held, with their media type, and an answer that is no JSON comes back as it was', async () => {
+  test('the exact bytes are held with their media type, and an answer that is not JSON is returned unchanged', async () => {
     const body = Buffer.from([0, 1, 2, 250, 251, calls++ % 256]);
     const send = () =>
       ask('POST', '/proxy/demo-main/items', { body, headers: { 'x-svc-wait': '0', 'content-type': 'image/x-icon' } });
@@ -459,27 +458,24 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     ['a file', 'POST', '/repos/acme/app/releases/1/assets', 'application/octet-stream', 'bytes'],
     ['a text of a type that has no members', 'POST', '/repos/acme/app/releases/1/assets', 'text/plain', 'a: b'],
     ['a list', 'PUT', '/repos/acme/app/topics', 'application/json', '["a","b"]'],
-  ])(
-    '%s that may be sent under a grant with repos may so when it was approved',
-    async (_what, method, path, type, body) => {
-      const scopes = { 'codehost:any': [`${method} ${path}`] };
-      const bodies = { [`${method} ${path}`]: type === 'application/json' ? ['list'] : ['bytes', 'text'] };
-      const id = `codehost${calls++}`;
-      await organisation.platform({ id, manifest: { scopes, bodies } });
-      const constraints = JSON.stringify({ repos: ['acme/app'] });
-      const rules = [{ effect: 'require_approval' }];
-      const limited = await organisation.agent({
-        rules,
-        grants: { [id]: { scopeList: Object.keys(scopes), constraints } },
-      });
-      const headers = { 'x-svc-wait': '0', 'content-type': type };
-      const send = () => rawClient(() => limited)(method, `/proxy/${id}-main${path}`, { body, headers });
-      await approve(idOf(await send()));
-      expect(await send()).toMatchObject({ status: 200, body: { method, body } });
-    },
-  );
+  ])('%s that is allowed by a grant with repos is sent after approval', async (_what, method, path, type, body) => {
+    const scopes = { 'codehost:any': [`${method} ${path}`] };
+    const bodies = { [`${method} ${path}`]: type === 'application/json' ? ['list'] : ['bytes', 'text'] };
+    const id = `codehost${calls++}`;
+    await organisation.platform({ id, manifest: { scopes, bodies } });
+    const constraints = JSON.stringify({ repos: ['acme/app'] });
+    const rules = [{ effect: 'require_approval' }];
+    const limited = await organisation.agent({
+      rules,
+      grants: { [id]: { scopeList: Object.keys(scopes), constraints } },
+    });
+    const headers = { 'x-svc-wait': '0', 'content-type': type };
+    const send = () => rawClient(() => limited)(method, `/proxy/${id}-main${path}`, { body, headers });
+    await approve(idOf(await send()));
+    expect(await send()).toMatchObject({ status: 200, body: { method, body } });
+  });
 
-  test('what is too large to be kept cannot be held', async () => {
+  test('a body that is too large to be stored cannot be held', async () => {
     const answer = await ask('POST', '/proxy/demo-main/items', { body: JSON.stringify({ a: 'x'.repeat(1_100_000) }) });
     expect(answer).toMatchObject({ status: 403, body: { error: 'approval_required_unsupported' } });
   });
@@ -495,7 +491,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
         response.end(body);
       };
     };
-    /** The bytes and headers of an answer to a call that was held, or, with other rules, was not. */
+    /** The bytes and headers of an answer to a call that was held or, under other rules, was not. */
     const answered = async (rules: readonly unknown[], isHeld: boolean) => {
       const client = await organisation.agent({ rules });
       const send = async () => {
@@ -560,7 +556,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
       expect(got.status).toBe(status);
     });
 
-    test('without the credential, in its body and in its headers', async () => {
+    test('the credential is redacted in its body and in its headers', async () => {
       const headers = { ...JSON_TYPE, 'x-clean': '1', 'x-echo': CANARY };
       answering(200, headers, JSON.stringify({ echo: CANARY }));
       const { got, client, auditId } = await answered(HOLD, true);
@@ -570,7 +566,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
       expect(JSON.parse(row.flags ?? '{}')).toMatchObject({ redacted: true });
     });
 
-    test('and masked, without the headers that tell what was', async () => {
+    test('it is masked, without headers that reveal the original', async () => {
       const mask = [...HOLD, { name: 'no-mail', effect: 'mask', mask: { members: ['email'] } }];
       answering(200, { ...JSON_TYPE, etag: '"e"', 'x-kept': '1' }, '{"id":7,"email":"ann@acme.example"}');
       const { got, maskedBy } = await answered(mask, true);
@@ -579,14 +575,14 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
       expect(maskedBy).toBe('no-mail');
     });
 
-    test('and the API shows it as it does every result', async () => {
+    test('the API returns it like any result', async () => {
       answering(201, { ...JSON_TYPE, location: '/v1/items/7', etag: '"e"' }, '{"id":7}');
       const { client, id } = await answered(HOLD, true);
       const { result } = (await client.get(`/v1/approvals/${id}`)).body;
       expect(result).toEqual({ status: 201, data: { id: 7 }, headers: { etag: '"e"' } });
     });
 
-    test('also one that a release before kept', () => {
+    test('a result stored by an earlier release is returned too', () => {
       const stored = (result: object) => {
         const { status, headers, body } = storedAnswer(JSON.stringify(result)) ?? {};
         return [status, headers, body?.toString()];
@@ -602,7 +598,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('a halted agent gets nothing that was approved before', async () => {
+  test('a halted agent gets no results of calls approved before', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));
     await approve(id);
@@ -612,7 +608,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(await write({}, body)).toMatchObject({ status: 200 });
   });
 
-  test('after a restart the result waits for whoever sends the request again', async () => {
+  test('after a restart an equal request still gets the result', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));
     await approve(id);

@@ -1,4 +1,6 @@
-/** What no client library would send to the raw door: two readings of one request, upgrades, bodies that lie, streams that break. */
+/**
+ * Requests that no client library would send to /proxy: ambiguous framing, upgrades, bodies that differ from their headers, broken streams.
+ */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
@@ -31,7 +33,7 @@ const head = (line: string, ...headers: string[]) =>
   ].join('\r\n');
 const ask = rawClient(() => agent);
 
-describe('one request is read in one way', () => {
+describe('ambiguous requests are refused', () => {
   test.each<[string, () => string]>([
     [
       'Content-Length beside Transfer-Encoding',
@@ -65,14 +67,14 @@ describe('one request is read in one way', () => {
     await world.forgive();
   });
 
-  test('trailers are not sent on', async () => {
+  test('trailers are not forwarded', async () => {
     const bytes = `${head('POST /proxy/demo-main/items HTTP/1.1', 'Transfer-Encoding: chunked', 'Content-Type: application/json', 'Trailer: X-Svc-Reason')}2\r\n{}\r\n0\r\nX-Http-Method-Override: DELETE\r\n\r\n`;
     expect((await exchange(port(), bytes)).status).toBe(200);
     expect(world.upstream.seen.at(-1)).toMatchObject({ body: '{}', method: 'POST' });
     expect(JSON.stringify(world.upstream.seen.at(-1)?.rawHeaders).toLowerCase()).not.toContain('override');
   });
 
-  test('extensions of chunks are not sent on', async () => {
+  test('chunk extensions are not forwarded', async () => {
     const chunked = head(
       'POST /proxy/demo-main/items HTTP/1.1',
       'Transfer-Encoding: chunked',
@@ -87,7 +89,7 @@ describe('one request is read in one way', () => {
     await world.forgive();
   });
 
-  test('who asks first whether to send is told to go on, and a stranger is not', async () => {
+  test('Expect: 100-continue is answered for an agent, but not for an unauthenticated client', async () => {
     const first = async (line: string) => {
       const socket = connect(port(), '127.0.0.1');
       socket.write(line);
@@ -112,7 +114,7 @@ describe('one request is read in one way', () => {
     await world.forgive();
   });
 
-  test('a connection to an MCP server has no place here', async () => {
+  test('a connection to an MCP server is refused', async () => {
     const manifest = { kind: 'mcp', scopes: { 'tools:all': ['tool *'] } };
     await organisation.platform({ id: 'tools', manifest: manifest as never });
     const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { tools: { scopeList: ['tools:all'] } } });
@@ -137,12 +139,12 @@ describe('one request is read in one way', () => {
 });
 
 describe('headers', () => {
-  /** These are read by the door itself: where a body ends, who asks, and browsers, which are refused. */
+  /** Headers that /proxy reads itself: framing, authentication, and those of browsers, which are refused. */
   const READ_HERE =
     /^(?:host|authorization|connection|transfer-encoding|content-length|content-encoding|expect|cookie)$/i;
   const FORBIDDEN = Object.entries(FORBIDDEN_HEADERS).filter(([name]) => !READ_HERE.test(name));
 
-  test('HD-01 to HD-08 what no agent may set is not sent on, whatever the manifest names', async () => {
+  test('HD-01 to HD-08 headers that no agent may set are not forwarded, even when the manifest names them', async () => {
     const client_headers = ['x-*', 'private-token', 'proxy-*', 'keep-alive', 'te', 'forwarded', 'via'];
     await organisation.platform({ id: 'open', manifest: { client_headers } });
     const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { open: {} } });
@@ -157,14 +159,14 @@ describe('headers', () => {
     }
   });
 
-  test.each(['cookie2', 'x-real-ip', 'x-anything'])('%s is not sent on', async (name) => {
+  test.each(['cookie2', 'x-real-ip', 'x-anything'])('%s is not forwarded', async (name) => {
     const answer = await ask('GET', '/proxy/demo-main/items', { headers: { [name]: 'x' } });
     expect(answer.status).toBe(200);
     expect(world.upstream.seen.at(-1)?.headers).not.toHaveProperty(name);
     expect(answer.headers.get('x-svc-dropped-headers')).toBe(name);
   });
 
-  test('the answer tells what was not sent on, but not what every client sends, and twenty names at most', async () => {
+  test('the answer lists headers that were not forwarded, except those that every client sends, at most twenty names', async () => {
     const usual = { 'user-agent': 'a client', 'accept-encoding': 'gzip', 'x-svc-wait': '1', 'if-none-match': '"x"' };
     const { headers } = await ask('GET', '/proxy/demo-main/items', { headers: usual });
     expect(headers.get('x-svc-dropped-headers')).toBeNull();
@@ -173,7 +175,7 @@ describe('headers', () => {
     expect(told.headers.get('x-svc-dropped-headers')).toBe(Object.keys(many).slice(0, 20).join(', '));
   });
 
-  test('what a manifest names is, and never what it forbids', async () => {
+  test('headers that a manifest names are forwarded, and never those that it forbids', async () => {
     await organisation.platform({
       id: 'named',
       manifest: { client_headers: ['x-goog-*', 'demo-version'], forbidden_headers: ['x-goog-user'] },
@@ -203,7 +205,7 @@ describe('bodies', () => {
   beforeAll(() => organisation.platform({ id: 'forms', manifest: { raw_bodies: ['json', 'form'] } }));
   const FORM = 'application/x-www-form-urlencoded';
 
-  /** A form to a platform that takes one, unless said otherwise. */
+  /** A form, to a platform that accepts forms unless `platform` differs. */
   const write = (
     body: string | Buffer,
     type: string,
@@ -247,7 +249,7 @@ describe('bodies', () => {
     ['in another spelling', '{"To":"eve"}', 'application/json'],
     ['in two spellings', '{"to":"ann","TO":"eve"}', 'application/json'],
     ['with two charsets', '{"to":"ann"}', 'application/json; charset=utf-8; charset=windows-1252'],
-  ])('a rule is not walked past with what it denies %s', async (_, body, type) => {
+  ])('a deny rule is not bypassed with a value %s', async (_, body, type) => {
     const before = world.upstream.seen.length;
     expect(await write(body, type, NO_MORE)).toMatchObject({
       status: 403,
@@ -261,7 +263,7 @@ describe('bodies', () => {
     ['in front of a list, in a comment', '/*&to=ann&x=*/[{"to":"eve"}]'],
     ['in front of JSON, in a line of comment', '//&to=ann\n{"to":"eve"}'],
     ['alone', 'to=ann'],
-  ])('a form for a platform of JSON is not read: %s', async (_, body) => {
+  ])('a form sent to a JSON platform is not read: %s', async (_, body) => {
     const before = world.upstream.seen.length;
     const denied = await write(body, FORM, NO_MORE, undefined, 'demo');
     expect(denied).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
@@ -270,7 +272,7 @@ describe('bodies', () => {
     expect(world.upstream.seen.at(-1)?.body).toBe(body);
   });
 
-  test('nor with what it denies in the query', async () => {
+  test('a deny rule is not bypassed with a value in the query', async () => {
     const by = await organisation.agent({ rules: NO_MORE });
     const before = world.upstream.seen.length;
     const answer = await rawClient(() => by)('POST', '/proxy/demo-main/items?to=eve', { body: '{"text":"x"}' });
@@ -278,14 +280,15 @@ describe('bodies', () => {
     expect(world.upstream.seen.length).toBe(before);
   });
 
-  // Platforms that take JSON alone read it whatever its type is; as a form it is `branch=agent/x` here, or has no member of note.
+  // Platforms that accept only JSON read these as JSON whatever their type; as a form each would be `branch=agent/x`, or have no relevant
+  // member.
   test.each([
     ['JSON as a form', '{"to":"eve"}'],
     ['JSON with a form in it', '{"branch":"main","x":"&branch=agent/x&y="}'],
     ['a list', '[{"to":"eve"}]'],
     ['JSON behind blanks', ' \r\n\t{"to":"eve"}'],
     ['JSON behind a byte order mark', '\uFEFF{"to":"eve"}'],
-  ])('%s in the type of a form is a 400 that says what to send', async (_, body) => {
+  ])('%s with the type of a form answers 400 with advice', async (_, body) => {
     const before = world.upstream.seen.length;
     const answer = await write(body, 'application/x-www-form-urlencoded', [{ effect: 'allow' }]);
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
@@ -297,7 +300,7 @@ describe('bodies', () => {
     ['application/json', Buffer.from('{"to":"ann","\xC1\xB7o":"eve"}', 'latin1')],
     ['application/json', Buffer.from('{"to":"\xFF"}', 'latin1')],
     ['application/x-www-form-urlencoded', Buffer.from('to=ann&\xC1\xB4o=eve', 'latin1')],
-  ])('a body of %s that is not UTF-8 is a 400', async (type, body) => {
+  ])('a body of %s that is not UTF-8 answers 400', async (type, body) => {
     const before = world.upstream.seen.length;
     const answer = await write(body, type, [{ effect: 'allow' }]);
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
@@ -316,7 +319,7 @@ describe('bodies', () => {
     GZIP: (text: string) => gzipSync(text),
   };
   describe.each(Object.entries(CODINGS))(
-    'in the coding %s a field that names a method cannot be looked for',
+    'a body with the Content-Encoding %s, which cannot be searched for a method',
     (coding, code) => {
       test.each([
         ['a form', 'application/x-www-form-urlencoded', `_method=DELETE&x=`],
@@ -329,7 +332,7 @@ describe('bodies', () => {
         ['JSON', 'application/json', '{"_method":"DELETE","x":"'],
         ['JSON by its ending', 'application/vnd.api+json; charset=utf-8', '{"_method":"DELETE","x":"'],
         ['JSON as Laravel looks for it', 'text/plain; a=/json', '{"_method":"DELETE","x":"'],
-      ])('%s is a 400 that says what to send', async (_, type, begin) => {
+      ])('%s answers 400 with advice', async (_, type, begin) => {
         const before = world.upstream.seen.length;
         for (const text of [begin, begin + LONG]) {
           const answer = await write(code(text), type, ALLOW_ALL, coding);
@@ -341,7 +344,7 @@ describe('bodies', () => {
     },
   );
 
-  test.each(['PATCH', 'PUT', 'DELETE'])('of a %s as well', async (method) => {
+  test.each(['PATCH', 'PUT', 'DELETE'])('a %s as well', async (method) => {
     const by = await organisation.agent({ rules: ALLOW_ALL });
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
     const answer = await rawClient(() => by)(method, '/proxy/demo-main/items/1', {
@@ -355,7 +358,7 @@ describe('bodies', () => {
   });
 
   test.each(['application/octet-stream', 'text/csv', 'application/gzip', 'application/x-protobuf'])(
-    'a body of %s passes in a coding, as it comes',
+    'a body of %s with a Content-Encoding is sent unchanged',
     async (type) => {
       const bytes = gzipSync(LONG, { level: 0 });
       for (const body of [gzipSync('a'), bytes]) expect((await write(body, type, ALLOW_ALL, 'gzip')).status).toBe(200);
@@ -364,7 +367,7 @@ describe('bodies', () => {
     },
   );
 
-  test('a file that an operation stores by PUT may be JSON in a coding, as objects of S3 are', async () => {
+  test('a file that an operation stores by PUT may be encoded JSON, such as S3 objects', async () => {
     const bodies = { 'PUT /items/*': ['json', 'text', 'bytes'], 'POST /items': ['json', 'bytes'] };
     const scopes = { 'demo:write': ['PUT /**', 'POST /**'] };
     await organisation.platform({ id: 'store', manifest: { bodies, scopes } as never });
@@ -378,7 +381,7 @@ describe('bodies', () => {
       expect((await by('POST', '/proxy/store-main/items', { body, headers })).status).toBe(400);
       expect((await by('PUT', '/proxy/store-main/other/a', { body, headers })).status).toBe(400);
     }
-    // In another charset as well, on both doors.
+    // In another charset as well, through both entry points.
     const type = { 'content-type': 'application/json; charset=utf-16' };
     const bytes = Buffer.from('{"a":1}', 'utf16le');
     expect((await by('PUT', '/proxy/store-main/items/a', { body: bytes, headers: type })).status).toBe(200);
@@ -389,7 +392,7 @@ describe('bodies', () => {
     expect((await by('PUT', '/proxy/store-main/items/a', { body: gzipSync('a=1'), headers: form })).status).toBe(400);
   });
 
-  test('a file that an operation stores by PUT may be any JSON, on both doors, unless the platform refuses fields', async () => {
+  test('a file that an operation stores by PUT may be any JSON, through both entry points, unless the platform refuses fields', async () => {
     const bodies = { 'PUT /items/*': ['json', 'text', 'bytes'], 'POST /items': ['json', 'bytes'] };
     const scopes = { 'demo:write': ['PUT /**', 'POST /**'] };
     await organisation.platform({ id: 'keeps', manifest: { bodies, scopes } as never });
@@ -404,7 +407,7 @@ describe('bodies', () => {
       ['{ "a": 1 } // of a person', 400, 'something follows the value'],
       ['{"a":1,"a":2}', 400, '/a: this member name is there twice'],
       ['{"_method":"DELETE"}', 400, 'names a method ("_method")'],
-      // By the time that the name is found, its beginning is on its way.
+      // When the name is found, the beginning has already been sent.
       [named, 502, 'names a method in one of its fields, and was not sent to its end'],
       [Buffer.from([0x22, 0xff, 0x22]), 400, 'is not UTF-8'],
     ];
@@ -416,7 +419,7 @@ describe('bodies', () => {
         const kept = await holder.act({ ...call, data: Buffer.from(body).toString('base64'), encoding: 'base64' });
         expect(kept.status, kept.text).toBe(200);
       }
-      // Where it is no file, the platform may read it.
+      // When it is not a file, the platform may parse it.
       for (const [method, path] of [
         ['POST', '/proxy/keeps-main/items'],
         ['PUT', '/proxy/keeps-main/other/a'],
@@ -457,7 +460,7 @@ describe('bodies', () => {
     'application/json; charset=utf-8; charset=utf-7',
     "application/json; charset*=us-ascii'en'utf-7",
     'application/json; charset=ibm037',
-  ])('JSON of %s is a 400, since its letters may be other bytes', async (type) => {
+  ])('JSON with the type %s answers 400, because its letters may be other bytes', async (type) => {
     const before = world.upstream.seen.length;
     const answer = await write('{"to":"ann"}', type, ALLOW_ALL);
     expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining('begins with ASCII') } });
@@ -465,7 +468,7 @@ describe('bodies', () => {
   });
 
   test.each(['ibm037', 'utf-16', 'utf-7', 'utf-8; charset=ibm037'])(
-    'a form in %s is a 400, since its letters are other bytes to a server that reads that',
+    'a form in %s answers 400, because its letters are other bytes in that charset',
     async (charset) => {
       const before = world.upstream.seen.length;
       const ibm037 = Buffer.from('6d9485a38896847ec4c5d3c5e3c5', 'hex');
@@ -479,13 +482,13 @@ describe('bodies', () => {
     },
   );
 
-  test.each(['ISO-8859-1', '"UTF-8"', 'windows-1252'])('a form in %s passes', async (charset) => {
+  test.each(['ISO-8859-1', '"UTF-8"', 'windows-1252'])('a form in %s is sent', async (charset) => {
     const type = `application/x-www-form-urlencoded; charset=${charset}`;
     expect((await write('a=%E4', type, ALLOW_ALL)).status).toBe(200);
   });
 
   test.each(['to=ann', 'to=ann&a%5Bb%5D=1&c%5B%5D=x', 'to=ann&x=%3B%7B%22to%22'])(
-    'what it allows passes: %s',
+    'a body that the rule allows is sent: %s',
     async (body) => {
       expect((await write(body, 'application/x-www-form-urlencoded', NO_MORE)).status).toBe(200);
     },
@@ -571,11 +574,11 @@ describe('bodies', () => {
     ['a form without a type', `a=${PADDING}&_method=DELETE&b=1`, ' '],
     ['JSON', `{"a":"${PADDING}","_method":"DELETE","b":1}`, 'application/json'],
     ['JSON that names it first', `{"_method":"DELETE","a":"${PADDING}"}`, 'application/json'],
-  ])('%s that is too long to be judged breaks off where it names another method', async (_, body, type) => {
+  ])('%s that is too long to be judged is cut off where it names another method', async (_, body, type) => {
     const before = world.upstream.seen.length;
     const answer = await write(body, type, ALLOW_ALL);
     expect(answer).toMatchObject({ status: 502, body: { detail: expect.stringContaining('names a method') } });
-    // What came of it ended before its end, so that no platform takes it for a request.
+    // The part that was sent is incomplete, so no platform treats it as a request.
     expect(world.upstream.seen.length).toBe(before);
     const [row] = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 1 });
     expect(row).toMatchObject({ kind: 'action', result: 'errored' });
@@ -590,18 +593,18 @@ describe('bodies', () => {
       'application/json',
     ],
     ['a file without a form', `$_method = "DELETE"; &_method=DELETE&${PADDING}`, 'application/octet-stream'],
-  ])('%s that is too long to be judged passes where it names none', async (_, body, type) => {
+  ])('%s that is too long to be judged is sent when it names no method', async (_, body, type) => {
     expect((await write(body, type, ALLOW_ALL)).status).toBe(200);
     expect(world.upstream.seen.at(-1)?.body).toBe(body);
   });
 
-  test('a file may hold what names one', async () => {
+  test('a file may contain the name of a method', async () => {
     const page = '<form><input name="_method" value="DELETE"></form>';
     const body = part('Content-Disposition: form-data; name="page"; filename="a.html"', page);
     expect(await write(body, PARTS, ALLOW_ALL)).toMatchObject({ status: 200 });
   });
 
-  describe('a mutation does not pass as a query', () => {
+  describe('a GraphQL mutation is not accepted as a query', () => {
     let reader: TestAgent;
     beforeAll(async () => {
       const scopes = { 'graph:read': ['query *'], 'graph:write': ['mutation *'] };
@@ -616,7 +619,7 @@ describe('bodies', () => {
     const READS = '{"query":"{ viewer { id } }"}';
     const WRITES = '{"query":"mutation { wipe }"}';
 
-    test('its twin', async () => {
+    test('a query is sent (counter-example)', async () => {
       expect((await post(READS)).status).toBe(200);
       expect((await post(WRITES)).status).toBe(403);
     });
@@ -648,7 +651,7 @@ describe('bodies', () => {
       await world.forgive();
     });
 
-    test('by GET', async () => {
+    test('through a GET', async () => {
       const before = world.upstream.seen.length;
       const answer = await rawClient(() => reader)('GET', '/proxy/graph-main?query=mutation%7Bwipe%7D');
       expect(answer.status).toBe(403);
@@ -656,7 +659,7 @@ describe('bodies', () => {
     });
   });
 
-  test('a body that breaks off is not sent, and is on record', async () => {
+  test('a body that breaks off is not sent, and is recorded', async () => {
     const before = world.upstream.seen.length;
     const socket = connect(port(), '127.0.0.1');
     const leaver = await organisation.agent({ rules: ALLOW_ALL, name: 'leaver' });
@@ -686,7 +689,7 @@ describe('answers', () => {
     }
   };
 
-  test('the credential is taken out across pieces of a stream', async () => {
+  test('the credential is redacted across pieces of a stream', async () => {
     const answer = await answering((_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const half = Math.floor(CANARY.length / 2);
@@ -697,7 +700,7 @@ describe('answers', () => {
     expect(answer.text).toMatch(/^data: .+\n\n$/);
   });
 
-  test('one that breaks off is not taken for whole, and the row says so', async () => {
+  test('an answer that breaks off is not taken for complete, and its row says so', async () => {
     const broken = answering((_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write('data: one\n\n');
@@ -711,7 +714,7 @@ describe('answers', () => {
     await expect.poll(async () => (await rows()).at(0)?.flags).toContain('"ended":"upstream_closed"');
   });
 
-  test('a part of one comes as a part', async () => {
+  test('a partial answer is passed on as partial', async () => {
     const answer = await answering(({ headers }, response) => {
       response.writeHead(206, {
         'content-range': 'bytes 0-3/10',
@@ -723,7 +726,7 @@ describe('answers', () => {
     expect([answer.status, answer.headers.get('content-range'), answer.text]).toEqual([206, 'bytes 0-3/10', 'none']);
   });
 
-  test('who stops reading stops the platform, and the row says who left', async () => {
+  test('a client that stops reading stops the platform, and the row says that the client left', async () => {
     let written = 0;
     const sending = Promise.withResolvers<void>();
     world.upstream.answer = (_, response) => {
@@ -766,7 +769,7 @@ describe('answers', () => {
     await expect.poll(async () => (await rows()).at(0)?.flags, { timeout: 5_000 }).toContain('"ended":"client_closed"');
   });
 
-  test('a redirect of the platform leads through the broker, any other without its query and fragment', async () => {
+  test('a redirect to the platform leads through the broker; any other loses its query and fragment', async () => {
     const to = async (location: string) =>
       (await answering((_, response) => response.writeHead(302, { location }).end())).headers.get('location');
     const door = `${agent.baseUrl}/proxy/demo-main`;

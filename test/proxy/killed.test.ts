@@ -1,4 +1,4 @@
-/** A broker that is killed in the middle of a stream: the client's answer breaks off, and the row says that nobody knows how it ended. */
+/** A broker killed in the middle of a stream: the client's answer breaks off, and the row says that the outcome is unknown. */
 import { expect, test } from 'vitest';
 import { spawnBroker } from '../world/broker-process.ts';
 import { query } from '../world/stored.ts';

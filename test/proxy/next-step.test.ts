@@ -1,11 +1,11 @@
-/** Refusals of the raw door say what their caller can do next, by the credential that it showed: not every caller can ask for access. */
+/** Refusals of /proxy say what the caller can do next, depending on its credential: not every caller can ask for access. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { type Asked, rawClient } from './raw-client.ts';
 
-describe.each(STORES)(`what a caller of the raw door is told to do next, on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {
@@ -19,14 +19,14 @@ describe.each(STORES)(`what a caller of the raw door is told to do next, on %s${
       ...('policy' in more ? more : { rules }),
       grants: { demo: { scopeList: ['demo:read'], ...grant } },
     });
-  /** How each kind of caller asks. */
+  /** How each kind of caller authenticates. */
   const DOORS = {
     token: async () => ({}),
     run: async () => ({ headers: { 'x-svc-via': 'run' } }),
     static_key: async ({ agentId }: TestAgent) => {
       const wanted = { label: 'old client', connection: 'demo-main' };
       const { key } = (await organisation.ask('POST', `/owner/agents/${agentId}/static-keys`, wanted)).body;
-      // Whoever shows such a key has no sidecar, whatever else it says.
+      // A caller with a static key has no sidecar, whatever it claims.
       return { bare: true, headers: { authorization: `Bearer ${key}`, 'x-svc-via': 'run' } };
     },
   } satisfies Record<string, (agent: TestAgent) => Promise<Asked>>;
@@ -49,7 +49,7 @@ describe.each(STORES)(`what a caller of the raw door is told to do next, on %s${
     'Ask with POST /v1/access-request at AGENT_BROKER_RUN_URL, with AGENT_BROKER_RUN_KEY as the bearer, or run: npx agent-broker request-access demo';
   const page = ({ agentId }: TestAgent) => `${world.running.baseUrl}/console/agents/${agentId}`;
 
-  test('of a scope that is not granted', async () => {
+  test('for a scope that is not granted', async () => {
     const agent = await agentWith({});
     const missing = 'the call needs the scope demo:write, which the grant does not include. An owner can grant it';
     expect(await tell('token', agent, WRITE)).toBe(
@@ -74,13 +74,13 @@ describe.each(STORES)(`what a caller of the raw door is told to do next, on %s${
     );
   });
 
-  test('of a rule that denies it nobody is told to ask', async () => {
+  test('for a call denied by a rule, no caller is advised to ask for access', async () => {
     const agent = await agentWith({ rules: [{ effect: 'deny' }] });
     for (const door of ['token', 'run', 'static_key'] as const)
       expect(await tell(door, agent, { method: 'GET' })).toMatch(/Do not repeat it; an owner can change the policy\.$/);
   });
 
-  test('of a connection without a grant', async () => {
+  test('for a connection without a grant', async () => {
     const agent = await agentWith({});
     const path = '/proxy/other/items';
     expect(await tell('token', agent, { method: 'GET', path })).toBe(
@@ -91,7 +91,7 @@ describe.each(STORES)(`what a caller of the raw door is told to do next, on %s${
     );
   });
 
-  test('of a read that is held, and the claim to be a run lets nobody read more', async () => {
+  test('for a held read; the header X-Svc-Via gives no access by itself', async () => {
     const agent = await agentWith({ rules: [{ effect: 'require_approval' }] });
     const read = { method: 'GET', headers: { 'x-svc-wait': '0' } };
     expect(await tell('token', agent, read)).toContain(`The answer will be at ${world.running.baseUrl}/v1/approvals/`);

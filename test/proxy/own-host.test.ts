@@ -1,4 +1,4 @@
-/** `/git` and `/proxy` on a host of their own (PROXY_HOST): served there alone, and nothing else there. */
+/** `/git` and `/proxy` on their own host (PROXY_HOST): served only there, and nothing else is. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,10 +11,10 @@ import { exchange } from '../world/raw.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
-/** Of this machine, and no name by which the broker is reached otherwise. */
+/** A name of this machine by which the broker is not reached otherwise. */
 const OWN = '127.0.0.2';
 
-describe('a host of its own', () => {
+describe('PROXY_HOST', () => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
@@ -37,7 +37,7 @@ describe('a host of its own', () => {
   const basic = () => ({ authorization: `Basic ${btoa(`agent:${agent.token()}`)}` });
   const REFS = '/git/acme/app.git/info/refs?service=git-upload-pack';
 
-  test('serves /git and /proxy, and says where everything else is', async () => {
+  test('serves /git and /proxy, and names the host of everything else', async () => {
     expect(await send(`${raw}/proxy/demo-main/items`, { headers: bearer() })).toMatchObject({ status: 200 });
     await send(`${raw}${REFS}`, { headers: basic() });
     expect(world.upstream.seen.at(-1)?.target).toBe('/acme/app.git/info/refs?service=git-upload-pack');
@@ -76,14 +76,14 @@ describe('a host of its own', () => {
     expect(world.upstream.seen.length).toBe(seen);
   });
 
-  test('is read from Host and from an absolute target, in any case of letters', async () => {
+  test('is read from Host and from an absolute target, case-insensitively', async () => {
     const port = Number(new URL(base).port);
     const ask = (line: string, host: string) =>
       exchange(port, `${line}\r\nHost: ${host}\r\nAuthorization: Bearer ${agent.token()}\r\nConnection: close\r\n\r\n`);
     const cases: [string, string, number][] = [
       ['GET /proxy/demo-main/items HTTP/1.1', `${OWN}:1`, 200],
       ['GET /proxy/demo-main/items HTTP/1.1', 'other.example', 421],
-      // By its host; the door itself takes no absolute target.
+      // Found by its host; /proxy itself accepts no absolute target.
       [`GET http://${OWN}/proxy/demo-main/items HTTP/1.1`, 'localhost', 404],
       [`GET http://localhost/proxy/demo-main/items HTTP/1.1`, OWN, 421],
       [`GET http://localhost/v1/agents/me HTTP/1.1`, OWN, 200],
@@ -96,11 +96,11 @@ describe('a host of its own', () => {
       const answer = await ask(line, host);
       expect(answer.status, `${line} at ${host}: ${answer.body}`).toBe(status);
     }
-    // No Host header at all, as HTTP/1.0 may.
+    // HTTP/1.0 allows a request without a Host header.
     expect((await exchange(port, 'GET /proxy/demo-main/items HTTP/1.0\r\n\r\n')).status).toBe(421);
   });
 
-  test('stands in what the broker says of itself, and addresses in answers lead there', async () => {
+  test('is used in the broker’s descriptions and in URLs of answers', async () => {
     expect((await send(`${base}/agent-manifest.json`, {})).body).toMatchObject({ base_url: base, proxy_base_url: raw });
     const { paths, servers } = (await send(`${base}/v1/openapi.json`, {})).body;
     expect(servers).toEqual([{ url: base }]);
@@ -124,7 +124,7 @@ describe('a host of its own', () => {
     );
   });
 
-  test('is found by "run" and "git-setup" by themselves', async () => {
+  test('is found automatically by "run" and "git-setup"', async () => {
     const profile = profileOf(agent);
     const curl =
       'curl -sS -H "Authorization: Bearer $AGENT_BROKER_RUN_KEY" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items"';
@@ -153,7 +153,7 @@ describe('a host of its own', () => {
   });
 });
 
-test('a listener on loopback answers to that name as well, and to no other', async () => {
+test('a listener on loopback also accepts the name of PROXY_HOST, and no other', async () => {
   const world = await startWorld('sqlite', { PROXY_HOST: 'raw.broker.example' });
   const port = Number(new URL(world.running.baseUrl).port);
   const ask = async (path: string, host: string) =>

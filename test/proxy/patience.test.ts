@@ -1,4 +1,4 @@
-/** How long answers of a connection may be silent, and how long its requests wait for a person: settings of the connection. */
+/** Idle timeouts of answers, and how long held requests wait: settings of a connection. */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
@@ -7,7 +7,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-test('models that think, and logs and watches of a cluster in which nothing happens, may be silent for ten minutes', () => {
+test('answers of models, and logs and watches of a cluster, may be idle for ten minutes', () => {
   const patient = Object.entries(BUILTIN_PLATFORMS).filter(([, manifest]) => 'idle_seconds' in manifest);
   expect(
     patient.map(([name, manifest]) => [name, (manifest as { idle_seconds?: number }).idle_seconds]).sort(),
@@ -32,7 +32,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
   });
   const ask = rawClient(() => agent);
   const set = (settings: unknown) => organisation.ask('POST', `/owner/connections/${id}/settings`, settings);
-  /** An answer whose second event comes after so long. */
+  /** An answer whose second event comes after this delay. */
   const silentFor = (ms: number) => {
     world.upstream.answer = (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -40,7 +40,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
       setTimeout(() => response.end('data: two\n\n'), ms);
     };
   };
-  /** An answer of which nothing comes for so long, as of a model that thinks. */
+  /** An answer that sends nothing for this long, like a model that thinks. */
   const thinksFor = (ms: number) => {
     world.upstream.answer = (_, response) => {
       setTimeout(() => {
@@ -65,7 +65,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     return { text, auditId: response.headers.get('x-svc-audit-id') ?? '' };
   };
 
-  test('a silent answer is cut after idle_seconds, from the next call on', async () => {
+  test('an idle answer is cut after idle_seconds, from the next call on', async () => {
     silentFor(2_300);
     expect((await set({ idle_seconds: 1 })).body).toMatchObject({ idle_seconds: 1, wait_seconds: null });
     const [cut, whole] = await Promise.all([readStream('demo-main'), readStream('patient-main')]);
@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     expect((await set({ idle_seconds: null })).body).toMatchObject({ idle_seconds: null });
   });
 
-  test('as long as its platform says where the connection says nothing, before the head, too', async () => {
+  test('the idle timeout is the platform’s when the connection sets none, also before the head', async () => {
     thinksFor(2_300);
     const [cut, whole] = await Promise.all([
       ask('GET', '/proxy/hasty-main/items'),
@@ -95,7 +95,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     ['the connection says 1 second', 'demo-main', { idle_seconds: 1 }, 422],
     ['the platform says 1 second', 'hasty-main', { idle_seconds: null }, 422],
     ['the connection says more than the platform', 'hasty-main', { idle_seconds: 30 }, 200],
-  ])('an approved call waits as long for its answer: %s', async (_, label, settings, status) => {
+  ])('an approved call has the same idle timeout: %s', async (_, label, settings, status) => {
     await setOf(label, settings);
     const path = `/proxy/${label}/items`;
     const body = JSON.stringify({ prompt: label, status });
@@ -116,7 +116,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
 
   test.each([
     ['openai', { idleTimeoutMs: 600_000, totalTimeoutMs: 600_000 }],
-    // What says nothing is as patient as a stream is.
+    // Without a setting the timeout is that of a stream.
     ['patient', { idleTimeoutMs: 60_000, totalTimeoutMs: 600_000 }],
   ])('an approved call of %s has the limits %j', async (id, limits) => {
     const scopeList = id === 'openai' ? ['openai:inference.run'] : undefined;
@@ -136,7 +136,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     send.mockRestore();
   });
 
-  test('the answer to POST /v1/actions is cut as soon, too', async () => {
+  test('the answer to POST /v1/actions has the same idle timeout', async () => {
     thinksFor(2_300);
     await setOf('demo-main', { idle_seconds: 1 });
     const call = (platform: string) => agent.act({ platform, endpoint: '/items', method: 'GET', scope: 'demo:read' });
@@ -151,9 +151,9 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
   test.each([
     ['openai', { idleTimeoutMs: 600_000, totalTimeoutMs: 600_000 }],
     ['hasty', { idleTimeoutMs: 1_000, totalTimeoutMs: 120_000 }],
-    // What says nothing has the limits of any call.
+    // Without a setting the limits are those of any call.
     ['patient', { idleTimeoutMs: undefined, totalTimeoutMs: undefined }],
-  ])('a call of %s by POST /v1/actions has the limits %j', async (platform, limits) => {
+  ])('a call of %s through POST /v1/actions has the limits %j', async (platform, limits) => {
     const scope = platform === 'openai' ? 'openai:inference.run' : 'demo:write';
     const endpoint = platform === 'openai' ? '/chat/completions' : '/items';
     const asking = await organisation.agent({
@@ -170,7 +170,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     expect([request?.idleTimeoutMs, request?.totalTimeoutMs]).toEqual([limits.idleTimeoutMs, limits.totalTimeoutMs]);
   });
 
-  test('a held request waits wait_seconds, unless it says itself', async () => {
+  test('a held request waits wait_seconds, unless it sets the time itself', async () => {
     await set({ wait_seconds: 0 });
     const begun = performance.now();
     const write = (n: number, headers: Record<string, string> = {}) =>
@@ -186,7 +186,7 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     await set({ wait_seconds: null });
   });
 
-  test('are changed by admins, within bounds, and on record', async () => {
+  test('are changed by admins only, within bounds, and the change is recorded', async () => {
     for (const wrong of [
       ...[{}, { idle_seconds: 0 }, { idle_seconds: 601 }, { idle_seconds: 1.5 }, { idle_seconds: '60' }],
       ...[{ wait_seconds: -1 }, { wait_seconds: 121 }, { idle_ms: 5 }],

@@ -1,4 +1,4 @@
-/** Asks the raw door as any client of a platform does. */
+/** Sends requests to /proxy as any client of a platform would. */
 import { request } from 'node:http';
 import type { Answer, TestAgent } from '../world/agent.ts';
 
@@ -7,11 +7,11 @@ export const JSON_TYPE = 'application/json';
 export type Asked = {
   body?: string | Uint8Array;
   headers?: Record<string, string>;
-  /** Without a token. */
+  /** Sends no token. */
   bare?: boolean;
 };
 
-/** A client with the token of an agent. A body is JSON unless its headers say otherwise. */
+/** A client with the token of an agent. Its bodies are JSON unless its headers say otherwise. */
 export const rawClient =
   (agentOf: () => TestAgent) =>
   async (method: string, path: string, { body, headers = {}, bare = false }: Asked = {}): Promise<Answer> => {

@@ -1,4 +1,6 @@
-/** Parameters that say for whom, or for which account, a call is made: refused on both doors wherever a server may read them. */
+/**
+ * Parameters that select for whom, or for which account, a call is made: refused through both entry points wherever a server may read them.
+ */
 import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { methodField, methodSearch } from '../../broker/calls/method-search.ts';
@@ -9,7 +11,7 @@ import { listAuditRows } from '../world/rows.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-/** As GitLab has them, one of the query alone, and all that begin so. */
+/** Rules like GitLab's: a name, one for the query only, and a prefix. */
 const REFUSED = ['sudo', 'private_token', '$userProject', { name: 'key', in: 'query' as const }, 'x-acting-*'];
 const SCOPES = { 'demo:read': ['GET /**'], 'demo:write': ['POST /**', 'PUT /**', 'PATCH /**', 'DELETE /**'] };
 
@@ -36,7 +38,7 @@ const send = (method: string, path: string, body?: string, type = 'application/j
 const act = (endpoint: string, method: string, more: object = {}, platform = 'lab') =>
   agent.act({ platform, endpoint, method, scope: method === 'GET' ? 'demo:read' : 'demo:write', ...more });
 
-/** What is refused is a 400 of this code, is on record as it, and is not sent. */
+/** Expects a 400 with this code, a row with it, and nothing sent. */
 async function expectRefused(asking: () => Promise<Answer>, code: string) {
   const before = world.upstream.seen.length;
   const answer = await asking();
@@ -73,7 +75,7 @@ describe('in the query', () => {
     'X-Acting-For=ann',
     'x_acting_as=ann',
     'x-acting=ann',
-  ])('?%s is refused on both doors', async (query) => {
+  ])('?%s is refused through /v1/actions and /proxy', async (query) => {
     const code = 'invalid_endpoint';
     await expectRefused(() => act(`/items?${query}`, 'GET'), code);
     await expectRefused(() => act(`/items?${query}`, 'POST', { data: { a: 1 } }), code);
@@ -82,7 +84,7 @@ describe('in the query', () => {
   });
 
   test.each(['sudoer=1', 'user[sudo]=1', 'a=sudo', 'userProject=p', 'keys=1', 'x-act=1', '_sudo=1'])(
-    '?%s is another name, and passes on both doors',
+    '?%s is another name, and is sent through /v1/actions and /proxy',
     async (query) => {
       for (const answer of [await act(`/items?${query}`, 'GET'), await send('GET', `/items?${query}`)])
         expect(answer.status, answer.text).toBe(200);
@@ -99,7 +101,7 @@ describe('in the query', () => {
     }
   });
 
-  test('of a HEAD, too', async () => {
+  test('in a HEAD request too', async () => {
     const before = world.upstream.seen.length;
     expect((await send('HEAD', '/items?sudo=root')).status).toBe(400);
     expect(world.upstream.seen.length).toBe(before);
@@ -118,7 +120,7 @@ describe('in the body', () => {
     [{ privateToken: 'x' }],
     [{ 'x-acting-user': 'ann' }],
     [{ $userProject: 'p' }],
-  ])('JSON %j is refused on both doors', async (data) => {
+  ])('JSON %j is refused through /v1/actions and /proxy', async (data) => {
     await expectRefused(() => act('/items', 'POST', { data }), 'invalid_request');
     await expectRefused(() => send('POST', '/items', JSON.stringify(data)), 'invalid_request');
     await expectRefused(() => send('PATCH', '/items/1', JSON.stringify(data)), 'invalid_request');
@@ -143,11 +145,11 @@ describe('in the body', () => {
     [part('x-acting-user'), `${PARTS}; boundary=c`],
     ['{"a":1,"s\\u0075do":"root"}', 'application/json; charset=iso-8859-1'],
     ['{"a":{"b":1},"Sudo":1}', 'text/plain; a=/json'],
-  ])('%j of %s is refused', async (body, type) => {
+  ])('%j with the type %s is refused', async (body, type) => {
     await expectRefused(() => send('POST', '/items', body, type), 'invalid_request');
   });
 
-  test('a form, parts and bytes that POST /v1/actions writes are looked at as well', async () => {
+  test('forms, multipart bodies and bytes that POST /v1/actions encodes are searched too', async () => {
     await expectRefused(() => act('/items', 'POST', { data: { sudo: 'root' } }, 'forms'), 'invalid_request');
     await expectRefused(() => act('/parts', 'POST', { data: { Sudo: 'root' } }), 'invalid_request');
     for (const [data, type] of [
@@ -167,7 +169,7 @@ describe('in the body', () => {
     ['user[sudo]=1&key=x&a=sudo', FORM],
     [part('key'), PARTS],
     ['sudo=1', 'text/plain'],
-  ])('%s of %s passes', async (body, type) => {
+  ])('%s with the type %s is sent', async (body, type) => {
     const answer = await send('POST', '/items', body, type);
     expect(answer.status, answer.text).toBe(200);
     expect(world.upstream.seen.at(-1)?.body).toBe(body);
@@ -178,7 +180,7 @@ describe('in the body', () => {
     [`a=${PADDING}&sudo=1&b=1`, FORM],
     [`{"a":"${PADDING}","sudo":1,"b":1}`, 'application/json'],
     [`--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n${PADDING}\r\n${part('sudo')}`, PARTS],
-  ])('one that is too long to be judged breaks off there', async (body, type) => {
+  ])('a body that is too long to be judged is cut off at the name', async (body, type) => {
     const before = world.upstream.seen.length;
     const answer = await send('POST', '/items', body, type);
     expect(answer).toMatchObject({ status: 502, body: { detail: expect.stringContaining('refused_parameters') } });
@@ -187,20 +189,20 @@ describe('in the body', () => {
     expect(passing.status, passing.text.slice(0, 200)).toBe(200);
   });
 
-  test('many members are looked through', async () => {
+  test('many members are searched', async () => {
     const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`m${i}`, 1]));
     await expectRefused(() => act('/items', 'POST', { data: { ...many, sudo: 1 } }), 'invalid_request');
     expect((await act('/items', 'POST', { data: many })).status).toBe(200);
   });
 });
 
-test('a platform that says nothing of them takes such names as before', async () => {
+test('a platform without refused parameters accepts such names', async () => {
   const plain = await organisation.agent({ rules: ALLOW_ALL });
   const call = { platform: 'demo', endpoint: '/items?sudo=1&key=x', method: 'POST', scope: 'demo:write' };
   expect((await plain.act({ ...call, data: { sudo: 'x', token: 'y' } })).status).toBe(200);
 });
 
-describe('however a name is written', () => {
+describe('names in any notation', () => {
   const list = nameList(['sudo', 'x-acting-*'])!;
   const spelled = fc
     .tuple(fc.constantFrom('sudo', 'x-acting-user'), fc.array(fc.nat(3), { minLength: 13, maxLength: 13 }))
@@ -211,7 +213,7 @@ describe('however a name is written', () => {
     );
   const tail = fc.constantFrom('', '[]', '[a]', '%5B%5D', '[a][b]', '%00x');
 
-  test('it is found in a form, and in whatever pieces the form comes', () => {
+  test('are found in a form, however it is split', () => {
     fc.assert(
       fc.property(spelled, tail, fc.nat(40), (name, end, cut) => {
         const bytes = Buffer.from(`a=1&${name}${end}=root&b=2`);
@@ -226,7 +228,7 @@ describe('however a name is written', () => {
     );
   });
 
-  test('it is found in JSON and in parts', () => {
+  test('are found in JSON and in multipart bodies', () => {
     fc.assert(
       fc.property(spelled, fc.nat(60), (written, cut) => {
         const name = decodeURIComponent(written);

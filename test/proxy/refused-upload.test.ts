@@ -1,4 +1,4 @@
-/** A client that sends all of a large body before it reads gets the refusal, and no reset, however it sends. */
+/** A client that sends a whole large body before it reads gets the refusal instead of a reset, however it sends. */
 import { connect } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
@@ -25,7 +25,7 @@ const LENGTHS = {
   },
 };
 
-/** Writes everything, and only then reads. Answers the status line, or the error of the connection. */
+/** Writes everything, and only then reads. Resolves to the status line, or to the connection's error. */
 function upload(agent: TestAgent, how: keyof typeof LENGTHS, connection: string): Promise<string> {
   const { hostname, port, host } = new URL(agent.baseUrl);
   const { header, piece, end } = LENGTHS[how];
@@ -58,7 +58,7 @@ function upload(agent: TestAgent, how: keyof typeof LENGTHS, connection: string)
   });
 }
 
-describe('an upload that is refused', () => {
+describe('a refused upload gets its answer', () => {
   let world: World;
   let organisation: Organisation;
   let denied: TestAgent;
@@ -76,7 +76,7 @@ describe('an upload that is refused', () => {
     expect(await upload(denied, how as keyof typeof LENGTHS, connection)).toBe('HTTP/1.1 403 Forbidden');
   });
 
-  test.each(Object.keys(LENGTHS))('%s, by the platform before it has all of it', async (how) => {
+  test.each(Object.keys(LENGTHS))('%s, when the platform refuses before the body is complete', async (how) => {
     world.upstream.answer = (_request, response) => void response.writeHead(403).end('{}');
     expect(await upload(allowed, how as keyof typeof LENGTHS, 'keep-alive')).toBe('HTTP/1.1 403 Forbidden');
   });

@@ -1,4 +1,4 @@
-/** A held raw call on two replicas, one of which is killed: whatever the client repeats, there is one call at the platform. */
+/** A held /proxy call on two replicas, one of which is killed: whatever the client repeats, the platform gets one call. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { type Replica, startReplica } from '../world/replica.ts';
@@ -6,7 +6,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-describe.runIf(STORES.includes('postgres'))(`held raw calls and replicas on postgres${postgresNote}`, () => {
+describe.runIf(STORES.includes('postgres'))(`held /proxy calls and replicas on postgres${postgresNote}`, () => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
@@ -27,7 +27,7 @@ describe.runIf(STORES.includes('postgres'))(`held raw calls and replicas on post
     );
   const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
 
-  test('the same request at both at the same moment is held once', async () => {
+  test('the same request sent concurrently to both replicas is held once', async () => {
     const body = '{"both":1}';
     const answers = await Promise.all(
       Array.from({ length: 6 }, (_, i) => ask(i % 2 ? agent : other.asks(agent), body, '0')),
@@ -40,7 +40,7 @@ describe.runIf(STORES.includes('postgres'))(`held raw calls and replicas on post
     expect(made(body)).toBe(1);
   });
 
-  test('a static key that was revoked at one is refused at the other by the next request', async () => {
+  test('a static key revoked at one replica is refused at the other at the next request', async () => {
     const path = `/owner/agents/${agent.agentId}/static-keys`;
     const { body } = await organisation.ask('POST', path, { label: 'both', connection: 'demo-main' });
     const read = (by: TestAgent) =>
@@ -53,7 +53,7 @@ describe.runIf(STORES.includes('postgres'))(`held raw calls and replicas on post
     expect([(await read(other.asks(agent))).status, (await read(agent)).status]).toEqual([401, 401]);
   });
 
-  test('the one at which it waits is killed, and the other has the one result', async () => {
+  test('when the replica at which a request waits is killed, the other one returns the result', async () => {
     const body = '{"killed":1}';
     const before = await pending();
     const waiting = ask(other.asks(agent), body, '60').then(
@@ -77,7 +77,7 @@ describe.runIf(STORES.includes('postgres'))(`held raw calls and replicas on post
     await approve(id ?? '');
     expect(await ask(agent, body, '5')).toMatchObject({ status: 200, body: { body } });
     expect(made(body)).toBe(1);
-    // Delivered: what comes now is another call.
+    // Delivered: the next request is a new call.
     expect((await ask(agent, body, '0')).body.approval_id).not.toBe(id);
     expect(made(body)).toBe(1);
   });

@@ -1,4 +1,4 @@
-/** What a platform's answer says to reverse proxies and shared caches, which stand in front of the broker and not of the platform. */
+/** Headers of a platform's answer for reverse proxies and shared caches, which here are in front of the broker, not of the platform. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { onlyWith } from '../sidecar/tls-world.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
   agent = await organisation.agent({ rules: ALLOW_ALL, grants: { teller: { scopeList: ['teller:read'] } } });
 });
 
-/** Has the platform answer with these headers. */
+/** Makes the platform answer with these headers. */
 function tell(headers: Record<string, string>): void {
   world.upstream.answer = (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/plain', ...headers });
@@ -63,7 +63,7 @@ describe.each(REVERSE_PROXIES)('$program', (proxy) => {
   });
 
   real.each(['text/event-stream', 'application/x-ndjson', 'text/plain'])(
-    'passes a stream of %s on as it comes',
+    'passes on a stream of %s as it arrives',
     async (type) => {
       let goOn = () => {};
       world.upstream.answer = (_request, response) => {
@@ -81,7 +81,7 @@ describe.each(REVERSE_PROXIES)('$program', (proxy) => {
     },
   );
 
-  // Caddy 2.6 ends such an answer as if it were whole, whatever the server does, as the guide says.
+  // Caddy 2.6 ends such an answer as if it were complete, whatever the server does, as the guide says.
   if (proxy.program !== 'caddy')
     real('passes on that an answer broke off, so that nobody takes it for whole', async () => {
       world.upstream.answer = (_request, response) => {
@@ -118,7 +118,7 @@ describe('nginx with a cache', () => {
     ['no-cache', 'private, no-cache'],
     ['must-understand, No-Store', 'private, must-understand, No-Store'],
     ['', 'no-store'],
-  ])('keeps nothing that an agent was given, where the platform says %j', async (said, passedOn) => {
+  ])('caches no answer of an agent when the platform sends %j', async (said, passedOn) => {
     tell(said === '' ? {} : { 'cache-control': said });
     const url = `${await startReverseProxy(cached(nginx), world.running.baseUrl)}/proxy/teller-main/a.png`;
     const answer = await fetch(url, { headers: { 'x-svc-authorization': `Bearer ${agent.token()}` } });

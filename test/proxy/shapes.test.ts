@@ -1,4 +1,4 @@
-/** Refusals of the raw door that come before a call, in the form of the platform's errors: whoever is no agent learns nothing by them. */
+/** Refusals of /proxy before a call, in the form of the platform's errors: unauthenticated clients learn nothing from them. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
@@ -17,15 +17,15 @@ beforeAll(async () => {
 });
 const ask = rawClient(() => agent);
 
-/** What an answer tells, without what differs each time. */
+/** The content of an answer, without the parts that always differ. */
 const toldOf = ({ status, headers, text }: Answer) => ({
   status,
   text: text.replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'id'),
   headers: [...headers].filter(([name]) => !/^(?:date|x-correlation-id|ratelimit.*)$/.test(name)),
 });
 
-describe('a token that is refused', () => {
-  // Its breaker opens by wrong signatures.
+describe('a refused token', () => {
+  // Its breaker is opened by wrong signatures.
   let careless: TestAgent;
   beforeAll(async () => {
     careless = await organisation.agent();
@@ -46,7 +46,7 @@ describe('a token that is refused', () => {
     ['what is no token', 'invalid_token', () => ({ authorization: 'Bearer ghp_nobody' })],
   ];
 
-  test.each(BAD)('%s is told in the form of the platform that the label is of', async (_, code, headersOf) => {
+  test.each(BAD)('%s gets an error in the form of the platform with this label', async (_, code, headersOf) => {
     const asked = async (label: string) => await ask('GET', `/proxy/${label}/x`, { bare: true, headers: headersOf() });
     const github = await asked('github');
     expect(github).toMatchObject({
@@ -56,7 +56,7 @@ describe('a token that is refused', () => {
     expect(github.headers.get('www-authenticate')).toMatch(/^Bearer/);
     expect(github.headers.get('x-should-retry')).toBe('false');
     expect((await asked('s3')).text).toMatch(/^<\?xml .*<Message>agent-broker: /);
-    // Slack tells of errors with a 200, and its client sends a 401 again for half an hour.
+    // Slack reports errors with status 200, and its client retries a 401 for half an hour.
     expect(await asked('slack')).toMatchObject({
       status: 200,
       body: { ok: false, error: expect.stringContaining(code) },
@@ -66,7 +66,7 @@ describe('a token that is refused', () => {
     await world.forgive();
   });
 
-  test.each(BAD)('%s does not tell whether there is a connection', async (_, _code, headersOf) => {
+  test.each(BAD)('%s does not reveal whether a connection exists', async (_, _code, headersOf) => {
     const labels = [...BUILTIN_NAMES, 'nowhere'];
     const headers = headersOf();
     const asked = async () =>
@@ -88,12 +88,12 @@ describe('a token that is refused', () => {
   });
 });
 
-test('a connection that the agent has no grant on is told of in that form, too', async () => {
+test('a connection without a grant gets an error in that form too', async () => {
   const answer = await ask('GET', '/proxy/github/user');
   expect(answer).toMatchObject({ status: 404, body: { message: expect.stringContaining('It has: demo-main.') } });
 });
 
-test('an upgrade is refused in that form', async () => {
+test('an upgrade is refused in the form of the platform', async () => {
   const port = Number(new URL(world.running.baseUrl).port);
   const lines = ['GET /proxy/kubernetes/api/v1/x HTTP/1.1', 'Host: localhost', 'Upgrade: SPDY/3.1'];
   const answer = await exchange(port, [...lines, 'Connection: Upgrade, close', '', ''].join('\r\n'));
@@ -105,7 +105,7 @@ test('an upgrade is refused in that form', async () => {
   });
 });
 
-test('an agent that asks too often is told in the form of its own connection', async () => {
+test('a rate-limited agent gets an error in the form of its own connection', async () => {
   const limited = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.001' });
   const other = await limited.organisation();
   await other.platform({ id: 'shaped', manifest: { error_body: { fault: '{code}', text: '{detail}' } } });
@@ -118,8 +118,8 @@ test('an agent that asks too often is told in the form of its own connection', a
   expect(refused.headers.has('x-should-retry')).toBe(false);
 });
 
-describe('a method that is not passed on', () => {
-  test.each(['OPTIONS', 'TRACE', 'PROPFIND', 'MKCOL', 'M-SEARCH'])('%s is a 405 with a row', async (method) => {
+describe('a method that is not supported', () => {
+  test.each(['OPTIONS', 'TRACE', 'PROPFIND', 'MKCOL', 'M-SEARCH'])('%s answers 405 and is recorded', async (method) => {
     const before = world.upstream.seen.length;
     const answer = await ask(method, '/proxy/demo-main/items', { headers: { 'x-note': 'not to be echoed' } });
     expect(answer).toMatchObject({ status: 405, body: { error: 'method_not_allowed' } });
@@ -139,7 +139,7 @@ describe('a method that is not passed on', () => {
     expect(world.upstream.seen).toHaveLength(before);
   });
 
-  test('is none of the agent’s faults, however often', async () => {
+  test('never counts as a strike', async () => {
     for (let time = 0; time < 40; time++) expect((await ask('OPTIONS', '/proxy/demo-main/items')).status).toBe(405);
     expect((await ask('GET', '/proxy/demo-main/items')).status).toBe(200);
   });
@@ -148,7 +148,7 @@ describe('a method that is not passed on', () => {
     expect((await ask('PROPFIND', '/proxy/demo-main/items', { body: 'x'.repeat(100_000) })).status).toBe(405);
   });
 
-  test('of a connection without a grant, of a halted agent and of a stranger is refused as all else of them', async () => {
+  test('is refused like any request for a connection without a grant, a halted agent and an unauthenticated client', async () => {
     expect(await ask('OPTIONS', '/proxy/nowhere/items')).toMatchObject({ status: 404, body: { error: 'not_found' } });
     expect(await ask('OPTIONS', '/proxy/demo-main/items', { bare: true })).toMatchObject({
       status: 401,

@@ -1,4 +1,4 @@
-/** Static keys: a bearer of an agent for one connection, on the raw door alone, until it ends. */
+/** Static keys: a bearer token of an agent for one connection, for /proxy only, until it expires. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
@@ -46,7 +46,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
   const ask = (key: { key: string }, path = '/proxy/demo-main/items', by = agent) =>
     rawClient(() => by)('GET', path, { bare: true, headers: bearer(key) });
 
-  test('is shown once, stored as a hash, listed without the secret, and on record', async () => {
+  test('is shown once, stored as a hash, listed without the secret, and recorded', async () => {
     const made = await issue({ connection: await connectionId('demo-main'), expires_in_seconds: 90 * DAY_S });
     expect(made.body).toMatchObject({
       key: expect.stringMatching(/^abk_[\w-]{43}$/),
@@ -78,7 +78,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
       (one: { label: string }) => one.label === label,
     ).id;
 
-  test('is the agent on its connection, in every place of a token, and never goes on; row and receipt name it', async () => {
+  test('authenticates the agent on its connection, in every place of a token, and is never forwarded; row and receipt name it', async () => {
     const made = await issued();
     const keyed = await issued({ connection: 'keyed-main' });
     const places: [string, Record<string, string>, { key: string }?][] = [
@@ -109,11 +109,11 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect(Date.now() - Date.parse(used.last_used_at)).toBeLessThan(60_000);
   });
 
-  /** As clients of AWS sign: with a secret that is nobody's. */
+  /** Signs like clients of AWS: with a secret that belongs to nobody. */
   const signedBy = (id: string) =>
     `AWS4-HMAC-SHA256 Credential=${id}/20260101/us-east-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=${'0'.repeat(64)}`;
 
-  test('is an access key id where the platform takes signatures of AWS, in the header alone', async () => {
+  test('is accepted as an access key id when the platform uses AWS signatures, in the header only', async () => {
     const made = await issued({ connection: 'stored-main' });
     const asked = (path: string, headers: Record<string, string> = {}) =>
       rawClient(() => agent)('GET', path, { bare: true, headers });
@@ -223,7 +223,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
           headers: { ...bearer(made), ...twice },
         }),
       ).toMatchObject({ status: 400 });
-    // A place where this platform takes no key.
+    // A place where this platform accepts no key.
     const misplaced = await rawClient(() => agent)('GET', '/proxy/demo-main/items', {
       bare: true,
       headers: { 'x-api-key': made.key },
@@ -233,7 +233,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     await world.forgive();
   });
 
-  test('is unknown, malformed, revoked or expired: a 401 at the very next request', async () => {
+  test('answers 401 at the next request when it is unknown, malformed, revoked or expired', async () => {
     const before = world.upstream.seen.length;
     const made = await issued({ expires_in_seconds: 3600 });
     const flipped = made.key.slice(0, -2) + (made.key.at(-2) === 'A' ? 'B' : 'A') + made.key.at(-1);
@@ -256,7 +256,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect(body.rows[0].flags.change).toMatchObject({ static_key: made.id, label: 'old client' });
   });
 
-  test('all that halts the agent halts its keys', async () => {
+  test('everything that halts the agent halts its keys', async () => {
     const stopped = await organisation.agent({ name: 'stopped' });
     const made = await issued({}, stopped);
     const moves: [string, number, string | undefined][] = [
@@ -281,7 +281,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect(nothing).toMatchObject({ status: 404, text: expect.stringContaining('has no grant on its connection') });
   });
 
-  test('ends with its connection, also when another of the same name comes', async () => {
+  test('ends with its connection, even when another one gets the same name', async () => {
     await organisation.platform({ id: 'passing' });
     const passing = await organisation.agent({ name: 'passing', grants: { passing: {} } });
     const made = await issued({ connection: 'passing-main' }, passing);
@@ -312,7 +312,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect(await ask(made.body, '/proxy/first-main/items', both)).toMatchObject({ status: 401 });
     const { body } = await other.ask('GET', keys);
     expect(body.static_keys[0]).toMatchObject({ status: 'ended', ended_because: 'connection' });
-    // Its secret goes along.
+    // The connection's secret is moved with it.
     const { connections } = (await other.ask('GET', '/owner/connections')).body;
     const first = connections.find(({ label }: { label: string }) => label === 'first-main');
     expect(first).toMatchObject({ platform: 'second', state: 'connected' });
@@ -320,7 +320,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect(tested.body, tested.text).toMatchObject({ ok: true, upstream_status: 200 });
   });
 
-  test('a held call gets its one result, and none once the key ended', async () => {
+  test('returns the result of a held call, and none once the key has ended', async () => {
     const made = await issued();
     const write = (body: string, wait: string) =>
       rawClient(() => agent)('POST', '/proxy/demo-main/items', {
@@ -340,7 +340,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect(await waiting).toMatchObject({ status: 401, text: expect.stringContaining('ended while') });
   });
 
-  test('where it cannot be read whether a key ended, its client is not told that it did', async () => {
+  test('while the store cannot be read, its client is not told that the key has ended', async () => {
     const made = await issued();
     const write = (wait: string) =>
       rawClient(() => agent)('POST', '/proxy/demo-main/items', {
@@ -362,7 +362,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
     expect(await write('0')).toMatchObject({ status: 200, body: { body: '{"held":3}' } });
   });
 
-  test('is issued by admins, within bounds', async () => {
+  test('is issued by admins only, within bounds', async () => {
     const refused: [Record<string, unknown>, number][] = [
       [{ expires_in_seconds: 90 * DAY_S + 1 }, 400],
       [{ expires_in_seconds: 0 }, 400],
@@ -395,7 +395,7 @@ describe.each(ONE_STORE)(`static keys on %s${postgresNote}`, (store) => {
   });
 });
 
-test('a key that works is not stopped by others that were refused from its address', async () => {
+test('a valid key is not blocked by other keys refused from the same address', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.05' });
   const organisation = await world.demoOrganisation();
   const agent = await organisation.agent();
