@@ -1,4 +1,4 @@
-/** A link into `/git` with a token in it, opened by an owner who is signed in: nothing runs on the console's origin. */
+/** A link to `/git` with a token in it, opened by a signed-in owner: nothing runs on the console's origin. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
@@ -10,14 +10,14 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
   let given: GitWorld;
   beforeAll(async () => {
     given = await startGitWorld('sqlite');
-    // What a hostile code host would like the owner's browser to run.
+    // Code that a hostile code host would run in the owner's browser.
     given.host.answer = (_, response) =>
       response
         .writeHead(200, { 'content-type': 'text/html' })
         .end(`<script>document.title = 'ran'; fetch('/owner/me')</script>`);
   });
 
-  test('shows a line, asks the code host for nothing, and runs nothing', async () => {
+  test('shows one line, sends nothing to the code host, and runs nothing', async () => {
     const { baseUrl, broker } = given.world.running;
     const agent = await given.agent();
     const page = await openPage({ width: 800, height: 600 });
@@ -27,7 +27,7 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     await page.until(`location.pathname.startsWith('/git/') && document.readyState === 'complete'`);
     expect(await page.value(`document.body.innerText`)).toContain('agent-broker: forbidden - ');
     expect(await page.value(`document.title`)).not.toBe('ran');
-    // Nor does a page of the broker's own origin get anything there with the token.
+    // A page of the broker's own origin gets nothing with the token either.
     await page.open(`${baseUrl}/console/base.css`);
     const authorization = `Basic ${btoa(`x:${agent.token()}`)}`;
     const fetched = `fetch('/git/acme/app${ADVERTISEMENT}', { headers: { authorization: '${authorization}' } }).then((one) => one.status)`;

@@ -1,4 +1,4 @@
-/** Fetching through the broker with git itself: what comes is what the code host has. */
+/** Fetching through the broker with git itself: the result equals the code host's content. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
     expect(seen.some(({ headers }) => headers['git-protocol'] === 'version=2')).toBe(true);
   });
 
-  test('a code host with another user name, and one with a user name and password of its own', async () => {
+  test('fetches from a code host with another user name, and from one with its own user name and password', async () => {
     const cases = [
       { manifest: { git_user: 'oauth2' }, user: 'oauth2', secret: CANARY },
       { manifest: { auth: { type: 'basic' } }, user: 'ann', secret: `ann:${CANARY}` },
@@ -61,7 +61,7 @@ describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
     }
   });
 
-  test.each(['0', '1', '2'])('protocol version %s', async (version) => {
+  test.each(['0', '1', '2'])('a clone works with protocol version %s', async (version) => {
     const agent = await given.agent();
     given.host.seen.length = 0;
     const folder = newFolder();
@@ -75,7 +75,7 @@ describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
     expect(new Set(given.host.seen.map(({ headers }) => headers['git-protocol']))).toEqual(new Set([wanted]));
   });
 
-  test('shallow, deepened, partial and sparse clones', async () => {
+  test('shallow, deepened, partial and sparse clones work', async () => {
     const agent = await given.agent();
     const source = given.host.repository('acme/history', { files: { 'a.txt': 'a', 'large.bin': 'x'.repeat(100_000) } });
     for (const n of [1, 2, 3]) {
@@ -90,14 +90,14 @@ describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
     expect(git(shallow, 'rev-list', '--count', 'HEAD').trim()).toBe('4');
     const partial = await clone(agent, 'acme/history', '--filter=blob:none', '--no-checkout');
     expect(git(partial, 'rev-list', '--objects', '--missing=print', 'HEAD')).toMatch(/^\?/m);
-    // What is missing is fetched when it is needed.
+    // Missing objects are fetched on demand.
     expect(await runGit(['checkout', '-q', 'HEAD'], { folder: partial })).toMatchObject({ code: 0 });
     expect(readFileSync(join(partial, 'a.txt'), 'utf8')).toBe('a');
     const single = await clone(agent, 'acme/history', '--single-branch', '--no-tags', '-b', 'main');
     expect(git(single, 'rev-list', '--count', 'HEAD').trim()).toBe('4');
   });
 
-  test('a long negotiation, which git compresses', async () => {
+  test('a long negotiation, which git compresses, works', async () => {
     const agent = await given.agent();
     const source = given.host.repository('acme/wide');
     execFileSync('git', ['fast-import', '--quiet', '--date-format=now'], {
@@ -118,7 +118,7 @@ describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
     expect(git(join(folder, 'work'), 'branch', '-r').trim().split('\n').length).toBe(42);
   });
 
-  test('a fetch of what came since, and of nothing', async () => {
+  test('a fetch of new commits, and one without any, work', async () => {
     const agent = await given.agent();
     const folder = await clone(agent, 'acme/app');
     const tree = git(bare, 'rev-parse', 'main^{tree}').trim();
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
     expect(git(folder, 'rev-parse', 'FETCH_HEAD')).toBe(git(bare, 'rev-parse', 'next'));
   });
 
-  test('a repository that is not on the list is refused in the words of the specification', async () => {
+  test('a repository that is not listed is refused with the text of the specification', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/other'] } });
     const { code, stderr } = await runGit(['clone', remoteOf(agent, 'acme/app')]);
     expect(code).not.toBe(0);

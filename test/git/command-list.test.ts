@@ -1,4 +1,4 @@
-/** The reader of a push's beginning: what it takes, and that nothing makes it read something else than what is there. */
+/** The parser of a push's beginning: what it accepts, and that no input makes it read anything else than was sent. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { CommandListReader, type CommandListState, MOST_HEAD_BYTES } from '../../broker/git/command-list.ts';
@@ -11,7 +11,7 @@ const A = 'a'.repeat(40);
 const B = 'b'.repeat(40);
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 
-/** Reads it in pieces of these sizes, the last one again and again. */
+/** Feeds it in pieces of these sizes, repeating the last one. */
 function read(input: Buffer, sizes: readonly number[] = [input.length]): CommandListState {
   const reader = new CommandListReader();
   let at = 0;
@@ -38,11 +38,11 @@ describe('pkt-lines', () => {
   ])('%j', (text, expected) => expect(readPktLine(bytes(text), 0)).toEqual(expected));
 
   test.each(['0003', '0004', 'zzzz', 'z', '-001', '+005a', ' 005', '0x05', `fff1${'x'.repeat(65_533)}`])(
-    '%j is none',
+    '%j is not a pkt-line',
     (text) => expect(readPktLine(bytes(text), 0).kind).toBe('malformed'),
   );
 
-  test('the longest is 65520 bytes', () => {
+  test('the longest pkt-line has 65520 bytes', () => {
     const longest = bytes(`fff0${'x'.repeat(LONGEST_PKT_LINE - 4)}`);
     expect(readPktLine(longest, 0)).toMatchObject({ kind: 'line', next: LONGEST_PKT_LINE });
   });
@@ -71,7 +71,7 @@ describe('ref names', () => {
     ...['refs/heads/a/', '/refs/heads/a', 'refs/heads/a\x7fb', 'refs/heads/a\tb', 'refs/heads/a\nb', 'refs/heads/PACK'],
     ...['refs/heads/a.b', 'refs/heads/a{b', 'refs/heads/a]b', 'refs/heads/%2e%2e', "refs/heads/a'b", 'refs/heads/a"b'],
   ];
-  test.each(names)('%j is a name here if it is one for git', (name) => {
+  test.each(names)('%j is accepted if git accepts it', (name) => {
     const { status } = spawnSync('git', ['check-ref-format', name], { env: GIT_ENVIRONMENT });
     expect(refNameProblem(name) === undefined).toBe(status === 0);
   });
@@ -90,10 +90,11 @@ describe('ref names', () => {
     'refs/heads/a\u2800',
     'refs/heads/a\ufe0f',
     `refs/heads/${'é'.repeat(510)}`,
-  ])('%j is none here', (name) => expect(refNameProblem(name)).toBeDefined());
+  ])('%j is refused', (name) => expect(refNameProblem(name)).toBeDefined());
 
-  test.each(['refs/heads/❤\ufe0f', 'refs/heads/gro\u0308ße', `refs/heads/${'é'.repeat(506)}`])('%j is one', (name) =>
-    expect(refNameProblem(name)).toBeUndefined(),
+  test.each(['refs/heads/❤\ufe0f', 'refs/heads/gro\u0308ße', `refs/heads/${'é'.repeat(506)}`])(
+    '%j is accepted',
+    (name) => expect(refNameProblem(name)).toBeUndefined(),
   );
 });
 
@@ -107,7 +108,7 @@ describe('command lists', () => {
     { name: 'refs/tags/c', action: 'delete' },
   ];
 
-  test.each([[[list.length]], [[1]], [[3]], [[5, 1, 100]], [[200, 7]]])('in pieces of %j', (sizes) => {
+  test.each([[[list.length]], [[1]], [[3]], [[5, 1, 100]], [[200, 7]]])('a list is read in pieces of %j', (sizes) => {
     const state = read(list, sizes);
     expect(state).toMatchObject({ kind: 'done', push: { refs, hasPack: true } });
     if (state.kind !== 'done') return;
@@ -115,19 +116,19 @@ describe('command lists', () => {
     expect(list.subarray(0, state.bytes.length).equals(state.bytes)).toBe(true);
   });
 
-  test('cut anywhere it is none', () => {
+  test('a list that is cut anywhere is malformed', () => {
     const cuts = Array.from({ length: list.length - 'PACKxyz'.length }, (_, at) => read(list.subarray(0, at)).kind);
     expect(new Set(cuts)).toEqual(new Set(['malformed']));
   });
 
-  test('a list of one byte at a time costs no more than its length', () => {
+  test('reading a list byte by byte takes linear time', () => {
     const long = bytes(commandList(Array.from({ length: 1000 }, (_, i) => `${ZERO} ${A} refs/heads/${i}`)));
     const begun = performance.now();
     expect(read(long, [1]).kind).toBe('done');
     expect(performance.now() - begun).toBeLessThan(2_000);
   });
 
-  test('an endless list ends', () => {
+  test('an endless list is refused at the limit', () => {
     const reader = new CommandListReader();
     const line = bytes(pktLine(`${ZERO} ${A} refs/heads/${'x'.repeat(1_000)}`));
     let given = 0;

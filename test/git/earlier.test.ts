@@ -1,4 +1,4 @@
-/** Rules that look back, where one of the calls is git's: what is fetched counts for what is pushed, and for other doors. */
+/** Look-back rules with git calls: fetches count for pushes, and for calls through other entry points. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ describe.each(ONE_STORE)(`git and rules that look back on %s${postgresNote}`, (s
     return { agent, push };
   }
 
-  test('a push passes, and after a clone from outside it is refused with the reason in git’s own output', async () => {
+  test('a push passes; after a clone of an outside repository it is refused, with the reason in git’s output', async () => {
     const { agent, push } = await changed();
     const first = await push();
     expect(first.code, first.stderr).toBe(0);
@@ -44,13 +44,13 @@ describe.each(ONE_STORE)(`git and rules that look back on %s${postgresNote}`, (s
     expect(stderr).toMatch(/no-push denies this call: the agent made the call [0-9a-f-]{36} at 20/);
   });
 
-  test('a long push, which is passed on as it comes, reaches its end', async () => {
+  test('a long push, which is streamed, is completed', async () => {
     const { push } = await changed(3_000_000);
     const { code, stderr } = await push();
     expect(code, stderr).toBe(0);
   });
 
-  test('what git answers cannot be masked: such a request is refused, with the reason', async () => {
+  test('a git request whose answer a rule would mask is refused with the reason', async () => {
     const agent = await given.agent();
     const rule = { name: 'no-mail', effect: 'mask', scopes: ['codehost:*'], mask: { values: ['email'] } };
     await given.organisation.guardrails([NO_PUSH, rule]);

@@ -1,4 +1,4 @@
-/** Hostile requests to the git door, on raw sockets, and code hosts that lie. None of them leaves a connection or half a record. */
+/** Hostile requests to /git on raw sockets, and misbehaving code hosts. None of them leaks a connection or an open record. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { deflateSync, gzipSync } from 'node:zlib';
@@ -66,14 +66,14 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
   const newest = async () => (await rows())[0]!;
   const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
   const nothingWasSent = () => expect(given.host.seen).toEqual([]);
-  /** Nothing is open to the code host, nothing is kept, nothing is under way. */
+  /** Expects that no connection to the code host is open, nothing is stored, and no call is in flight. */
   async function nothingIsLeft() {
     const { services } = given.world.running;
     await expect.poll(() => services.budget.held, { timeout: 5_000 }).toEqual({ calls: 0, bytes: 0 });
     await expect.poll(() => services.gitBodies.held).toEqual({ memory: 0, files: 0 });
     await expect.poll(async () => (await rows()).filter(({ state }) => state !== 'final')).toEqual([]);
   }
-  /** One line, with the headers of every answer of `/git`. */
+  /** Expects a one-line answer with the headers of every /git answer. */
   function expectOneLine(answer: { status: number; head: string; body: string }, status: number, code: string) {
     expect([answer.status, answer.body], answer.head).toEqual([
       status,
@@ -115,18 +115,18 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       '/git/acme/app',
       '/git/',
       '/git',
-    ])('%s is no address', async (path) => {
+    ])('%s is an unknown route', async (path) => {
       expectOneLine(await get(path), 404, 'not_found');
       nothingWasSent();
     });
 
-    test('letter case counts', async () => {
+    test('paths are case-sensitive', async () => {
       expect((await get('/GIT/acme/app/info/refs?service=git-upload-pack')).status).toBe(404);
       expect((await get('/git/acme/app/INFO/refs?service=git-upload-pack')).status).toBe(404);
       nothingWasSent();
     });
 
-    test('LFS is not served, and says so', async () => {
+    test('LFS is not served, and the answer says so', async () => {
       for (const path of ['/git/acme/app/info/lfs/objects/batch', '/git/acme/app.git/info/lfs/locks']) {
         const answer = await get(path);
         expectOneLine(answer, 404, 'not_found');
@@ -135,7 +135,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       nothingWasSent();
     });
 
-    test('another method is told which ones there are', async () => {
+    test('another method answers 405 with the allowed ones', async () => {
       for (const [line, allowed] of [
         ['PUT /git/acme/app/git-upload-pack', 'POST'],
         ['GET /git/acme/app/git-upload-pack', 'POST'],
@@ -176,12 +176,12 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       '?service=git-upload-pack?service=git-receive-pack',
       '?service=git-upload-pack%23',
       '?service=git-upload-pack+',
-    ])('info/refs%s is neither of both', async (query) => {
+    ])('info/refs%s is refused', async (query) => {
       expectOneLine(await get(`/git/acme/app/info/refs${query}`), 400, 'invalid_request');
       nothingWasSent();
     });
 
-    test('a POST takes no query', async () => {
+    test('a POST with a query is refused', async () => {
       const answer = await exchange(port, head('POST /git/acme/app/git-upload-pack?service=git-receive-pack'));
       expectOneLine(answer, 400, 'invalid_request');
       nothingWasSent();
@@ -194,7 +194,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       ['a frame', { 'Sec-Fetch-Dest': 'iframe', 'Sec-Fetch-Mode': 'no-cors' }],
       ['a script', { 'Sec-Fetch-Dest': 'script' }],
       ['a service worker', { 'Service-Worker': 'script' }],
-    ])('%s is refused before anything is asked', async (_, headers) => {
+    ])('%s is refused before anything is sent', async (_, headers) => {
       expectOneLine(await get('/git/acme/app/info/refs?service=git-upload-pack', headers), 403, 'forbidden');
       nothingWasSent();
       const anonymous = await get('/git/acme/app/info/refs?service=git-upload-pack', {
@@ -205,14 +205,14 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expect(anonymous.head).not.toMatch(/^www-authenticate/im);
     });
 
-    test("an owner's session cookie is", async () => {
+    test("a request with an owner's session cookie is refused", async () => {
       const cookie = `${sessionCookieName(given.world.running.baseUrl)}=x`;
       const answer = await get('/git/acme/app/info/refs?service=git-upload-pack', { Cookie: `a=b; ${cookie}` });
       expectOneLine(answer, 403, 'forbidden');
       nothingWasSent();
     });
 
-    test('what the code host says beside its answer does not come', async () => {
+    test('other headers of the code host’s answer are not passed on', async () => {
       given.host.answer = (_, response) =>
         response
           .writeHead(200, {
@@ -239,7 +239,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
   });
 
   describe('GT-14: who asks', () => {
-    test('the challenge comes only where there is no credential', async () => {
+    test('the challenge is sent only when the request has no credential', async () => {
       const path = 'GET /git/acme/app/info/refs?service=git-upload-pack';
       const none = await exchange(port, head(path).replace(/^Authorization: .*\r\n/m, ''));
       expectOneLine(none, 401, 'missing_token');
@@ -367,7 +367,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    /** Compressed as several members one after the other, with a thousand empty ones before them (RFC 1952 section 2.2). */
+    /** Compresses as several gzip members in sequence, after a thousand empty ones (RFC 1952 section 2.2). */
     function members(body: string, ...cuts: number[]): Buffer {
       const ends = [0, ...cuts, body.length];
       const parts = ends.slice(1).map((end, i) => gzipSync(Buffer.from(body.slice(ends[i], end), 'latin1')));
@@ -391,7 +391,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
         [{ ref: 'refs/tags/v1', action: 'create' }],
       ],
       ['a deletion without a pack', list(`${A} ${ZERO} refs/heads/x`), [{ ref: 'refs/heads/x', action: 'delete' }]],
-    ])('%s is read as it is, and sent byte for byte', async (_, body, refs) => {
+    ])('%s is read correctly, and sent byte for byte', async (_, body, refs) => {
       const sent = Promise.withResolvers<Buffer>();
       given.host.answer = (request, response) => {
         const pieces: Buffer[] = [];
@@ -416,7 +416,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('a push of 1,000 refs with long names is on record as a whole', async () => {
+  test('a push of 1,000 refs with long names is recorded completely', async () => {
     given.host.answer = (request, response) => {
       request.resume();
       response.writeHead(200, { 'content-type': 'application/x-git-receive-pack-result' }).end(PROBE);
@@ -445,7 +445,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       ['the same in chunks', () => chunked('git-upload-pack', Buffer.alloc(LIMIT + 1, 'x'))],
       ['a bomb', () => post('git-upload-pack', bomb, { 'Content-Encoding': 'gzip' })],
       ['a bomb in chunks, as a push', () => chunked(RECEIVE, bomb, { 'Content-Encoding': 'x-gzip' })],
-    ])('%s is a 413', async (_, ask) => {
+    ])('%s answers 413', async (_, ask) => {
       expectOneLine(await ask(), 413, 'git_request_too_large');
       nothingWasSent();
       expect(await newest()).toMatchObject({ reason: 'git_request_too_large', result: 'errored' });
@@ -498,7 +498,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       'refs/heads/agent\uff0fx',
       'refs/heads/agent\u2215x',
       'refs/heads/gro\u0308ße/x',
-    ])('%s', async (ref) => {
+    ])('a push to %s is refused', async (ref) => {
       const text = commandList([
         `${ZERO} ${A} refs/heads/agent/x\0`,
         `${ZERO} ${A} ${Buffer.from(ref).toString('latin1')}`,
@@ -534,7 +534,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       };
     });
 
-    test('each push behind a probe is judged by itself', async () => {
+    test('pushes after a probe are judged one by one', async () => {
       const limited = await given.agent({ constraints: { refs: ['agent/*'] } });
       const by = { Authorization: basic(limited) };
       const answers = await exchange(
@@ -546,7 +546,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       );
       expect(statusesOf(answers)).toEqual([200, 200, 403, 400, 200]);
       expect(given.host.seen.map(({ headers }) => headers['content-length']).toSorted()).toEqual(['127', '127', '4']);
-      // Read immediately, answered in order.
+      // Processed immediately, answered in order.
       expect(
         (await rows())
           .slice(0, 5)
@@ -556,7 +556,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    test('what follows a probe without a head of its own is no push', async () => {
+    test('bytes after a probe without a request head are not a push', async () => {
       const answers = await exchange(port, request(PROBE, {}) + push('refs/heads/main'));
       expect(statusesOf(answers)).toContain(400);
       expect(given.host.seen.filter(({ headers }) => headers['content-length'] !== '4')).toEqual([]);
@@ -574,7 +574,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    test('a transfer coding beside chunked is not passed over', async () => {
+    test('a transfer coding in addition to chunked is refused', async () => {
       const answer = await chunked(RECEIVE, Buffer.from(push('refs/heads/x'), 'latin1'), {
         'Transfer-Encoding': 'gzip, chunked',
       });
@@ -583,7 +583,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    test('trailers behind chunks say nothing', async () => {
+    test('trailers after chunks are ignored', async () => {
       const body = push('refs/heads/x');
       const answer = await exchange(
         port,
@@ -630,7 +630,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
   );
 
   describe('GT-17: headers', () => {
-    test('of the agent only those of git are sent on', async () => {
+    test('only git headers of the agent are forwarded', async () => {
       await get('/git/acme/app/info/refs?service=git-upload-pack', {
         'Git-Protocol': 'version=2:evil',
         'User-Agent': 'git/2.39.5',
@@ -675,17 +675,17 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       return String((await once(socket, 'data'))[0]).split('\r\n')[0] ?? '';
     }
 
-    test('is answered for whoever may send', async () => {
+    test('is answered for an agent that may send', async () => {
       expect(await first(expecting({}))).toBe('HTTP/1.1 100 Continue');
     });
 
-    test('is not for a stranger, or for a body that is too large', async () => {
+    test('is not answered for an unauthenticated client, or for a body that is too large', async () => {
       expect(await first(expecting({ Authorization: 'Basic eDp4' }))).toContain(' 401 ');
       expect(await first(expecting({ 'Content-Length': String(LIMIT + 1) }))).toContain(' 413 ');
     });
   });
 
-  describe('code hosts that lie, and clients that leave', () => {
+  describe('misbehaving code hosts, and clients that disconnect', () => {
     const PACK_TYPE = { 'content-type': 'application/x-git-upload-pack-result' };
     const fetching = (body: string = PROBE) =>
       head('POST /git/acme/app/git-upload-pack', {
@@ -702,7 +702,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
     }
     const openConnections = () => given.host.connections();
 
-    test('an answer that is cut is cut here, and on record so', async () => {
+    test('an answer that is cut is cut for the client, and recorded as cut', async () => {
       given.host.answer = (_, response) => {
         response.writeHead(200, { ...PACK_TYPE, 'content-length': 100 });
         response.write('0008some');
@@ -716,7 +716,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    test('the credential in a pack breaks it off', async () => {
+    test('a pack that contains the credential is broken off', async () => {
       given.host.answer = (_, response) => response.writeHead(200, PACK_TYPE).end(`0040 some ${CANARY} more`);
       const answer = await exchange(port, fetching(want));
       expect(answer.head + answer.body).not.toContain(CANARY.slice(0, 12));
@@ -724,7 +724,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    test('the credential in an advertisement, in base64, is a line', async () => {
+    test('an advertisement that contains the credential in base64 answers an error line', async () => {
       given.host.answer = (_, response) =>
         response
           .writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' })
@@ -733,7 +733,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    test('a long advertisement is on record before its first byte goes out', async () => {
+    test('a long advertisement is recorded before its first byte is passed on', async () => {
       let states: string[] = [];
       const release = Promise.withResolvers<void>();
       given.host.answer = async (_, response) => {
@@ -752,7 +752,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    test('GT-16: a client that leaves while it is answered', async () => {
+    test('GT-16: a client disconnects during the answer', async () => {
       given.host.answer = (_, response) => {
         response.writeHead(200, PACK_TYPE);
         const more = setInterval(() => response.write(Buffer.alloc(10_000)), 5);
@@ -766,7 +766,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
-    test('a client that leaves before the code host answers', async () => {
+    test('a client disconnects before the code host answers', async () => {
       const asked = Promise.withResolvers<void>();
       given.host.answer = () => asked.resolve();
       const socket = await open(fetching(want));
@@ -778,7 +778,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expect(flagsOf(await newest())).toMatchObject({ code: 'client_closed', outcome: 'unknown' });
     });
 
-    test('GT-16: a client that leaves in the middle of its body: nothing is sent', async () => {
+    test('GT-16: a client disconnects in the middle of its body: nothing is sent', async () => {
       const socket = await open(fetching(want).replace(/Content-Length: \d+/, 'Content-Length: 5000'));
       await new Promise((resolve) => setTimeout(resolve, 200));
       socket.destroy();
@@ -793,12 +793,12 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expect((await evidenceOf(given.world, agent, (await newest()).id)).payload).toMatchObject({ result: 'errored' });
     });
 
-    test('clients that leave in the middle of their commands do not halt the agent', async () => {
+    test('clients that disconnect in the middle of their commands do not halt the agent', async () => {
       const begun = head('POST /git/acme/app/git-receive-pack', {
         'Content-Type': 'application/x-git-receive-pack-request',
         'Content-Length': '500000',
       });
-      // More than malformed requests that halt an agent.
+      // More than the number of malformed requests that halts an agent.
       const sockets = await Promise.all(Array.from({ length: 60 }, () => open(`${begun}00b0`)));
       await expect.poll(() => given.world.running.services.budget.held.calls, { timeout: 5_000 }).toBe(60);
       for (const socket of sockets) socket.destroy();

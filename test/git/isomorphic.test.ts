@@ -1,4 +1,4 @@
-/** Another implementation of git's protocols: isomorphic-git, which is written in JavaScript. */
+/** Another implementation of git's protocols: isomorphic-git, written in JavaScript. */
 import fs from 'node:fs';
 import { join } from 'node:path';
 import iso from 'isomorphic-git';
@@ -43,7 +43,7 @@ test('clones, pushes a branch and deletes it', async () => {
   ]);
 });
 
-test('is told the line of a refusal', async () => {
+test('shows the error line of a refusal', async () => {
   const agent = await given.agent({ constraints: { repos: ['acme/other'] } });
   const onAuth = () => ({ username: 'x', password: agent.token() });
   const url = `${given.world.running.baseUrl}/git/acme/app`;

@@ -1,4 +1,4 @@
-/** Bodies that wait until they are whole: in memory, in files without a name, within bounds. */
+/** Bodies that are buffered until they are complete: in memory, in unlinked files, within limits. */
 import { readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ async function* pieces(bytes: number, size = 64 * 1024): AsyncGenerator<Buffer> 
   for (let at = 0; at < bytes; at += size) yield Buffer.alloc(Math.min(size, bytes - at), at % 251);
 }
 
-/** Closed: of what kind it is. */
+/** A closed file handle: gives access to its class. */
 async function anyFile(): Promise<object> {
   const file = await open('/dev/null');
   await file.close();
@@ -41,7 +41,7 @@ async function wholeOf(bytes: number): Promise<Buffer> {
 }
 
 test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
-  '%i bytes come out as they went in, twice',
+  '%i bytes are read back unchanged, twice',
   async (bytes) => {
     const folder = join(newFolder(), 'run');
     const kept = makeKeptBodies(folder, keptLimits(MIB));
@@ -52,7 +52,7 @@ test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
     expect((await contentOf(found.body)).equals(whole)).toBe(true);
     const isInFile = bytes > MOST_IN_MEMORY;
     expect(kept.held).toEqual({ memory: isInFile ? 0 : bytes, files: isInFile ? bytes : 0 });
-    // Whoever ends this process finds nothing of it.
+    // A process that dies leaves no file behind.
     if (isInFile) expect(readdirSync(folder)).toEqual([]);
     await found.body.release();
     await found.body.release();
@@ -60,7 +60,7 @@ test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
   },
 );
 
-test.each([1, 999, 100_001, 3 * MIB + 7])('pieces of %i bytes come out as they went in', async (size) => {
+test.each([1, 999, 100_001, 3 * MIB + 7])('pieces of %i bytes are read back unchanged', async (size) => {
   const kept = makeKeptBodies(join(newFolder(), 'run'), { memory: 0, files: 8 * MIB, filesOfFamily: 8 * MIB });
   const bytes = size === 1 ? 5_000 : 7 * MIB + 3;
   const found = await kept.keep(pieces(bytes, size), 8 * MIB, 'a');
@@ -68,7 +68,7 @@ test.each([1, 999, 100_001, 3 * MIB + 7])('pieces of %i bytes come out as they w
   const went: Buffer[] = [];
   for await (const piece of pieces(bytes, size)) went.push(piece);
   expect((await contentOf(found.body)).equals(Buffer.concat(went))).toBe(true);
-  // One who leaves in the middle holds nothing up.
+  // A reader that stops early blocks nothing.
   for await (const piece of found.body.open() as AsyncIterable<Uint8Array>) {
     expect(piece.length).toBeGreaterThan(0);
     break;
@@ -77,13 +77,13 @@ test.each([1, 999, 100_001, 3 * MIB + 7])('pieces of %i bytes come out as they w
   return expect(kept.held).toEqual({ memory: 0, files: 0 });
 });
 
-test.each(['ENOSPC', 'EDQUOT', 'EIO'])('a disk that fails with %s leaves nothing counted', async (code) => {
+test.each(['ENOSPC', 'EDQUOT', 'EIO'])('a disk failure with %s leaves no bytes counted', async (code) => {
   const kept = makeKeptBodies(join(newFolder(), 'run'), keptLimits(MIB));
   const open = vi.spyOn(Object.getPrototypeOf(await anyFile()), 'writeFile');
   open.mockRejectedValue(Object.assign(new Error('it failed'), { code }));
   try {
     const keeping = kept.keep(pieces(5 * MIB), 10 * MIB, 'a');
-    // A full disk is no fault of the broker; another error is.
+    // A full disk is not a bug of the broker; another error is.
     if (code === 'EIO') await expect(keeping).rejects.toThrow('it failed');
     else expect(await keeping).toEqual({ kind: 'no_room' });
   } finally {
@@ -92,7 +92,7 @@ test.each(['ENOSPC', 'EDQUOT', 'EIO'])('a disk that fails with %s leaves nothing
   expect(kept.held).toEqual({ memory: 0, files: 0 });
 });
 
-test('a disk with less free space than the limits bounds them: a part stays free, and a family gets half of the rest', async () => {
+test('on a disk with less free space than the limits, a reserve stays free, and a family gets half of the rest', async () => {
   const disk = { size: 400 * MIB, free: 110 * MIB };
   let looks = 0;
   const folder = join(newFolder(), 'run');
@@ -104,19 +104,19 @@ test('a disk with less free space than the limits bounds them: a part stays free
   clock.mockReturnValue(0);
   onTestFinished(() => clock.mockRestore());
   const kept = makeKeptBodies(folder, keptLimits(MIB), room);
-  // A quarter stays free, so that 10 MiB may be filled.
+  // A quarter stays free, so 10 MiB can be filled.
   const first = await kept.keep(pieces(5 * MIB), 64 * MIB, 'a');
   expect(await kept.keep(pieces(2 * MIB), 64 * MIB, 'a')).toEqual({ kind: 'no_room' });
   const second = await kept.keep(pieces(4 * MIB), 64 * MIB, 'b');
   expect(await kept.keep(pieces(2 * MIB), 64 * MIB, 'c')).toEqual({ kind: 'no_room' });
   expect(kept.held.files).toBe(9 * MIB);
   expect(looks).toBe(1);
-  // What is kept already counts as taken of the disk.
+  // Bodies stored already count as used.
   disk.free -= 9 * MIB;
   clock.mockReturnValue(1_000);
   expect(await kept.keep(pieces(3 * MIB), 64 * MIB, 'c')).toEqual({ kind: 'no_room' });
   expect(looks).toBe(2);
-  // Others fill the disk: short bodies, which stay in memory, go on.
+  // Other files fill the disk: short bodies, which stay in memory, still pass.
   disk.free = 0;
   clock.mockReturnValue(2_000);
   expect(await kept.keep(pieces(2 * MIB), 64 * MIB, 'd')).toEqual({ kind: 'no_room' });
@@ -125,7 +125,7 @@ test('a disk with less free space than the limits bounds them: a part stays free
   expect(kept.held).toEqual({ memory: 0, files: 0 });
 });
 
-test('64 MiB stay free of a small disk; one of unknown size bounds nothing', async () => {
+test('64 MiB stay free on a small disk; a disk of unknown size sets no limit', async () => {
   const [quarter, least] = [reserveOf(1024 * MIB), reserveOf(100 * MIB)];
   expect([quarter, least]).toEqual([256 * MIB, 64 * MIB]);
   const folder = newFolder();
@@ -133,7 +133,7 @@ test('64 MiB stay free of a small disk; one of unknown size bounds nothing', asy
   expect(await makeDiskRoom(folder)(() => 0)).toBeLessThan(Number.POSITIVE_INFINITY);
 });
 
-test('one that is too large is given up, and so is one whose sender leaves', async () => {
+test('a body that is too large is discarded, and so is one whose sender disconnects', async () => {
   const kept = makeKeptBodies(join(newFolder(), 'run'), keptLimits(MIB));
   expect(await kept.keep(pieces(3 * MIB), 2 * MIB, 'a')).toEqual({ kind: 'too_large' });
   async function* cut() {
@@ -144,7 +144,7 @@ test('one that is too large is given up, and so is one whose sender leaves', asy
   expect(kept.held).toEqual({ memory: 0, files: 0 });
 });
 
-test('what all may keep is bounded: short ones go into files, and then there is no room', async () => {
+test('the total is limited: short bodies go to files too, and then there is no room', async () => {
   const kept = makeKeptBodies(join(newFolder(), 'run'), { memory: MIB, files: 4 * MIB, filesOfFamily: 4 * MIB });
   const first = await kept.keep(pieces(MIB), 10 * MIB, 'a');
   const second = await kept.keep(pieces(MIB), 10 * MIB, 'a');

@@ -1,4 +1,4 @@
-/** Long pushes and fetches: whole, many at once, and broken off by each of the three who take part. */
+/** Long pushes and fetches: complete, concurrent, and broken off by the client, the broker or the code host. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -21,17 +21,17 @@ import { sized } from '../world/thorough.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
-/** Two seconds, and what a loaded machine takes beside. */
+/** Two seconds, plus a margin for a loaded machine. */
 const SOON_MS = 3_500;
 const RESULT = { 'content-type': 'application/x-git-receive-pack-result' };
 const PUSHED = [{ ref: 'refs/heads/agent/x', action: 'create' }];
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
-/** Bytes of buffers that somebody in this process still holds. */
+/** Bytes of buffers that are still referenced in this process. */
 function bufferBytes(): number {
   collect();
-  // V8 frees buffers in a thread of its own after a collection; the next one waits for it.
+  // V8 frees buffers in a separate thread after a collection; the next collection waits for it.
   collect();
   return process.memoryUsage().arrayBuffers;
 }
@@ -42,7 +42,7 @@ function makeCommit(folder: string, bytes: number): void {
   git(folder, 'commit', '-qm', 'large');
 }
 
-/** The head and the first bytes of a push of `bytes` in all. */
+/** The head and the first bytes of a push with `bytes` in total. */
 function pushHead(agent: TestAgent, bytes: number): string {
   const head = [
     'POST /git/acme/app/git-receive-pack HTTP/1.1',
@@ -87,7 +87,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     return socket;
   }
 
-  describe('a long push in one piece that is refused before its pack was read', () => {
+  describe('a long push with a known length that is refused before its pack was read', () => {
     const BYTES = 20 * MIB;
     let limited: TestAgent;
     beforeAll(async () => {
@@ -110,7 +110,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     test.each<[string, () => string, number]>([
       ['by its refs', () => pushHead(limited, BYTES), 403],
       ['as malformed', () => pushHead(limited, BYTES).replace('refs/heads/agent/x', 'refs/heads/agent..x'), 400],
-    ])('%s: the rest of it is passed over, and the connection goes on', async (_, beginning, status) => {
+    ])('%s: the rest of the body is skipped, and the connection stays usable', async (_, beginning, status) => {
       const socket = connect(Number(new URL(given.world.running.baseUrl).port), '127.0.0.1');
       onTestFinished(() => void socket.destroy());
       let answers = '';
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('a push whose client leaves in the middle', async () => {
+  test('a push whose client disconnects in the middle', async () => {
     const begun = Promise.withResolvers<void>();
     given.host.answer = (request) => request.once('data', () => begun.resolve());
     const socket = await begin(5 * MIB);
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     expect((await evidenceOf(given.world, agent, row.id)).payload.pushed_refs).toEqual(PUSHED);
   });
 
-  test('a push that the code host cuts, or answers before it is whole', async () => {
+  test('a push that the code host cuts, or answers before it is complete', async () => {
     given.host.answer = (request) => request.once('data', () => request.socket.destroy());
     const cut = await begin(5 * MIB);
     expect(String((await once(cut, 'data'))[0])).toMatch(
@@ -157,7 +157,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     await nothingIsLeft();
   });
 
-  test('a push whose answer is cut: nobody knows', async () => {
+  test('a push whose answer is cut has an unknown outcome', async () => {
     given.host.answer = (request, response) => {
       request.resume();
       request.on('end', () => {
@@ -178,8 +178,8 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
   const suspend = (one: TestAgent) =>
     given.organisation.ask('POST', `/owner/agents/${one.agentId}/suspend`, { reason: 'enough' });
 
-  test('MR-08 an agent that is suspended in the middle of a clone: git has nothing, and the code host is left', async () => {
-    // Another name at each attempt: its content is another one, too.
+  test('MR-08 an agent suspended in the middle of a clone: git gets nothing, and the connection to the code host is closed', async () => {
+    // A different name at each attempt, so that the content differs too.
     const large = `acme/large-${randomBytes(4).toString('hex')}`;
     given.host.repository(large, { files: { 'random.txt': randomBytes(MIB).toString('hex') } });
     const suspended = await given.agent();
@@ -187,7 +187,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     let written = 0;
     given.host.answer = (request, response) => {
       if (request.method === 'GET') return false;
-      // After the beginning of the pack (and not of the refs that are listed before) a piece a second, and never its end.
+      // After the beginning of the pack (not of the refs listed before it) one piece a second, without end.
       const write = response.write.bind(response) as (piece: Buffer) => boolean;
       const later: Buffer[] = [];
       const timer = setInterval(() => {
@@ -225,7 +225,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     expect(next.stderr).toContain('agent_halted');
   });
 
-  test('an agent that is suspended while its push waits for the code host, which may have changed the refs', async () => {
+  test('an agent suspended while its push waits for the code host: the refs may have changed', async () => {
     const suspended = await given.agent();
     const folder = await clone(suspended, 'acme/app');
     makeCommit(folder, 100_000);
@@ -252,7 +252,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     expect((await evidenceOf(given.world, suspended, row.id)).payload.pushed_refs).toEqual(PUSHED);
   });
 
-  test('an agent that is suspended while it still sends: nothing is sent on', async () => {
+  test('an agent suspended during its upload: nothing is forwarded', async () => {
     const suspended = await given.organisation.agent({
       keys: makeKeyPair(),
       rules: ALLOW_ALL,
@@ -283,7 +283,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     expect(flagsOf(await newest()).pushed_refs).toEqual(PUSHED);
   });
 
-  test('many at once: each gets its own', async () => {
+  test('concurrent requests each get their own answer', async () => {
     const names = Array.from({ length: sized(3, 6) }, (_, i) => `acme/many${i}`);
     for (const name of names) given.host.repository(name, { files: { 'name.txt': name } });
     const folders = await Promise.all(names.map((name) => clone(agent, name)));
@@ -297,9 +297,9 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     await nothingIsLeft();
   });
 
-  // As a whole it is four times what the windows of both connections and git's own pieces hold.
+  // Four times the size of the windows of both connections plus git's own pieces.
   const LARGE = sized(16, 100);
-  test(`${LARGE} MiB are pushed whole, in chunks and in one piece, and nothing is kept`, {
+  test(`${LARGE} MiB are pushed completely, chunked and with a known length, and not buffered`, {
     timeout: 360_000,
   }, async () => {
     const folder = await clone(agent, 'acme/app');
@@ -308,18 +308,18 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
       ['chunks', '1048576'],
       ['whole', '268435456'],
     ]) {
-      // Another name at each attempt: a second push of the same would send nothing.
+      // A different name at each attempt: a second push of the same content would send nothing.
       const name = `acme/${how}-${randomBytes(4).toString('hex')}`;
       const bare = given.host.repository(name);
       const main = git(bare, 'rev-parse', 'main');
-      // Of the broker and of the code host, which are in this process: bytes that are kept as a whole show when the host has the first
-      // of them, or when it has the last. What nobody holds any longer is collected before.
+      // Memory of the broker and of the code host, which are in this process: a fully buffered body shows either when the host has its
+      // first bytes or when it has its last ones. Unreferenced buffers are collected before.
       const before = bufferBytes();
       const looks = [1, LARGE / 2, LARGE - 1];
       const kept: number[] = [];
       given.host.answer = (request) => {
         let came = 0;
-        // Once git reads it: whoever listens before makes it flow to nobody else.
+        // Only once git reads it: an earlier listener would consume the stream.
         setImmediate(() =>
           request.on('data', (piece: Buffer) => {
             came += piece.length;
@@ -340,7 +340,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('a broker that is killed in the middle of a push: the row says what is known', async () => {
+  test('a broker killed in the middle of a push: the row says what is known', async () => {
     await given.world.running.stop();
     const environment = { ...given.world.environment, PORT: new URL(given.world.running.baseUrl).port };
     const child = spawnBroker(environment);

@@ -1,4 +1,4 @@
-/** Pushing through the broker with git itself: what arrives, what is on record, and what the receipt says of it. */
+/** Pushing through the broker with git itself: what arrives, what is recorded, and what the receipt says. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
-/** A commit in a clone. */
+/** Makes a commit in a clone. */
 function commit(folder: string, file: string, content: string | Buffer): void {
   writeFileSync(join(folder, file), content);
   git(folder, 'add', '.');
@@ -25,7 +25,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
     given = await startGitWorld(store);
   });
 
-  /** The rows of an agent's pushes, the latest first. */
+  /** The rows of an agent's pushes, newest first. */
   async function pushes(agent: TestAgent) {
     const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 200 });
     const made = rows.filter((row) => row.agent_public_id === agent.agentId && row.path?.endsWith('/git-receive-pack'));
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
   const push = (agent: TestAgent, folder: string, repository: string, ...args: string[]) =>
     runGit(['push', remoteOf(agent, repository), ...args], { folder });
 
-  test('a new branch, more commits, a tag and a deletion arrive, each on record with its refs', async () => {
+  test('a new branch, more commits, a tag and a deletion arrive, each recorded with its refs', async () => {
     const bare = given.host.repository('acme/app');
     const agent = await given.agent();
     const folder = await clone(agent, 'acme/app');
@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
     expect([ended, request_bytes > 0, answer_bytes > 0, request_sha256.length]).toEqual(['complete', true, true, 64]);
   });
 
-  test.each(['sha1', 'sha256'] as const)('a repository of %s objects', async (format) => {
+  test.each(['sha1', 'sha256'] as const)('a push to a repository of %s objects arrives', async (format) => {
     const name = `acme/${format}`;
     const bare = given.host.repository(name, { format });
     const agent = await given.agent();
@@ -77,7 +77,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
     expect(refsOf((await pushes(agent))[0]!)).toEqual([{ ref: 'refs/heads/agent/x', action: 'create' }]);
   });
 
-  test('a long push, which git sends in chunks after a probe, arrives, and no file of it is left', async () => {
+  test('a long push, which git sends chunked after a probe, arrives, and leaves no file', async () => {
     const bare = given.host.repository('acme/long');
     const agent = await given.agent();
     const folder = await clone(agent, 'acme/long');
@@ -93,7 +93,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
     expect(given.world.running.services.budget.held).toEqual({ calls: 0, bytes: 0 });
   });
 
-  test('GT-12: push options arrive, their names are on record, and a guardrail may refuse them', async () => {
+  test('GT-12: push options arrive, their names are recorded, and a guardrail can refuse them', async () => {
     const bare = given.host.repository('acme/options');
     const organisation = await given.world.organisation({
       guardrails: [
@@ -120,7 +120,7 @@ describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
     expect(options).toEqual(['ci.skip', 'reviewer', 'topic']);
   });
 
-  test('a policy over refs lets the branches of the agent pass, and no other', async () => {
+  test('a policy about refs allows the agent’s branches only', async () => {
     const bare = given.host.repository('acme/guarded');
     const before = git(bare, 'rev-parse', 'main');
     const agent = await given.agent({

@@ -1,4 +1,4 @@
-/** The reader of what a code host reports of a push: the refs that it refused, and whether it told of all. */
+/** The parser of a code host's report of a push: the refused refs, and whether the report covers all refs. */
 import { describe, expect, test } from 'vitest';
 import { LONGEST_PKT_LINE } from '../../broker/git/pkt-line.ts';
 import { ReportReader } from '../../broker/git/read-report.ts';
@@ -8,7 +8,7 @@ const NAMES = ['refs/heads/a', 'refs/heads/größe'];
 const NONE = { refused: [] };
 const MISSING = { refused: [], absent: 'missing' };
 
-/** What is read of an answer that comes in pieces of this size. */
+/** Reads an answer in pieces of this size. */
 function read(answer: string | Buffer, { size = 7, asked = ['report-status'] } = {}) {
   const reader = new ReportReader({ refs: NAMES.map((name) => ({ name })), capabilities: asked });
   const bytes = Buffer.from(answer);
@@ -16,7 +16,7 @@ function read(answer: string | Buffer, { size = 7, asked = ['report-status'] } =
   return reader.read();
 }
 
-/** As git writes it: lengths are of bytes. */
+/** Encoded as git does: lengths are in bytes. */
 const report = (...lines: string[]): Buffer =>
   Buffer.from(commandList(lines.map((line) => Buffer.from(`${line}\n`).toString('latin1'))), 'latin1');
 const band = (number: number, data: Buffer | string): Buffer =>
@@ -62,7 +62,7 @@ test.each<[string, Buffer | string]>([
   ['a report behind what is no pkt-line', `0003${report(...ALL)}`],
   ['a report behind the end', Buffer.concat([FLUSH, report(...ALL)])],
   ['a report in a band behind the end of the report', Buffer.concat([band(1, FLUSH), band(1, report(...ALL))])],
-])('of %s the report is missing', (_, answer) => {
+])('for %s the report is missing', (_, answer) => {
   for (const size of [1, 100_000]) expect(read(answer, { size })).toEqual(MISSING);
 });
 
@@ -71,13 +71,13 @@ test.each([
   [['report-statusx', 'side-band-64k'], 'not_asked'],
   [['report-status'], 'missing'],
   [['agent=x', 'report-status-v2'], 'missing'],
-  // git takes it so, too.
+  // git treats it the same way.
   [['report-status=1'], 'missing'],
-])('of a client that asks for %j nothing is told: %s', (asked, absent) => {
+])('without a report, a push with the capabilities %j has the report %s', (asked, absent) => {
   expect(read('0000', { asked })).toEqual({ refused: [], absent });
 });
 
-test('a line of the greatest length is read', () => {
+test('a line of the maximum length is read', () => {
   const text = `ng ${ONE} `;
   const longest = pktLine(text + 'x'.repeat(LONGEST_PKT_LINE - 4 - text.length));
   expect(read(`${pktLine('unpack ok\n')}${longest}${report(`ok ${OTHER}`)}`, { size: 999 })).toEqual({

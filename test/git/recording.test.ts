@@ -1,4 +1,4 @@
-/** No effect without a record, and no whole answer without one; and what more than one agent may take. */
+/** No effect without a record, and no complete answer without one; and the limits of an agent. */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
       },
     );
 
-  test('nothing is sent of a push that cannot be put on record', async () => {
+  test('a push that cannot be recorded is not sent', async () => {
     await refuse('all');
     const answer = await ask('git-receive-pack', PUSH);
     await accept();
@@ -59,21 +59,21 @@ describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
     expect(given.host.seen).toEqual([]);
   });
 
-  test('refs are withheld whose row cannot be stored', async () => {
+  test('refs are withheld when their row cannot be stored', async () => {
     await refuse('final');
     const answer = await ask('git-upload-pack');
     expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('audit_unavailable')]);
     await accept();
   });
 
-  test('a pack has no end whose row cannot be stored', async () => {
+  test('a pack is not completed when its row cannot be stored', async () => {
     given.host.answer = async (_, response) => {
       response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' });
       response.write('0008half');
       await refuse('final');
       response.end('0008rest');
     };
-    // The connection is cut, before or after the client has read the status.
+    // The connection is cut before or after the client has read the status.
     const read = ask('git-upload-pack', PROBE.repeat(2)).then((answer) => answer.text());
     await expect(read).rejects.toThrow(/fetch failed|terminated/);
   });
@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('at most 16 requests of an agent are under way', async () => {
+  test('at most 16 requests of an agent are in flight', async () => {
     const go = Promise.withResolvers<void>();
     let asked = 0;
     const all = Promise.withResolvers<void>();
@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
       await go.promise;
       response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' }).end(PROBE);
     };
-    // The budget of this world is a thousand times as large: the limit factor is.
+    // The budget of this test world is a thousand times as large, because of its limit factor.
     const { budget } = given.world.running.services;
     const leases = Array.from({ length: 16_000 - 16 }, () => budget.lease(agent.id));
     for (const lease of leases) expect(lease.begin()).toBe(true);
@@ -129,7 +129,7 @@ describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
     await expect.poll(() => budget.held).toEqual({ calls: 0, bytes: 0 });
   });
 
-  test('a code host with one token per person has none here', async () => {
+  test('a code host with one token per person refuses git with consent_required', async () => {
     const organisation = await given.world.organisation();
     const manifest = {
       ...github,
@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
   });
 });
 
-test('more than 600 requests a minute are refused in a line', async () => {
+test('more than 600 requests a minute are refused with an error line', async () => {
   const given = await startGitWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.005' });
   given.host.repository('acme/app');
   const agent = await given.agent();

@@ -1,4 +1,4 @@
-/** A grant's refs and repositories, by git itself and by the other door onto the same branches. */
+/** A grant's refs and repositories, enforced for git itself and for REST calls on the same branches. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     given = await startGitWorld(store, {}, { git_push_options: ['ci.skip', 'ci.variable'] });
   });
 
-  /** A repository of its own with a clone that has one commit more. */
+  /** Creates a repository with a clone that has one more commit. */
   async function cloned(agent: TestAgent) {
     const name = `acme/limits-${++repositories}`;
     const bare = given.host.repository(name);
@@ -44,7 +44,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     await evidenceOf(given.world, agent, row?.id ?? '');
   }
 
-  test('the agent pushes its branches, and never main, tags, notes or what it may not name', async () => {
+  test('the agent can push its branches, but not main, tags, notes or refs that are never allowed', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/*'], refs: ['agent/*'] } });
     const work = await cloned(agent);
     const main = work.main();
@@ -57,13 +57,13 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     await expectRefused(agent, push(agent, work, 'HEAD:refs/for/main'), ['refs/for/main']);
     await expectRefused(agent, push(agent, work, 'HEAD:refs/heads/Agent/two'), ['refs/heads/Agent/two']);
     await expectRefused(agent, push(agent, work, 'HEAD:refs/heads/agent/a/b'), ['refs/heads/agent/a/b']);
-    // A push is judged whole.
+    // A push is judged as a whole.
     await expectRefused(agent, push(agent, work, 'HEAD:agent/two', 'HEAD:main'), ['refs/heads/main']);
     expect([work.refs(), work.main()]).toEqual([['refs/heads/agent/one', 'refs/heads/main'], main]);
     expect(await push(agent, work, '--delete', 'agent/one')).toMatchObject({ code: 0 });
   });
 
-  test('ref_changes: what is there is neither changed nor deleted; tags are made where a pattern names them', async () => {
+  test('ref_changes: existing refs are neither changed nor deleted; tags are created when a pattern names them', async () => {
     const agent = await given.agent({
       constraints: { refs: ['agent/**', 'refs/tags/v*'], ref_changes: ['create'] },
     });
@@ -82,7 +82,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     await expectRefused(agent, push(agent, work, 'HEAD:refs/heads/agent/x'), ['refs/heads/agent/x']);
   });
 
-  test('a child pushes at most what its parent may', async () => {
+  test('a child can push at most what its parent can', async () => {
     const parent = await given.agent({ constraints: { repos: ['acme/*'], refs: ['agent/**'] } });
     const limited = (constraints: object) =>
       childOf(given.world, given.organisation, parent, {
@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     [['ci.skip.more'], 'ci.skip.more'],
     [[' ci.skip'], ' ci.skip'],
   ];
-  // Which options are listed is asked whatever limits the grant: all of them with one limit, and one with each other.
+  // Listed options are checked under any constraint of the grant: all of them with one constraint, one with each other.
   test.each<[string, Record<string, unknown>, typeof OPTIONS]>([
     ['repos', { repos: ['acme/*'] }, OPTIONS.slice(0, 1)],
     ['refs', { refs: ['agent/*'] }, OPTIONS],
@@ -132,7 +132,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     expect(work.refs()).toEqual(['refs/heads/agent/x', 'refs/heads/main']);
   });
 
-  test('an owner who asks beforehand is told what a push, a fetch and an advertisement come to', async () => {
+  test('a simulation by an owner shows the result of a push, a fetch and an advertisement', async () => {
     const agent = await given.agent({
       constraints: { repos: ['acme/app'], refs: ['agent/*'] },
       rules: [
@@ -184,7 +184,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     }
   });
 
-  test('a call reaches no service of git, whatever the manifest, the policy and the grant allow', async () => {
+  test('a REST call reaches no git service, whatever manifest, policy and grant allow', async () => {
     const agent = await given.agent();
     const { length } = given.host.seen;
     for (const [method, endpoint] of [
@@ -204,7 +204,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     expect(given.host.seen).toHaveLength(length);
   });
 
-  test('the same grant holds on the other door', async () => {
+  test('the same grant applies to REST calls', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/*'], refs: ['agent/*'] } });
     const call = { platform: 'codehost', scope: 'codehost:contents.write', method: 'PATCH', data: { sha: 'abc' } };
     const endpoint = '/repos/acme/app/git/refs/heads/main';
@@ -212,7 +212,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     expect(answer.body.violating).toEqual(['refs/heads/main']);
   });
 
-  test('nor does it let the agent take away what protects the branches', async () => {
+  test('the grant does not let the agent remove the protection of branches', async () => {
     const scopes = ['codehost:protection.write', 'codehost:repo.admin', 'codehost:collaborators.write'];
     const agent = await given.agent({ scopes, constraints: { repos: ['acme/*'], refs: ['agent/*'] } });
     const { length } = given.host.seen;

@@ -1,4 +1,4 @@
-/** Every refusal as a person sees it: in what git itself writes. */
+/** Every refusal as a person sees it: in the output of git. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
     return rows.find((row) => row.agent_public_id === agent.agentId);
   }
-  /** It fails, says one line, and the line's reason is on record. */
+  /** Expects a failure with one line, whose reason is recorded. */
   async function expectLine(run: GitRun, agent: TestAgent, code: string, text: RegExp | string, reason = code) {
     expect(run.code, run.stderr).not.toBe(0);
     expect(run.stderr).not.toContain(CANARY);
@@ -51,14 +51,14 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     await evidenceOf(given.world, agent, row!.id);
   }
 
-  test('a repository that is not on the list', async () => {
+  test('a repository that is not listed is refused', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/other', 'tools/*'] } });
     const run = await list(agent, 'acme/app.git');
     await expectLine(run, agent, 'repo_not_allowed', /- acme\/app is not in the agent's allowed repositories$/);
     expect((await lastRow(agent))?.violating).toBe('["acme/app"]');
   });
 
-  test('a child reaches no more than its parent', async () => {
+  test('a child is refused what its parent is', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/app'] } });
     const { body } = await agent.request('POST', '/v1/agents/children', {
       headers: { 'content-type': 'application/json' },
@@ -77,14 +77,14 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     );
   });
 
-  test('letter case does not count, other names do', async () => {
+  test('repository names are case-insensitive, other names are refused', async () => {
     const agent = await given.agent({ constraints: { repos: ['ACME/App'] } });
     expect((await list(agent, 'acme/app')).code).toBe(0);
     for (const name of ['acme/app.git.git', 'acme/app.', 'acme/app2'])
       await expectLine(await list(agent, name), agent, 'repo_not_allowed', /not in the agent's allowed repositories/);
   });
 
-  test('GT-05 a push of an agent that may only read', async () => {
+  test('GT-05 a push of a read-only agent is refused', async () => {
     const agent = await given.agent({ scopes: ['codehost:contents.read'] });
     const folder = await clone(agent, 'acme/app');
     const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/x'], { folder });
@@ -96,7 +96,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     );
   });
 
-  test('a policy that denies it, and a guardrail', async () => {
+  test('a denial by a policy, and by a guardrail', async () => {
     const agent = await given.agent({ rules: [{ effect: 'deny' }] });
     await expectLine(await list(agent), agent, 'denied_by_policy', /denies this call/);
     const organisation = await given.world.organisation({
@@ -110,7 +110,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(lineOf(await list(other))).toMatch(/denied_by_guardrail - acme\/app: guardrail no-git denies this call/);
   });
 
-  test('GT-07 what a person would have to approve: by policy, by grant, and by the policy that everybody begins with', async () => {
+  test('GT-07 requests that would need approval, by policy, by grant, and by the initial policy, are refused', async () => {
     for (const options of [{ rules: [{ effect: 'require_approval' }] }, { requireApproval: true }]) {
       const agent = await given.agent(options);
       await expectLine(await list(agent), agent, 'approval_required_unsupported_for_git', /Ask an owner for a policy/);
@@ -124,7 +124,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(run.stderr).toMatch(/\[remote rejected\] HEAD -> agent\/x \(approval_required_unsupported_for_git\)/);
   });
 
-  test('a push of which one ref is not allowed: each is reported as refused, and none is written', async () => {
+  test('a push with one forbidden ref is refused as a whole: every ref is reported as refused, and none is written', async () => {
     const agent = await given.agent({
       rules: [
         { effect: 'deny', when: 'has(request.git) && request.git.refs.exists(r, r.name == "refs/heads/main")' },
@@ -141,7 +141,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(git(bare, 'branch', '--list', 'agent/y')).toBe('');
   });
 
-  test('a push of which the grant does not allow the refs', async () => {
+  test('a push of refs that the grant does not allow is refused', async () => {
     const agent = await given.agent({ constraints: { refs: ['agent/*'], ref_changes: ['create'] } });
     const folder = await clone(agent, 'acme/app');
     git(folder, 'commit', '-q', '--allow-empty', '-m', 'x');
@@ -153,7 +153,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(allowed, allowed.stderr).toMatchObject({ code: 0 });
   });
 
-  test('git and JGit get a report of a refused push, another client the error itself', async () => {
+  test('git and JGit get a report of a refused push, other clients an HTTP error', async () => {
     const agent = await given.agent({ rules: [{ effect: 'deny', methods: ['POST'] }, { effect: 'allow' }] });
     const zero = '0'.repeat(40);
     const command = `${'1'.repeat(40)} ${zero} refs/heads/main\0report-status side-band-64k`;
@@ -170,7 +170,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       });
     const refused = await push('isomorphic-git/1');
     expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('denied_by_policy')]);
-    // JGit drops its credentials at a 403 to a push, and then says that authentication is not supported.
+    // JGit drops its credentials after a 403 to a push, and then reports that authentication is not supported.
     for (const client of ['git/2.39.5', 'JGit/4.11.9.201909030838-r']) {
       const reported = await push(client);
       expect([reported.status, reported.headers.get('content-type')]).toEqual([
@@ -181,7 +181,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     }
   });
 
-  test('a probe by itself: git goes on to the push, which is told why; other clients get the error', async () => {
+  test('a refused probe: git gets 200 and the reason for its push; other clients get the HTTP error', async () => {
     const agent = await given.agent({ rules: [{ effect: 'deny', methods: ['POST'] }, { effect: 'allow' }] });
     const probe = async (userAgent: string, token = agent.token()) => {
       const answer = await fetch(`${given.world.running.baseUrl}/git/acme/app/git-receive-pack`, {
@@ -198,11 +198,11 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(await probe('git/2.39.5')).toEqual([200, '']);
     expect(await lastRow(agent)).toMatchObject({ result: 'denied', reason: 'denied_by_policy', method: 'POST' });
     expect(await probe('isomorphic-git/1')).toEqual([403, expect.stringMatching(/^agent-broker: denied_by_policy - /)]);
-    // Only that makes git ask for another password.
+    // Only a 401 makes git ask for another password.
     expect(await probe('git/2.39.5', 'none')).toEqual([401, expect.stringMatching(/^agent-broker: invalid_token - /)]);
   });
 
-  test('a halted agent', async () => {
+  test('a halted agent is refused', async () => {
     const agent = await given.organisation.agent({
       keys: makeKeyPair(),
       rules: ALLOW_ALL,
@@ -212,7 +212,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     await expectLine(await list(agent), agent, 'agent_halted', /suspended/, 'agent_suspended');
   });
 
-  test('a code host that is not connected, or has no git', async () => {
+  test('a code host that is not connected, or has no git URL', async () => {
     const organisation = await given.world.organisation();
     await organisation.platform({
       id: 'codehost',
@@ -229,11 +229,11 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(lineOf(await list(another))).toContain('platform_not_connected');
   });
 
-  test('GT-13 GT-15 a code host that refuses the credential, does not know the repository, redirects, lies or is away', async () => {
+  test('GT-13 GT-15 a code host that refuses the credential, does not know the repository, redirects, misbehaves or is unavailable', async () => {
     const agent = await given.agent();
     const answers: [number, Record<string, string>, string, RegExp, string][] = [
       [401, { 'content-type': 'text/html' }, 'upstream_auth_failed', /An owner has to/, 'platform_reauth_needed'],
-      // The credential in an answer that is no text: nothing of it is read.
+      // The credential in a binary answer: none of it is passed on.
       [401, {}, 'upstream_auth_failed', /An owner has to/, 'upstream_auth_failed'],
       [403, {}, 'upstream_auth_failed', /refused the stored credential/, 'upstream_auth_failed'],
       [302, { location: 'https://elsewhere.example/' }, 'upstream_unreachable', /redirects/, 'upstream_unreachable'],
@@ -253,7 +253,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     given.host.answer = undefined;
   });
 
-  test('a code host that refuses a token which was issued just now', async () => {
+  test('a code host that refuses a token that was just issued', async () => {
     const organisation = await given.world.organisation();
     const token = { token: new Secret(CANARY), id: uuidv4(), issuedAt: Date.now() };
     const life = { refreshAt: null, expiresAt: null, refreshable: false, lapsed: false };
@@ -272,7 +272,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       expect(lineOf(await list(agent))).toContain('upstream_auth_failed - acme/app: the code host');
   });
 
-  test('a connection that was refused works again when it does', async () => {
+  test('a connection marked for reauthentication is active again after a successful request', async () => {
     const agent = await given.agent();
     const statuses = async () => {
       const { body } = await given.organisation.ask('GET', '/owner/connections');
@@ -286,7 +286,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(await statuses()).toEqual(['active']);
   });
 
-  test('a request that is too large: nothing of it is sent', async () => {
+  test('a request that is too large is refused, and nothing of it is sent', async () => {
     const agent = await given.agent();
     const folder = await clone(agent, 'acme/app');
     writeFileSync(`${folder}/random.bin`, randomBytes(3 * 1024 * 1024));
@@ -299,14 +299,14 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       expect(lineOf(run)).toContain('agent-broker: git_request_too_large - acme/app: The request is larger than 1 MiB');
       expect(run.stderr).toContain('! [remote rejected] HEAD -> agent/large (git_request_too_large)');
       expect(run.code).toBe(1);
-      // The advertisement, and nothing more.
+      // Only the advertisement.
       expect(given.host.seen.filter(({ headers }) => headers['content-length'] !== '4').length).toBe(before + 1);
       expect(await lastRow(agent)).toMatchObject({ reason: 'git_request_too_large', result: 'errored' });
     }
     expect(given.world.running.services.gitBodies.held).toEqual({ memory: 0, files: 0 });
   });
 
-  describe('what changes after the advertisement', () => {
+  describe('changes after the advertisement', () => {
     const changed = (change: (agent: TestAgent) => Promise<unknown>) => (agent: TestAgent) => {
       given.host.answer = async () => {
         given.host.answer = undefined;
@@ -332,7 +332,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       ],
       ['too many calls (429)', 'too_many_calls', changed(busy)],
       ['a code host that is away (502)', 'upstream_unreachable', changed(away)],
-    ])('%s, of a fetch and of a push', async (_, code, prepare) => {
+    ])('%s, for a fetch and for a push', async (_, code, prepare) => {
       const [reader, writer] = [await given.agent(), await given.agent()];
       const folder = await clone(writer, 'acme/app');
       git(folder, 'commit', '-qm', 'more', '--allow-empty');
@@ -351,7 +351,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     });
   });
 
-  test('no token, one that is over, one that is none, a child', async () => {
+  test('a missing, expired and malformed token are refused, and a child’s token is accepted', async () => {
     const agent = await given.agent();
     const bareUrl = `${given.world.running.baseUrl}/git/acme/app`;
     expect((await runGit(['ls-remote', bareUrl])).stderr).toContain('could not read Username');
@@ -375,7 +375,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect((await runGit(['ls-remote', childUrl])).stdout).toContain('refs/heads/main');
   });
 
-  test('the user name connection.<label> names the connection', async () => {
+  test('the user name connection.<label> selects the connection', async () => {
     const agent = await given.agent();
     const listed = await runGit(['ls-remote', remoteOf(agent, 'acme/app', { user: 'connection.codehost-main' })]);
     expect(listed, listed.stderr).toMatchObject({ code: 0 });
@@ -384,7 +384,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
   });
 });
 
-/** The same address, where each POST waits for `prepare` first. */
+/** The same URL, where each POST waits for `prepare` first. */
 async function beforePosts(remote: string, prepare: () => Promise<unknown>): Promise<string> {
   const { port } = new URL(remote);
   const server = createServer((client) => {
@@ -425,7 +425,7 @@ describe('a store that fails after the advertisement (503)', () => {
   test.each([
     ['is away', 'store_unavailable - The store is unavailable', () => hideTables(given.world.running.broker.store.db)],
     ['takes no rows', 'audit_unavailable - The decision could not', () => refuseAuditRows(given.world)],
-  ])('it %s: a fetch, and a short and a long push say so', async (_, said, fail) => {
+  ])('it %s: a fetch, and a short and a long push report it', async (_, said, fail) => {
     let failing: Promise<() => Promise<void>> | undefined;
     const remote = await beforePosts(remoteOf(agent, 'acme/app'), () => {
       failing ??= fail();
@@ -451,7 +451,7 @@ describe('a store that fails after the advertisement (503)', () => {
     expect(git(bare, 'branch', '--list', 'agent/x')).toBe('');
   });
 
-  test('it is away from the beginning: a listing says so', async () => {
+  test('it is unavailable from the beginning: a listing reports it', async () => {
     const show = await hideTables(given.world.running.broker.store.db);
     const { stderr } = await runGit(['ls-remote', remoteOf(agent, 'acme/app')]);
     await show();

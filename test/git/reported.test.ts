@@ -1,4 +1,4 @@
-/** What a code host reports of a push: the row and the receipt name the refs that it refused, or say that it told nothing of some. */
+/** A code host's report of a push: row and receipt name the refused refs, or say that the report was incomplete. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
-/** A hook of the bare repository that refuses the refs with `no` in their names, and prints its reason. */
+/** A hook of the bare repository that refuses refs with `no` in their names, and prints its reason. */
 function refuseNo(bare: string): void {
   const hook = join(bare, 'hooks/update');
   mkdirSync(join(bare, 'hooks'), { recursive: true });
@@ -18,7 +18,7 @@ function refuseNo(bare: string): void {
   chmodSync(hook, 0o755);
 }
 
-describe.each(STORES)(`the report on a push, on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`the report of a push, on %s${postgresNote}`, (store) => {
   let given: GitWorld;
   let agent: TestAgent;
   let folder: string;
@@ -33,7 +33,7 @@ describe.each(STORES)(`the report on a push, on %s${postgresNote}`, (store) => {
 
   const push = (...args: string[]) => runGit(['push', remoteOf(agent, 'acme/app'), ...args], { folder });
 
-  /** The row of the latest push, what its flags say of the report, and what its receipt does, which is verified. */
+  /** The row of the latest push, the report in its flags, and in its verified receipt. */
   async function latest() {
     const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 20 });
     const row = rows.find(({ path, reason }) => path?.endsWith('/git-receive-pack') && reason !== 'probe');
@@ -43,7 +43,7 @@ describe.each(STORES)(`the report on a push, on %s${postgresNote}`, (store) => {
     return { row: signed, flags: { failed, refused_refs, push_report }, ended, receipt };
   }
 
-  test('a ref that a hook declines, and one that it takes', async () => {
+  test('a ref that a hook refuses, and one that it accepts, are recorded', async () => {
     const run = await push('HEAD:refs/heads/agent/yes', 'HEAD:refs/heads/agent/no');
     expect(run.code).not.toBe(0);
     expect(run.stderr).toContain('[remote rejected] HEAD -> agent/no (hook declined)');
@@ -55,7 +55,7 @@ describe.each(STORES)(`the report on a push, on %s${postgresNote}`, (store) => {
     expect(JSON.stringify(row)).not.toContain('canary-reason');
   });
 
-  test('a pack that the host does not store: no ref is changed', async () => {
+  test('a pack that the host does not store: all refs are recorded as refused', async () => {
     writeFileSync(join(folder, 'a.txt'), 'a');
     git(folder, 'add', '.');
     git(folder, 'commit', '-qm', 'a');
@@ -69,13 +69,13 @@ describe.each(STORES)(`the report on a push, on %s${postgresNote}`, (store) => {
     expect(receipt.refused_refs).toEqual(['refs/heads/agent/large']);
   });
 
-  test('a push that is taken says nothing more', async () => {
+  test('an accepted push adds no flags', async () => {
     expect(await push('HEAD:refs/heads/agent/taken')).toMatchObject({ code: 0 });
     const { row, flags, receipt } = await latest();
     expect([row.receipt_format, flags, receipt]).toEqual([2, {}, {}]);
   });
 
-  /** Deletes branches, by hand. */
+  /** Deletes branches with a handwritten request. */
   const remove = async (names: readonly string[], capabilities: string) => {
     for (const name of names) git(bare, 'update-ref', `refs/heads/${name}`, 'main');
     const main = git(bare, 'rev-parse', 'main').trim();
@@ -91,14 +91,14 @@ describe.each(STORES)(`the report on a push, on %s${postgresNote}`, (store) => {
     return await answer.text();
   };
 
-  test('a report that comes without side-band-64k', async () => {
+  test('a report without side-band-64k is read', async () => {
     expect(await remove(['agent/noted', 'agent/old'], 'report-status delete-refs')).toContain(
       'ng refs/heads/agent/noted',
     );
     expect((await latest()).flags).toEqual({ failed: true, refused_refs: ['refs/heads/agent/noted'] });
   });
 
-  test('a client that asks for no report', async () => {
+  test('a client that requests no report is recorded as such', async () => {
     expect(await remove(['agent/old'], 'delete-refs')).toBe('');
     expect(git(bare, 'for-each-ref')).not.toContain('agent/old');
     const { row, ended, flags, receipt } = await latest();
@@ -107,7 +107,7 @@ describe.each(STORES)(`the report on a push, on %s${postgresNote}`, (store) => {
     expect(receipt).toEqual({ refused_refs: [], push_report: 'not_asked' });
   });
 
-  test('a host that reports nothing, though it was asked', async () => {
+  test('a host that sends no report although requested is recorded as such', async () => {
     given.host.answer = (request, response) => {
       request.resume().on('end', () => {
         response.writeHead(200, { 'content-type': 'application/x-git-receive-pack-result' }).end('0000');

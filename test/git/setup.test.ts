@@ -1,4 +1,4 @@
-/** Git after `agent-broker git-setup`: addresses of the code host, and no token in any of them. */
+/** Git after `agent-broker git-setup`: URLs of the code host lead to the broker, without a token in them. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ describe('git after git-setup', () => {
     for (const name of ['acme/app', 'acme/lib', 'other/lib']) given.host.repository(name);
     const agent = await given.agent();
     const folder = await clone(agent, 'acme/app');
-    // One address that stands alone, and one beside the repository's own.
+    // One relative and one absolute URL.
     writeFileSync(
       join(folder, '.gitmodules'),
       ['acme/lib', 'other/lib']
@@ -52,7 +52,7 @@ describe('git after git-setup', () => {
       runCommand(['git-setup', ...words, '--profile', profile], { cwd: home, env: environment });
     return { environment, setup };
   }
-  /** The environment of a machine where it was run. */
+  /** The environment of a machine after git-setup. */
   async function setUp(agent: TestAgent): Promise<Record<string, string>> {
     const { environment, setup } = machineOf(agent);
     const { code, stderr } = await setup();
@@ -62,7 +62,7 @@ describe('git after git-setup', () => {
   const cloneAll = (environment: Record<string, string>, folder: string) =>
     runGit(['clone', '-q', '--recurse-submodules', 'https://github.com/acme/app', folder], { environment });
 
-  test('submodules come through the broker, by both kinds of address', async () => {
+  test('submodules are fetched through the broker, by both kinds of URL', async () => {
     const environment = await setUp(await given.agent());
     const folder = join(newFolder(), 'work');
     const run = await cloneAll(environment, folder);
@@ -72,7 +72,7 @@ describe('git after git-setup', () => {
     expect(readFileSync(join(folder, '.git/config'), 'utf8')).not.toMatch(/eyJ|password/);
   });
 
-  test('but for those that the grant does not list', async () => {
+  test('submodules that the grant does not list are refused', async () => {
     const environment = await setUp(await given.agent({ constraints: { repos: ['acme/*'] } }));
     const folder = join(newFolder(), 'work');
     const run = await cloneAll(environment, folder);
@@ -84,17 +84,20 @@ describe('git after git-setup', () => {
   test.each([
     ['no grant on the code host', {}, 'add', '--scopes'],
     ['none of the scopes of git', { codehost: { scopeList: ['codehost:issues.read'] } }, 'change', '--add-scopes'],
-  ])('an agent with %s is refused, and told what an owner grants', async (_what, grants, verb, option) => {
-    const { environment, setup } = machineOf(await given.organisation.agent({ rules: ALLOW_ALL, grants }));
-    const { code, stdout, stderr } = await setup();
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('would refuse every clone and push');
-    const granted = `codehost ${option} codehost:contents.read,codehost:contents.write"`;
-    expect(stderr).toMatch(new RegExp(`agent-broker grant ${verb} \\S+ ${granted}`));
-    expect(existsSync(environment.GIT_CONFIG_GLOBAL)).toBe(false);
-  });
+  ])(
+    'setup for an agent with %s is refused with the grant that an owner has to make',
+    async (_what, grants, verb, option) => {
+      const { environment, setup } = machineOf(await given.organisation.agent({ rules: ALLOW_ALL, grants }));
+      const { code, stdout, stderr } = await setup();
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toContain('would refuse every clone and push');
+      const granted = `codehost ${option} codehost:contents.read,codehost:contents.write"`;
+      expect(stderr).toMatch(new RegExp(`agent-broker grant ${verb} \\S+ ${granted}`));
+      expect(existsSync(environment.GIT_CONFIG_GLOBAL)).toBe(false);
+    },
+  );
 
-  test('an agent that may only push, or fetch with an approval, is not', async () => {
+  test('setup for an agent that may only push, or fetch with approval, succeeds', async () => {
     await setUp(await given.agent({ scopes: ['codehost:contents.write'] }));
     await setUp(await given.agent({ scopes: ['codehost:contents.read'], requireApproval: true }));
   });

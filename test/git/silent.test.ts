@@ -1,4 +1,4 @@
-/** A code host that takes a request of git and falls silent: before the head of its answer, and in the middle of a pack. */
+/** A code host that stops sending during a git request: before the head of its answer, and in the middle of a pack. */
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/
 import { listAuditRows } from '../world/rows.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
-/** Far less than the 60 seconds after which every answer is given up. */
+/** Far below the default idle timeout of 60 seconds. */
 const MOST_MS = 20_000;
 
 describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postgresNote}`, (store) => {
@@ -34,7 +34,9 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
     await given.world.forgive();
   });
 
-  /** Waits until nothing is kept and nothing is under way in the broker; that the connection to the code host is closed, each test waits for itself. */
+  /**
+   * Waits until the broker stores nothing and no call is in flight; each test waits itself for the connection to the code host to close.
+   */
   async function nothingIsLeft() {
     const { services } = given.world.running;
     await expect.poll(() => services.budget.held, { timeout: 5_000 }).toEqual({ calls: 0, bytes: 0 });
@@ -44,7 +46,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
   const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
   const newest = async () => (await rows())[0]!;
   const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
-  /** Silent from the first request of this method on; answers when the connection of the first of them is closed. */
+  /** Sends nothing from the first request of this method on; resolves when the connection of that request is closed. */
   const silentAt = (method: 'GET' | 'POST', head: (response: ServerResponse) => unknown = () => {}) => {
     const closed = Promise.withResolvers<void>();
     given.host.answer = (request, response) => {
@@ -63,7 +65,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
     return run.stderr;
   };
 
-  test('before the head of a listing', async () => {
+  test('a timeout before the head of a listing', async () => {
     const closed = silentAt('GET');
     expect(await timed('ls-remote', remoteOf(agent, 'acme/app'))).toMatch(
       /^remote: agent-broker: upstream_unreachable - acme\/app: /m,
@@ -73,7 +75,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
     await nothingIsLeft();
   });
 
-  test('before the head of an answer to a fetch', async () => {
+  test('a timeout before the head of an answer to a fetch', async () => {
     const closed = silentAt('POST');
     expect(await timed('clone', '-q', remoteOf(agent, 'acme/app'), 'copy')).toMatch(
       /^fatal: remote error: agent-broker: upstream_unreachable - acme\/app: /m,
@@ -82,7 +84,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
     await nothingIsLeft();
   });
 
-  test('before the head of an answer to a push: only the code host knows', async () => {
+  test('a timeout before the head of an answer to a push has an unknown outcome', async () => {
     const closed = silentAt('POST');
     expect(await timed('push', remoteOf(agent, 'acme/app'), 'HEAD:agent/x')).toMatch(
       /^remote: agent-broker: upstream_unreachable - acme\/app: /m,
@@ -98,7 +100,7 @@ describe.each(ONE_STORE)(`a silent code host, with idle_seconds: 1, on %s${postg
     await nothingIsLeft();
   });
 
-  test('in the middle of a pack', async () => {
+  test('a timeout in the middle of a pack', async () => {
     const closed = silentAt('POST', (response) => {
       response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' });
       response.write('000dpackfile\n');

@@ -304,7 +304,7 @@ function namedQueries(rules: PlatformRules, method: Method, path: string): strin
   return [...named, ...content.flatMap((name) => [name, `${name}=1`])].filter((query) => !query.startsWith('*'));
 }
 
-/** A random selection of `count`, or all. */
+/** A random selection of at most `most`. */
 const some = <One>(most: number, all: readonly One[], random: () => number): One[] =>
   all
     .map((one) => ({ one, at: random() }))
