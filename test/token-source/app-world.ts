@@ -1,4 +1,4 @@
-/** A broker that an owner connected to an App by a governance file. */
+/** A broker whose owner connected it to an App with a governance file. */
 import { beforeEach, expect } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
@@ -38,13 +38,13 @@ export type AppWorld = {
   host: AppPlatform;
   world: World;
   organisation: Organisation;
-  /** Applies a governance file that connects the App, as an owner does. */
+  /** Applies a governance file that connects the App. */
   apply(terms?: Terms): Promise<Answer>;
-  /** An agent whose grant lists `acme/app`, or has the constraints. */
+  /** An agent whose grant lists `acme/app`, or has the given constraints. */
   agent(constraints?: object, scopes?: string[]): Promise<TestAgent>;
 };
 
-/** Each test has an organisation of its own, connected unless `connected` is false; the App's platform has seen nothing. */
+/** Each test has its own organisation, connected unless `connected` is false; the App's platform has no requests yet. */
 export function givenAppWorld(
   store: StoreKind,
   {

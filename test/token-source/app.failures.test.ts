@@ -1,4 +1,4 @@
-/** What an App's platform may refuse, and what it may lie about: each is an answer that says who puts it right, and nothing is sent. */
+/** Refusals and misbehaviour of an App's platform: each gives an error that says who can fix it, and nothing is sent. */
 import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
@@ -15,7 +15,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
   const connection = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0];
   const test_ = async () =>
     (await organisation.ask('POST', `/owner/connections/${(await connection()).id}/test`, {})).body;
-  /** A 409 with these words and its row; nothing reached the API. */
+  /** Expects a 409 with this text and its row; nothing reached the API. */
   async function refused(agent: TestAgent, words: RegExp, call = READ): Promise<void> {
     const answer = await agent.act(call);
     expect([answer.status, answer.body.error], answer.text).toEqual([409, 'platform_reauth_needed']);
@@ -30,12 +30,12 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     host.instead = (path) => (path.startsWith('/app/') ? { status, body: text, headers } : undefined);
   };
-  /** Failures are kept for two seconds. */
+  /** Failures are cached for two seconds. */
   const later = () => {
     world.clock.skewMs += 3_000;
   };
 
-  test('a suspended installation: the agent, the owner and the connection say so, and once it goes on all is well', async () => {
+  test('a suspended installation is reported to agent and owner and by the connection; after it is unsuspended calls succeed', async () => {
     const agent = await app.agent();
     host.installations.get(INSTALLATION)!.suspended = true;
     await refused(agent, /installation 42000001 of the App 4711 is suspended.*unsuspend/);
@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     expect(await test_()).toMatchObject({ ok: true });
   });
 
-  test('an installation that is gone, a key that was deleted, and the right ones after that', async () => {
+  test('an uninstalled App and a deleted key are reported; with valid ones calls succeed', async () => {
     const agent = await app.agent();
     host.installations.clear();
     await refused(agent, /knows no installation 42000001/);
@@ -71,7 +71,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('a permission or a repository that the installation has not concerns that call only', async () => {
+  test('a permission or repository that the installation lacks fails that call only', async () => {
     const agent = await app.agent({ repos: ['acme/*', 'other/app'] });
     delete host.installations.get(INSTALLATION)!.permissions.issues;
     await refused(
@@ -80,7 +80,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
       ISSUES,
     );
     await refused(agent, /contents: read on acme\/hidden/, { ...READ, endpoint: '/repos/acme/hidden/contents/a' });
-    // The platform knows names only: the token would be for acme/app.
+    // The platform takes only the name of a repository: the token would be for acme/app.
     await refused(agent, /issued no token for other\/app alone/, { ...READ, endpoint: '/repos/other/app/contents/a' });
     expect((await connection()).state).toBe('connected');
     expect((await agent.act(READ)).status).toBe(200);
@@ -105,26 +105,23 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     ['answers a token that is over', 201, { token: 'ghs_0123456789', expires_at: '2001-01-01T00:00:00Z' }, {}],
     ['answers an end that is none', 201, { token: 'ghs_0123456789', expires_at: 'soon' }, {}],
     ['answers 10 MB', 201, { token: 'ghs_0123456789', expires_at: '2126-01-01T00:00:00Z', more: 'x'.repeat(1e7) }, {}],
-  ])(
-    'a platform that %s: 502, nothing is sent, and the connection stays as it is',
-    async (_, status, body, headers) => {
-      // Without a repository, of which an answer would have to speak.
-      const agent = await app.agent({});
-      told(status, body, headers);
-      const answer = await agent.act(WRITE);
-      expect([answer.status, answer.body.error], answer.text).toEqual([502, 'upstream_unreachable']);
-      expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
-      const { row } = await evidenceOf(world, agent, auditIdOf(answer));
-      expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
-      expect(host.calls).toEqual([]);
-      expect((await connection()).state).toBe('connected');
-      host.instead = undefined;
-      later();
-      expect((await agent.act(WRITE)).status).toBe(200);
-    },
-  );
+  ])('a platform that %s: 502, nothing is sent, and the connection is unchanged', async (_, status, body, headers) => {
+    // Without a list of repositories, so that the answer need not contain one.
+    const agent = await app.agent({});
+    told(status, body, headers);
+    const answer = await agent.act(WRITE);
+    expect([answer.status, answer.body.error], answer.text).toEqual([502, 'upstream_unreachable']);
+    expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
+    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+    expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
+    expect(host.calls).toEqual([]);
+    expect((await connection()).state).toBe('connected');
+    host.instead = undefined;
+    later();
+    expect((await agent.act(WRITE)).status).toBe(200);
+  });
 
-  test('a platform that issues a token for more than the one repository is not believed', async () => {
+  test('a token for more than the requested repository is rejected', async () => {
     const agent = await app.agent();
     const token = { token: 'ghs_0123456789', expires_at: '2126-01-01T00:00:00Z' };
     for (const repositories of [
@@ -154,7 +151,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
       const answer = await agent.act(READ);
       expect([answer.status, answer.body.code], answer.text).toEqual([502, 'token_unavailable']);
       host.slowMs = 0;
-      // What came too late was not taken.
+      // The late token was not used.
       await new Promise((resolve) => setTimeout(resolve, 2_500));
       later();
       expect((await agent.act(READ)).status).toBe(200);
@@ -163,19 +160,19 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     30_000,
   );
 
-  test('an address that may not be called is not asked for tokens either', async () => {
+  test('a forbidden address is not asked for tokens', async () => {
     expect((await app.apply({ platform: { base_url: 'http://127.0.0.1:9' } })).status).toBe(200);
     const answer = await (await app.agent()).act(READ);
     expect([answer.status, answer.body.code], answer.text).toEqual([502, 'token_unavailable']);
     expect(answer.body.detail).toContain('is not one that this broker may connect to');
   });
 
-  test('a redirect, as of a base_url that is no API, is followed nowhere', async () => {
+  test('a redirect of the token request is not followed', async () => {
     told(302, '', { location: 'http://127.0.0.1:1/' });
     await refused(await app.agent(), /answered 302 .* Is base_url the address of its REST API/);
   });
 
-  test('a failure is not asked for again at once, and a hundred calls that fail ask once', async () => {
+  test('a failed token request is cached briefly: 100 concurrent calls make one request', async () => {
     host.installations.get(INSTALLATION)!.suspended = true;
     const agent = await app.agent();
     const answers = await Promise.all(Array.from({ length: 16 }, () => agent.act(READ)));
@@ -184,7 +181,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     expect(host.exchanges).toHaveLength(1);
   });
 
-  test('a token that the platform takes no longer is forgotten: the call goes once more with another', async () => {
+  test('a token that the platform refuses is replaced, and the call is sent once more', async () => {
     const agent = await app.agent();
     expect((await agent.act(WRITE)).status).toBe(200);
     const [first] = host.issued.keys();
@@ -197,7 +194,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     expect(host.exchanges).toHaveLength(2);
   });
 
-  test('a platform that takes no token at all: two exchanges, then the connection needs an owner', async () => {
+  test('a platform that refuses every token gets two exchanges, then the connection needs an owner', async () => {
     const agent = await app.agent();
     expect((await agent.act(READ)).status).toBe(200);
     world.clock.skewMs = 60_000;
@@ -211,7 +208,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     expect((await connection()).state).toBe('reauth_needed');
   });
 
-  test('a stored token that was changed, or is another organisation’s, is replaced', async () => {
+  test('a stored token that was altered, or belongs to another organisation, is replaced', async () => {
     const agent = await app.agent();
     expect((await agent.act(READ)).status).toBe(200);
     const db = () => world.running.broker.store.db;
@@ -237,7 +234,7 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
     expect(() => vault.open({ table: 'upstream_tokens', organisationId: 'another', rowId: id }, token!)).toThrow();
   });
 
-  test('a key that cannot be opened any more is said to be missing', async () => {
+  test('a key that cannot be opened is reported as missing', async () => {
     const agent = await app.agent();
     const { db } = world.running.broker.store;
     await db

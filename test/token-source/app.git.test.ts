@@ -1,4 +1,4 @@
-/** Governed git on a connection to an App: the token of each request is for that repository, and to read or to write. */
+/** Governed git on a connection to an App: the token of each request is limited to its repository, and to reading or writing. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,12 +12,12 @@ import { type AppWorld, givenAppWorld, READ } from './app-world.ts';
 describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
   let code: GitHost;
   let app: AppWorld;
-  /** Where acme/app is. */
+  /** The local repository acme/app. */
   let bare: string;
   const taken: string[] = [];
   beforeAll(async () => {
     code = await startGitHost({
-      // As strict as GitHub: the token of one repository, or to read, is good for nothing else.
+      // As strict as GitHub: a token for another repository, or for reading only, is refused.
       takes: (token, { url = '' }) => {
         const issued = app.host.issued.get(token);
         const [, owner, name] = /^\/([^/]+)\/([^/]+)\.git\//.exec(url) ?? [];
@@ -43,7 +43,7 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
     expect(applied.status, applied.text).toBe(200);
   };
 
-  test('clone and push: one repository, to read and then to write; workflows only for who may write them', async () => {
+  test('clone and push use tokens for one repository, first to read, then to write; workflows only for agents that may write them', async () => {
     await connect();
     taken.length = 0;
     for (const [scopes, workflows] of [
@@ -64,14 +64,14 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
       });
     }
     expect(app.host.exchanges[0]?.permissions).toEqual({ contents: 'read' });
-    // Reading by REST goes with the token that cloning got.
+    // Reading through REST uses the token of the clone.
     const before = app.host.exchanges.length;
     expect((await (await app.agent()).act(READ)).status).toBe(200);
     expect(app.host.exchanges).toHaveLength(before);
     expect(new Set(taken)).toEqual(new Set(['read acme/app', 'write acme/app']));
   });
 
-  test('a token that the host takes no longer is replaced, and git sees nothing of it', async () => {
+  test('a token that the host refuses is replaced, unnoticed by git', async () => {
     await connect();
     const agent = await app.agent();
     await clone(agent, 'acme/app');
@@ -81,7 +81,7 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
     expect(app.host.exchanges).toHaveLength(2);
   });
 
-  test('a token that ends while a long push goes through: nothing is written, and the next push arrives', async () => {
+  test('a token that expires during a long push: nothing is written, and the next push arrives', async () => {
     await connect();
     const agent = await app.agent();
     const work = await clone(agent, 'acme/app');
@@ -90,7 +90,7 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
     git(work, 'commit', '-q', '-m', 'long');
     const main = () => git(bare, 'rev-parse', 'main');
     const before = main();
-    // The advertisement is served with the token, and the push is not.
+    // The advertisement is served with the token, the push is not.
     code.answer = ({ method, url = '' }) => {
       if (method !== 'POST' || !url.endsWith('/git-receive-pack')) return false;
       code.answer = undefined;
@@ -98,7 +98,7 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
       app.world.clock.skewMs += 60_000;
       return false;
     };
-    // With its length told it is not kept, but goes through as it comes.
+    // With a declared length the body is not stored but streamed.
     const push = () =>
       runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:main'], {
         folder: work,
@@ -118,11 +118,11 @@ describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
     const again = await push();
     expect(again, again.stderr).toMatchObject({ code: 0 });
     expect(main()).toBe(git(work, 'rev-parse', 'HEAD'));
-    // It was got when the first push was refused.
+    // It was issued when the first push was refused.
     expect(app.host.exchanges).toHaveLength(length);
   });
 
-  test('a suspended installation is one line that says so', async () => {
+  test('a suspended installation is reported in one line', async () => {
     await connect();
     app.host.installations.values().next().value!.suspended = true;
     const agent = await app.agent();

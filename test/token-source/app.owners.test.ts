@@ -1,10 +1,10 @@
-/** What owners do with connections to an App, and what they learn of them. */
+/** What owners can do with connections to an App, and what they are shown. */
 import { describe, expect, test } from 'vitest';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenAppWorld, READ } from './app-world.ts';
 
-describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`owners can, for a connection to an App, on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world, organisation } = app;
   const connect = (body: object) =>
@@ -16,7 +16,7 @@ describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
     );
   const first = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0];
 
-  test('connect it without a secret where the platform names the installation, or with the number of one', async () => {
+  test('connect it without a secret when the platform names the installation, or with the number of one', async () => {
     const named = await connect({});
     const { state, connects_by } = named.body;
     expect([named.status, state, connects_by], named.text).toEqual([201, 'connected', 'app']);
@@ -25,7 +25,7 @@ describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
     expect((await connect({ label: 'third', secret: 'ghp_0123456789abcdef' })).body.detail).toContain(
       "is not the number of an App's installation",
     );
-    // On GitHub Enterprise Server they begin at 1.
+    // Installation ids on GitHub Enterprise Server begin at 1.
     expect((await connect({ label: 'small', secret: '7' })).status).toBe(201);
     const numbered = await connect({ label: 'third', secret: INSTALLATION });
     expect(numbered.status, numbered.text).toBe(201);
@@ -36,7 +36,7 @@ describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('test it: where it is installed, and what agents hold that it cannot do', async () => {
+  test('test it: the result names where it is installed, and granted scopes for which it lacks permissions', async () => {
     await app.agent({}, ['contents.read', 'contents.write', 'checks.read']);
     const { id } = await first();
     const answer = await tested(id);
@@ -45,15 +45,15 @@ describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
     expect(answer.detail).toContain('no permission for: checks: read (codehost:checks.read). Change');
     host.installations.get(INSTALLATION)!.permissions.checks = 'read';
     expect((await tested(id)).detail).toMatch(/for some repositories\.$/);
-    // Secrets of environments need another permission, without which the rest of the scope works.
+    // Environment secrets need another permission, without which the rest of the scope works.
     await app.agent({}, ['secrets.write']);
     host.installations.get(INSTALLATION)!.permissions.secrets = 'write';
     expect((await tested(id)).detail).toMatch(/for some repositories\.$/);
-    // A test asks for no more than it needs.
+    // A test requests no more permissions than it needs.
     expect(host.exchanges[0]?.permissions).toEqual({ metadata: 'read' });
   });
 
-  test('remove it: its tokens go with it', async () => {
+  test('remove it: its tokens are deleted and revoked', async () => {
     const { body } = await connect({ label: 'short-lived' });
     await tested(body.id);
     const kept = async () =>
@@ -71,7 +71,7 @@ describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
     expect(host.revoked).toEqual([token]);
   });
 
-  test('give it another installation: the tokens of the former one are revoked', async () => {
+  test('give it another installation: tokens of the previous one are revoked', async () => {
     const agent = await app.agent();
     expect((await agent.act(READ)).status).toBe(200);
     const [first] = host.issued.keys();
@@ -84,16 +84,16 @@ describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
     const again = await organisation.ask('POST', `/owner/connections/${id}/secret`, { secret: INSTALLATION });
     expect(again.status, again.text).toBe(200);
     expect(host.revoked).toHaveLength(2);
-    // Not with the token that was revoked, though it is for the same installation.
+    // Not with the revoked token, although it is for the same installation.
     const { status, body } = await agent.act(READ);
     expect([status, body._meta.upstream_status]).toEqual([200, 200]);
-    // Applied once more it changes nothing, and takes nothing back.
+    // Applying the file again changes and revokes nothing.
     expect((await app.apply()).status).toBe(200);
     expect(host.revoked).toHaveLength(2);
     expect([...host.issued.keys()].filter((token) => host.revoked.includes(token))).toEqual([]);
   });
 
-  test('give its App another key: what was got with the one before is revoked, and used no more', async () => {
+  test('replace the App’s key: tokens obtained with the previous key are revoked, and no longer used', async () => {
     const agent = await app.agent();
     expect((await agent.act(READ)).status).toBe(200);
     const [token] = host.issued.keys();
@@ -110,7 +110,7 @@ describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
     await app.apply({ pem: host.rotate() });
   });
 
-  test('remove it while the platform is down, or refuses: it is gone all the same', async () => {
+  test('remove it while the platform is unavailable, or refuses', async () => {
     for (const status of [500, 401]) {
       const { body } = await connect({ label: `down-${status}` });
       await tested(body.id);
@@ -122,7 +122,7 @@ describe.each(ONE_STORE)(`owners and an App on %s${postgresNote}`, (store) => {
     expect(connections.map(({ label }: { label: string }) => label)).toEqual(['codehost-main']);
   });
 
-  test('a pasted token that may change workflows is warned of', async () => {
+  test('a pasted token that may change workflows gives a warning', async () => {
     await organisation.platform({
       id: 'pasted',
       manifest: { base_url: host.url, needs: { 'demo:write': ['workflow'] } },

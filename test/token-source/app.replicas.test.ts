@@ -1,4 +1,4 @@
-/** Several processes, and one App: whoever needs a token gets the one that another has got. */
+/** Several replicas and one App: a replica uses the token that another one obtained. */
 import { describe, expect, test } from 'vitest';
 import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
 import { givenReplica } from '../world/replica.ts';
@@ -11,7 +11,7 @@ describe.runIf(STORES.includes('postgres'))(`an App and replicas on postgres${po
   const { host, world } = app;
   const replica = givenReplica(world);
 
-  test('calls at once on two of them make one exchange', async () => {
+  test('concurrent calls on two replicas make one exchange', async () => {
     host.slowMs = 300;
     const agents = await Promise.all(Array.from({ length: 5 }, () => app.agent()));
     const there = agents.map((agent) => replica.asks(agent));
@@ -23,11 +23,11 @@ describe.runIf(STORES.includes('postgres'))(`an App and replicas on postgres${po
   });
 });
 
-describe.each(STORES)(`a claim that nobody finishes on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`an abandoned claim on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world } = app;
 
-  test('ends 3 s after its process, and not while that process gets the token', async () => {
+  test('expires 3 s after its process died, and not while that process is getting the token', async () => {
     const { db } = world.running.broker.store;
     const agent = await app.agent();
     host.slowMs = 5_000;
@@ -52,7 +52,7 @@ describe.each(STORES)(`a claim that nobody finishes on %s${postgresNote}`, (stor
     expect(host.exchanges).toHaveLength(1);
   });
 
-  test('is waited for, and taken over when its lease has ended', async () => {
+  test('is waited for, and taken over when its lease has expired', async () => {
     const { db } = world.running.broker.store;
     const agent = await app.agent();
     expect((await agent.act(READ)).status).toBe(200);
@@ -62,7 +62,7 @@ describe.each(STORES)(`a claim that nobody finishes on %s${postgresNote}`, (stor
       .where('organisation_id', '=', app.organisation.id)
       .executeTakeFirstOrThrow();
     const place = { organisationId: row.organisation_id, connectionId: row.connection_id, purpose: row.purpose };
-    // The token is due, and a process that is gone had claimed getting the next one.
+    // The token is due, and a dead process had claimed its renewal.
     world.clock.skewMs += 56 * 60_000;
     const now = world.running.broker.clock();
     const claim = { id: 'x', name: 'gone', now, until: now + 30_000, refused: undefined };

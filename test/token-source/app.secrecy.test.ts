@@ -1,4 +1,4 @@
-/** The App's key and its tokens are nowhere but where they belong: sealed in the store, and on their way to the platform. */
+/** The App's key and tokens appear nowhere but sealed in the store, and in requests to the platform. */
 import { describe, expect, test } from 'vitest';
 import type { Answer } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
@@ -11,7 +11,7 @@ describe.each(ONE_STORE)(`secrets of an App on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world, organisation } = app;
 
-  test('are in no answer, no row, no log at the level that writes most, and not in the clear in the store', async () => {
+  test('are in no answer, no row, no log at the most verbose level, and not in plain text in the store', async () => {
     const answers: Answer[] = [];
     const see = async (answer: Promise<Answer>) => {
       answers.push(await answer);
@@ -36,7 +36,7 @@ describe.each(ONE_STORE)(`secrets of an App on %s${postgresNote}`, (store) => {
     expect(await broker.serve(), broker.output().stderr).toBe(baseUrl);
     try {
       await calls();
-      // Everything goes wrong that can.
+      // Runs every possible failure.
       host.issued.clear();
       await calls();
       host.installations.get(INSTALLATION)!.suspended = true;
@@ -56,7 +56,7 @@ describe.each(ONE_STORE)(`secrets of an App on %s${postgresNote}`, (store) => {
       expect(stdout + stderr).not.toContain(secret);
       for (const { text, headers } of answers) expect(text + JSON.stringify([...headers])).not.toContain(secret);
     }
-    // The App's own signature is good for ten minutes.
+    // The App's own JWT is valid for ten minutes.
     expect(host.jwts.size).toBeGreaterThan(0);
     for (const jwt of host.jwts) expect(stdout + stderr).not.toContain(jwt);
   });

@@ -1,4 +1,4 @@
-/** Connections to an App: a token for each call, that is good for no more than the call needs. */
+/** Connections to an App: each call uses a token that is limited to what the call needs. */
 import { describe, expect, test } from 'vitest';
 import { purgeUpstreamTokens } from '../../broker/store/upstream-tokens.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
@@ -13,20 +13,20 @@ import { callOf, givenAppWorld, grantOf, ONLY_APP, READ, SCOPES, WRITE } from '.
 describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world, organisation } = app;
-  /** A call that the platform takes. */
+  /** Expects a call that the platform accepts. */
   async function made(agent: Pick<TestAgent, 'act'>, call: Record<string, unknown> = READ): Promise<Answer> {
     const answer = await agent.act(call);
     expect([answer.status, answer.body._meta?.upstream_status], answer.text).toEqual([200, 200]);
     return answer;
   }
 
-  test('a call goes with a token of the installation, limited to the permissions of its scope', async () => {
+  test('a call uses a token of the installation, limited to the permissions of its scope', async () => {
     const agent = await app.agent({});
     const answer = await agent.act(READ);
     expect(answer.status, answer.text).toBe(200);
     expect(answer.body.data.full_name).toBe('acme/app');
     expect(host.exchanges).toEqual([{ installation: INSTALLATION, permissions: { contents: 'read' } }]);
-    // The platform echoes the token.
+    // The platform echoes the token, which is redacted.
     expect(answer.body.data.echo).toBe('token [redacted]');
     const { row } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(row).toMatchObject({ result: 'allowed', upstream_status: 200 });
@@ -34,12 +34,12 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(host.exchanges).toHaveLength(1);
   });
 
-  test('on a grant with repositories the token is for the one repository of the call', async () => {
+  test('under a grant with repositories the token is for the call’s repository only', async () => {
     const agent = await app.agent({ repos: ['acme/*'] });
     await made(agent, READ);
     await made(agent, { ...READ, endpoint: '/repos/ACME/Web/contents/a' });
     expect(host.exchanges.map(({ repositories }) => repositories)).toEqual([['app'], ['Web']]);
-    // The platform itself refuses the token of one repository on the other, and for what the scope does not need.
+    // The platform itself refuses the token of one repository for the other, and for what the scope does not need.
     const [first = ''] = host.issued.keys();
     const ask = async (path: string, method = 'GET') =>
       (await fetch(host.url + path, { method, headers: { authorization: `Bearer ${first}` } })).status;
@@ -54,13 +54,13 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     ['a file', 'PUT', '/repos/acme/app/contents/src/generate', 'contents.write', { message: 'm', content: 'YQ==' }],
     ['a branch', 'GET', '/repos/acme/app/branches/generate', 'contents.read', undefined],
     ['a label', 'DELETE', '/repos/acme/app/issues/7/labels/generate', 'issues.write', undefined],
-  ])('%s that is called generate is in its repository like any other', async (_what, method, path, scope, data) => {
+  ])('%s named generate belongs to its repository like any other', async (_what, method, path, scope, data) => {
     const agent = await app.agent(ONLY_APP);
     const answer = await agent.act(callOf(method, path, scope, data));
     expect([host.exchanges.length, host.exchanges[0]?.repositories], answer.text).toEqual([1, ['app']]);
   });
 
-  test('a repository that is made from a template is none that a token could be limited to', async () => {
+  test('a call that creates a repository from a template uses a token without a repository limit', async () => {
     host.installations.get(INSTALLATION)!.permissions.administration = 'write';
     const agent = await app.agent({ ...ONLY_APP, allow_repo_creation: true }, ['repo.create']);
     await made(
@@ -72,13 +72,13 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     ]);
   });
 
-  test('what a list of repositories allows without naming one goes with the least of the installation', async () => {
+  test('a call allowed without a repository uses a token of the whole installation with minimal permissions', async () => {
     const agent = await app.agent(ONLY_APP);
     await made(agent, callOf('GET', '/rate_limit', 'metadata.read'));
     expect(host.exchanges.at(-1)).toEqual({ installation: INSTALLATION, permissions: { metadata: 'read' } });
   });
 
-  test('a child whose list is narrower than its parent’s has tokens for its own repositories only', async () => {
+  test('a child with a narrower list than its parent’s gets tokens for its own repositories only', async () => {
     const parent = await app.agent({});
     const child = await childOf(world, organisation, parent, {
       grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'], constraints: ONLY_APP }],
@@ -89,17 +89,17 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     ]);
   });
 
-  test('the API of GitHub Enterprise Server, below a path', async () => {
+  test('the API of GitHub Enterprise Server, below a path, is supported', async () => {
     await app.apply({ platform: { base_url: `${host.url}/api/v3` } });
     await made(await app.agent(), READ);
     expect(host.calls.map(({ call }) => call)).toEqual(['GET /repos/acme/app/contents/README.md']);
-    // A token of one address is nothing for another one.
+    // A token of one base URL is not used for another one.
     await app.apply();
     await made(await app.agent(), READ);
     expect(host.exchanges).toHaveLength(2);
   });
 
-  test('a held call has its token when it was approved', async () => {
+  test('a held call gets its token after approval', async () => {
     const held = await organisation.agent({ rules: [{ effect: 'require_approval' }], grants: grantOf(ONLY_APP) });
     const { body } = await held.act(WRITE);
     expect(host.exchanges).toEqual([]);
@@ -109,7 +109,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(host.exchanges.at(-1)?.repositories).toEqual(['app']);
   });
 
-  test('an operation that GitHub asks another permission for than for its scope goes with that one', async () => {
+  test('an operation that needs another permission than its scope gets that one', async () => {
     host.installations.get(INSTALLATION)!.permissions = { environments: 'write', secrets: 'write' };
     const agent = await app.agent(ONLY_APP, ['secrets.write', 'secrets.read']);
     const secret = { encrypted_value: 'YQ==', key_id: '1' };
@@ -121,30 +121,30 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
       { environments: 'read' },
       { secrets: 'write' },
     ]);
-    // The App has no permission for it, and serves the rest of the scope.
+    // The App lacks the permission for it, and serves the rest of the scope.
     const dependabot = await agent.act(callOf('PUT', '/repos/acme/app/dependabot/secrets/X', 'secrets.write', secret));
     expect([dependabot.status, dependabot.body.error], dependabot.text).toEqual([409, 'platform_reauth_needed']);
     await made(agent, callOf('DELETE', '/repos/acme/app/actions/secrets/X', 'secrets.write'));
   });
 
-  test('an owner says what an operation needs, beside what the built-in platform says', async () => {
+  test('an owner can add permissions of operations to those of the built-in platform', async () => {
     const own = { 'PUT /repos/*/*/contents/**': { contents: 'write' } };
     await app.apply({ platform: { app_operations: own } });
     await made(await app.agent(ONLY_APP), WRITE);
     expect(host.exchanges.at(-1)?.permissions).toEqual({ contents: 'write' });
   });
 
-  test('workflows are asked for only where the agent may write them', async () => {
+  test('the workflows permission is requested only when the agent may write workflows', async () => {
     const without = SCOPES.filter((one) => one !== 'workflows.write');
     await made(await app.agent(ONLY_APP, without), WRITE);
     expect(host.exchanges.at(-1)?.permissions).toEqual({ contents: 'write' });
     await made(await app.agent(ONLY_APP), WRITE);
     expect(host.exchanges.at(-1)?.permissions).toEqual({ contents: 'write', workflows: 'write' });
-    // A rule that holds or refuses what the scope allows holds back the permission, too.
+    // A rule that holds or refuses what the scope allows removes the permission too.
     for (const rule of [
       { effect: 'require_approval', scopes: ['codehost:workflows.write'] },
       { effect: 'deny', scopes: ['codehost:workflows.write'], when: 'request.method == "PUT"' },
-      // Of pushes, which are in the scope of the contents.
+      // Rules about pushes, which use the contents scope.
       { effect: 'deny', scopes: ['codehost:workflows.write'], endpoints: ['/git/**'] },
       { effect: 'require_approval', scopes: ['codehost:workflows.*'], endpoints: ['/git/*/*/git-receive-pack'] },
     ]) {
@@ -153,7 +153,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
       const token = host.calls.at(-1)!.token;
       expect(host.issued.get(token)?.permissions).toEqual({ contents: 'write' });
     }
-    // No call with the scope of the contents is one that these are about.
+    // These rules match no call with the contents scope.
     for (const rule of [
       { effect: 'deny', scopes: ['codehost:workflows.write'], endpoints: ['/orgs/**'] },
       { effect: 'deny', scopes: ['codehost:*'], endpoints: ['/git/acme/app/git-receive-pack'] },
@@ -176,7 +176,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(host.calls).toEqual([]);
   });
 
-  test('organisations share no token, whatever App and installation they name', async () => {
+  test('organisations share no token, even with the same App and installation', async () => {
     await made(await app.agent());
     const other = await world.organisation();
     expect((await app.apply({ to: other })).status).toBe(200);
@@ -185,7 +185,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(new Set(host.calls.map(({ token }) => token)).size).toBe(2);
   });
 
-  test('tokens that ended are forgotten, and no others', async () => {
+  test('only expired tokens are deleted', async () => {
     const { db } = world.running.broker.store;
     await made(await app.agent());
     const count = async () =>
@@ -198,7 +198,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(await count()).toBe(0);
   });
 
-  test('many calls at once make one exchange', async () => {
+  test('many concurrent calls make one exchange', async () => {
     host.slowMs = 200;
     const agents = await Promise.all(Array.from({ length: 5 }, () => app.agent(ONLY_APP)));
     const answers = await Promise.all(
@@ -209,7 +209,7 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(host.calls).toHaveLength(answers.length);
   });
 
-  test('a token is not used within five minutes of its end, and is found again after a restart', async () => {
+  test('a token is not used within five minutes of its expiry, and is reused after a restart', async () => {
     const agent = await app.agent(ONLY_APP);
     await made(agent, READ);
     await world.restart();

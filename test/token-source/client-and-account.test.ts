@@ -18,11 +18,11 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
   };
   const firstConnection = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0];
 
-  test('a client proves itself by Basic, and in the form where the manifest says so', async () => {
+  test('a client authenticates with Basic, or in the form when the manifest says so', async () => {
     await applied('client_credentials', { parameters: { audience: 'https://api.example/' } });
     const agent = await newAgent();
     const answer = await taken(agent);
-    // The platform echoes the token.
+    // The platform echoes the token, which is redacted.
     expect(answer.body.data.echo).toBe('you sent [redacted]');
     await taken(agent, WRITE);
     await applied('client_credentials', { token_endpoint_auth_method: 'client_secret_post' });
@@ -34,7 +34,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     ]);
   });
 
-  test('a service account signs an assertion, for a user where the manifest names one', async () => {
+  test('a service account signs an assertion, with a subject when the manifest names one', async () => {
     await applied('service_account');
     const agent = await newAgent();
     await taken(agent);
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     expect(second).toMatchObject({ ...common, scope: 'one', sub: 'team@example.com' });
   });
 
-  test.each(KINDS)('%s: many calls at once make one request, and a restart none', async (kind) => {
+  test.each(KINDS)('%s: many concurrent calls make one token request, and a restart makes none', async (kind) => {
     await applied(kind);
     host.slowMs = 200;
     const agents = await Promise.all(Array.from({ length: 5 }, newAgent));
@@ -59,7 +59,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     expect(host.granted).toHaveLength(1);
   });
 
-  test('a token is not used within five minutes of its end, and never for longer than an hour', async () => {
+  test('a token is not used within five minutes of its expiry, and never for longer than an hour', async () => {
     await applied('client_credentials');
     const agent = await newAgent();
     host.expiresIn = '3600';
@@ -67,7 +67,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     world.clock.skewMs = 54 * 60_000;
     await taken(agent);
     expect(host.granted).toHaveLength(1);
-    // What says nothing of its end, or an end that is far away, is asked for again after an hour.
+    // A token without a lifetime, or with a long one, is requested again after an hour.
     for (const told of [undefined, 86_400 * 365]) {
       world.clock.skewMs += 2 * 60_000;
       host.expiresIn = told;
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     expect(host.calls).toHaveLength(3);
   });
 
-  test('another secret makes another token', async () => {
+  test('another secret leads to another token', async () => {
     await applied('service_account');
     const agent = await newAgent();
     await taken(agent);
@@ -104,7 +104,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     expect(host.granted).toHaveLength(2);
   });
 
-  test('what the token endpoint refuses is told to owners by what they do about it', async () => {
+  test('refusals of the token endpoint are reported with what an owner can do', async () => {
     await applied('client_credentials', {}, JSON.stringify({ client_id: CLIENT_ID, client_secret: 'not the secret' }));
     const agent = await newAgent();
     const answer = await agent.act(READ);
@@ -140,7 +140,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
       502,
       'RFC 6749 section 5.1',
     ],
-  ])('an answer of the token endpoint that is none: %j', async (told, status, detail) => {
+  ])('an invalid answer of the token endpoint: %j', async (told, status, detail) => {
     await applied('client_credentials');
     host.instead = told;
     const answer = await (await newAgent()).act(READ);
@@ -149,7 +149,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     expect(host.calls).toEqual([]);
   });
 
-  test('a secret that is not of these parts is refused, and nothing of it is repeated', async () => {
+  test('a secret with wrong parts is refused, and nothing of it is repeated', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const ec = privateKey.export({ format: 'pem', type: 'pkcs8' });
     const account = { client_email: ACCOUNT, private_key: 'CANARY' };
@@ -180,7 +180,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     }
   });
 
-  test('a secret that was given when the platform took another kind is none', async () => {
+  test('a secret stored for another auth type is not used', async () => {
     await applied('client_credentials');
     const agent = await newAgent();
     await taken(agent);
@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store)
     expect(host.granted).toHaveLength(1);
   });
 
-  test('secrets and tokens are not in the clear in the store, nor in what owners read', async () => {
+  test('secrets and tokens are not in plain text in the store, nor in answers to owners', async () => {
     const agents = [];
     for (const kind of KINDS) {
       await applied(kind);
@@ -230,7 +230,7 @@ describe.runIf(STORES.includes('postgres'))(`tokens without a person, and replic
   const { host, world, apply, agent: newAgent } = givenTokenWorld('postgres');
   const replica = givenReplica(world);
 
-  test.each(KINDS)('%s: calls on two processes at once make one request to the token endpoint', async (kind) => {
+  test.each(KINDS)('%s: concurrent calls on two processes make one request to the token endpoint', async (kind) => {
     expect((await apply(kind)).status).toBe(200);
     host.slowMs = 300;
     const agents = await Promise.all(Array.from({ length: 4 }, newAgent));

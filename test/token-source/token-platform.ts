@@ -1,6 +1,6 @@
 /**
- * A platform on loopback with a token endpoint of its own, as strict as the RFCs: client credentials (RFC 6749 §4.4) by Basic or in the
- * form, and JWT assertions of a service account (RFC 7523), whose signature, audience and times it verifies.
+ * A platform on loopback with its own token endpoint, as strict as the RFCs: client credentials (RFC 6749 §4.4) with Basic or in the form,
+ * and JWT assertions of a service account (RFC 7523), whose signature, audience and times it verifies.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -9,7 +9,7 @@ import { jwtVerify } from 'jose';
 import { afterFile } from '../world/after-file.ts';
 import { newRsaPair } from '../world/rsa.ts';
 
-/** With characters that a form encodes (RFC 6749 §2.3.1). */
+/** Contains characters that a form encodes (RFC 6749 §2.3.1). */
 export const CLIENT_ID = 'reports:client/1';
 export const CLIENT_SECRET = 's3cret +of%the client&';
 export const ACCOUNT = 'robot@acme.iam.example';
@@ -18,25 +18,25 @@ export const KEY_ID = 'key-1';
 export type TokenPlatform = {
   url: string;
   address: string;
-  /** The private key of the account, in PKCS#8. */
+  /** The account's private key, in PKCS#8. */
   pem: string;
-  /** What came with good proof, as form fields and, of an assertion, its claims. */
+  /** Token requests with valid authentication, as form fields and, for an assertion, its claims. */
   granted: { method: string; form: Record<string, string>; claims?: Record<string, unknown> }[];
-  /** Tokens that it takes, with their end. */
+  /** Tokens that the platform accepts, with their expiry. */
   issued: Map<string, number>;
   everIssued: Set<string>;
   assertions: Set<string>;
   calls: string[];
   slowMs: number;
-  /** `expires_in`; undefined: not told. */
+  /** `expires_in`; undefined: omitted. */
   expiresIn: number | string | undefined;
-  /** Answers the token endpoint in its place. */
+  /** Replaces the answer of the token endpoint. */
   instead: { status: number; body: string } | undefined;
   now: () => number;
   reset(): void;
 };
 
-/** Starts one; it ends with the test file. */
+/** Starts a platform, which stops with the test file. */
 export async function startTokenPlatform(): Promise<TokenPlatform> {
   const { publicKey, privateKey } = newRsaPair();
 
@@ -78,7 +78,7 @@ export async function startTokenPlatform(): Promise<TokenPlatform> {
       const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()));
       const proof = await prove(request.headers.authorization, form);
       if (platform.instead) return void response.writeHead(platform.instead.status).end(platform.instead.body);
-      // As some servers do, it repeats what it got.
+      // Echoes the request, as some servers do.
       if ('error' in proof) return json(proof.status!, { error: proof.error, error_description: JSON.stringify(form) });
       const { assertion, ...rest } = form;
       platform.granted.push({ ...proof, form: rest });

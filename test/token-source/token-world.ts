@@ -1,4 +1,4 @@
-/** A broker that an owner connected by a governance file to a platform that issues tokens to clients and service accounts. */
+/** A broker whose owner connected it with a governance file to a platform that issues tokens to clients and service accounts. */
 import { beforeEach, expect } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
@@ -15,14 +15,14 @@ export type TokenWorld = {
   host: TokenPlatform;
   world: World;
   organisation: Organisation;
-  /** The secret of the connection, as it is given. */
+  /** The connection's secret, as an owner enters it. */
   secretOf(kind: Kind): string;
-  /** Applies a governance file, as an owner does. */
+  /** Applies a governance file. */
   apply(kind: Kind, auth?: object, secret?: string): Promise<Answer>;
   agent(): Promise<TestAgent>;
 };
 
-/** Each test has an organisation of its own. */
+/** Each test has its own organisation. */
 export function givenTokenWorld(store: StoreKind): TokenWorld {
   const host = shared(() => startTokenPlatform());
   const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: host.address }));
@@ -77,7 +77,7 @@ export function givenTokenWorld(store: StoreKind): TokenWorld {
   return made;
 }
 
-/** A call that the platform takes. */
+/** Expects a call that the platform accepts. */
 export async function taken(agent: Pick<TestAgent, 'act'>, call: Record<string, unknown> = READ): Promise<Answer> {
   const answer = await agent.act(call);
   expect([answer.status, answer.body._meta?.upstream_status], answer.text).toEqual([200, 200]);
