@@ -7,7 +7,7 @@ import { countPassedBuffer, MAX_YOUNG_GENERATION_BYTES } from '../../broker/runt
 const BUFFER = 64 * 1024;
 const MIB = 1024 * 1024;
 
-test('buffers that were passed on do not accumulate', () => {
+test('buffers that were passed on are freed', () => {
   const before = process.memoryUsage().arrayBuffers;
   let most = 0;
   for (let passed = 0; passed < 500 * MIB; passed += BUFFER) {
@@ -18,12 +18,12 @@ test('buffers that were passed on do not accumulate', () => {
   expect(most).toBeLessThan(48 * MIB);
 });
 
-test('the young generation grows to its limit and no further', async () => {
+test('the young generation grows to its limit only', async () => {
   const program = join(import.meta.dirname, 'young-generation.fixture.ts');
   const mostOf = async (how: string) => Number((await promisify(execFile)(process.execPath, [program, how])).stdout);
   expect(await mostOf('unlimited')).toBeGreaterThan(MAX_YOUNG_GENERATION_BYTES);
   const limited = await mostOf('limited');
-  // Headers of pages are not counted, and objects of a page of their own come on top: 15 % at most in many runs.
+  // Page headers are not counted, and large objects with their own page come on top: 15 % at most in many runs.
   expect(limited).toBeGreaterThan(MAX_YOUNG_GENERATION_BYTES * 0.9);
   expect(limited).toBeLessThan(MAX_YOUNG_GENERATION_BYTES * 1.25);
 }, 180_000);

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { makeLongBodies } from '../../broker/runtime/long-bodies.ts';
 
-/** Takes the thread for so long. */
+/** Blocks the thread for this long. */
 const busy = (ms: number) => {
   const until = performance.now() + ms;
   while (performance.now() < until);
 };
-/** Parses like a long body, in slices of 10 ms. Notes when it began and ended. */
+/** Parses like a long body, in slices of 10 ms. Records when it began and ended. */
 const work = (slices: number, times: { began: number; ended: number }[]) => async (rest: () => Promise<void>) => {
   const time = { began: performance.now(), ended: 0 };
   times.push(time);
@@ -18,28 +18,28 @@ const work = (slices: number, times: { began: number; ended: number }[]) => asyn
 };
 
 describe('long bodies', () => {
-  test('are parsed one after the other, each after a pause of four times what the last one took', async () => {
+  test('are parsed one after another, each after a pause of four times the previous parse', async () => {
     const parsing = makeLongBodies().parsing('family');
     const times: { began: number; ended: number }[] = [];
     await Promise.all([parsing(work(3, times)), parsing(work(1, times)), parsing(work(1, times))]);
     const [first, second, third] = times as [(typeof times)[0], (typeof times)[0], (typeof times)[0]];
-    // Timers may be up to a millisecond early.
+    // Timers may fire up to a millisecond early.
     expect(second.began - first.ended).toBeGreaterThan(4 * 30 - 2);
     expect(third.began - second.ended).toBeGreaterThan(4 * 10 - 2);
   });
 
-  test('of another family wait for nobody', async () => {
+  test('of another family do not wait', async () => {
     const bodies = makeLongBodies();
     const [mine, theirs] = [[], []] as { began: number; ended: number }[][];
     const all = [bodies.parsing('a')(work(5, mine!)), bodies.parsing('a')(work(1, mine!))];
     await bodies.parsing('b')(work(1, theirs!));
-    // In between the slices of the first one, and before the second one of that family.
+    // Between the slices of the first one, and before the second one of that family.
     expect(mine).toHaveLength(1);
     await Promise.all(all);
     expect(theirs![0]!.ended).toBeLessThan(mine![1]!.began);
   });
 
-  test('what fails tells its error, and the next one goes on', async () => {
+  test('a failed parse rejects with its error, and the next one runs', async () => {
     const parsing = makeLongBodies().parsing('family');
     const failed = parsing(async () => {
       throw new Error('no JSON');
@@ -49,7 +49,7 @@ describe('long bodies', () => {
     expect(await next).toBe('next');
   });
 
-  test('four of a family are read at the same time; the fifth begins when one is whole', async () => {
+  test('four of a family are read concurrently; the fifth begins when one is complete', async () => {
     const { read } = makeLongBodies();
     const ends: (() => void)[] = [];
     const reading = Array.from({ length: 6 }, () =>

@@ -6,12 +6,12 @@ test('a wait ends with the work, with what the work throws, or with the timeout'
   await expect(withTimeout(Promise.reject(new Error('broken')), 60_000, 'late')).rejects.toThrow('broken');
   const work = Promise.withResolvers<never>();
   expect(await withTimeout(work.promise, 1, 'late')).toBe('late');
-  // Nobody waits any more: it must not count as a rejection that nobody handles.
+  // Nobody awaits this promise any more: it must not cause an unhandled rejection.
   work.reject(new Error('too late'));
   await new Promise((turn) => setImmediate(turn));
 });
 
-test('work that failed is done again, at least once, until the timeout or a final error', async () => {
+test('failed work is retried, at least once, until the timeout or a final error', async () => {
   const tries: boolean[] = [];
   const failing = (error: Error, times: number) => async (isFirst: boolean) => {
     tries.push(isFirst);

@@ -1,4 +1,4 @@
-/** Limits that several processes keep together, each of them a `windowCounts` with connections of its own to one PostgreSQL. */
+/** Limits shared by several processes, each a `windowCounts` with its own connections to one PostgreSQL. */
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -22,7 +22,7 @@ const MOST_GRANTED_AHEAD = LIMIT * ALLOWANCE;
 let keys = 0;
 const newKey = () => `key ${keys++}`;
 
-test('one process alone grants exactly the limit, and nothing in between waits', () => {
+test('a single process grants exactly the limit, without waiting', () => {
   const counts = windowCounts(MINUTE_MS);
   const taken = Array.from({ length: 12 }, () => counts.take('k', 10, 1)) as Taken[];
   expect(taken.map(({ allowed, left }) => (allowed ? left : 'refused'))).toEqual([
@@ -50,7 +50,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
   });
 
   type Process = WindowCounts & { asked: number; failures: unknown[] };
-  /** `counter`: another one than PostgreSQL's own. */
+  /** `counter`: replaces PostgreSQL's. */
   const processes = (many: number, windowMs = MINUTE_MS): Process[] =>
     shared.slice(0, many).map((counter) => {
       const seen = { asked: 0, failures: [] as unknown[] };
@@ -68,7 +68,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
       return Object.assign(seen, counts);
     });
 
-  test('MR-05 three processes grant the limit once, and each a few more at most, whichever is asked how often', async () => {
+  test('MR-05 three processes together grant the limit once, plus a few per process, however uses are distributed', async () => {
     for (const weights of [[1], [1, 1], [1, 1, 1], [8, 1, 1]]) {
       const all = processes(weights.length);
       const key = newKey();
@@ -87,7 +87,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     }
   });
 
-  test('MR-05 all at once they grant it once, too', async () => {
+  test('MR-05 three processes grant the limit once under concurrent uses', async () => {
     const all = processes(3);
     const key = newKey();
     const taken = await Promise.all(Array.from({ length: 3 * LIMIT }, (_, use) => all[use % 3]!.take(key, LIMIT, 1)));
@@ -96,14 +96,14 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     expect(granted).toBeLessThanOrEqual(LIMIT + 3 * MOST_GRANTED_AHEAD);
   });
 
-  test('a limit that is too small for an allowance is exact', async () => {
+  test('a limit too small for an allowance is exact', async () => {
     const all = processes(3);
     const key = newKey();
     const taken = await Promise.all(Array.from({ length: 45 }, (_, use) => all[use % 3]!.take(key, 10, 1)));
     expect(taken.filter(({ allowed }) => allowed)).toHaveLength(10);
   });
 
-  test('well below the limit nobody waits, and uses of many keys are reported in one statement', async () => {
+  test('well below the limit no use waits, and uses of many keys are reported in one statement', async () => {
     const [one] = processes(1);
     const many = Array.from({ length: 300 }, newKey);
     for (const key of many) expect(one!.take(key, 1_000, 1)).not.toBeInstanceOf(Promise);
@@ -111,13 +111,13 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     await vi.waitUntil(() => one!.asked > 0, { timeout: 5_000 });
     await pause(1_200);
     expect(one!.asked).toBe(1);
-    // What one has reported the next one learns with its own report.
+    // A process learns what another has reported with its own next report.
     const [other] = processes(1);
     await other!.take(many[0]!, 1_000, 51);
     expect(other!.take(many[0]!, 1_000, 0)).toMatchObject({ left: 1_000 - 52 });
   });
 
-  test('once a key is used up here, nothing more is asked for it', async () => {
+  test('once a key is used up in a process, no more requests are made for it', async () => {
     const [one] = processes(1);
     const key = newKey();
     while ((await one!.take(key, LIMIT, 1)).allowed);
@@ -126,7 +126,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     expect(one!.asked).toBe(asked);
   });
 
-  test('a window ends for all by the clock of PostgreSQL', async () => {
+  test('a window ends for all processes by the clock of PostgreSQL', async () => {
     const windowMs = patience(1_500);
     const [first, second] = processes(2, windowMs);
     const key = newKey();
@@ -134,14 +134,14 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     await pause(windowMs / 3);
     const refused = await second!.take(key, 10, 1);
     expect(refused).toMatchObject({ allowed: false });
-    // Of the window that the first one began.
+    // In the window that the first process began.
     expect(refused.leftMs).toBeLessThanOrEqual((windowMs * 2) / 3);
     await pause(refused.leftMs + 20);
     expect(await second!.take(key, 10, 1)).toMatchObject({ allowed: true, left: 9 });
     expect(await first!.take(key, 10, 1)).toMatchObject({ allowed: true, left: 8 });
   });
 
-  test('while PostgreSQL does not answer, each process keeps the limit for itself, and only who came first waits', async () => {
+  test('while PostgreSQL does not respond, each process enforces the limit by itself, and only the first use waits', async () => {
     const [first, second] = processes(2);
     const key = newKey();
     await first!.take(key, 10, 1);
@@ -159,7 +159,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
       expect(one.take(newKey(), 10, 1), 'granted from memory').toMatchObject({ allowed: true });
     }
     await client.query('commit');
-    // Together again, as soon as one report came through.
+    // Shared again as soon as one report succeeded.
     const next = newKey();
     await vi.waitUntil(() => first!.take(newKey(), 10, 1) instanceof Promise, { timeout: 10_000 });
     await vi.waitUntil(() => second!.take(newKey(), 10, 1) instanceof Promise, { timeout: 10_000 });
@@ -167,7 +167,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     expect(await second!.take(next, 10, 5)).toMatchObject({ allowed: false });
   });
 
-  test('when PostgreSQL refuses, nobody waits for long, and that is told', async () => {
+  test('when PostgreSQL refuses connections, no use waits for long, and the failure is reported', async () => {
     const [one] = processes(1);
     const store = opened();
     await purgeRateCounts(store.db, 0);
@@ -184,7 +184,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     expect(one!.failures).toEqual([]);
   });
 
-  test('a key of any length is counted, beside others', async () => {
+  test('a key of any length is counted, together with others', async () => {
     const long = 'x'.repeat(20_000);
     const uses = [
       { key: long, count: 2 },
@@ -194,7 +194,7 @@ describe.runIf(STORES.includes('postgres'))(`processes that share a counter${pos
     expect((await shared[1]!.add(uses, MINUTE_MS)).map(({ count }) => count)).toEqual([4, 2]);
   });
 
-  test('counts whose window is long over are deleted', async () => {
+  test('counts whose window ended long ago are deleted', async () => {
     const { db } = opened();
     await shared[0]!.add([{ key: 'old', count: 1 }], 1);
     await shared[0]!.add([{ key: 'new', count: 1 }], MINUTE_MS);
