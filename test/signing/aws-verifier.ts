@@ -1,13 +1,13 @@
 /**
- * Verifies AWS Signature Version 4 as the receiver of a request does, from its raw text, by the documentation alone ("Create a signed AWS
- * API request", "Authenticating Requests: Using the Authorization Header") and with nothing of what signs.
+ * Verifies AWS Signature Version 4 like the receiver of a request, from its raw text, implemented from the documentation alone ("Create a
+ * signed AWS API request", "Authenticating Requests: Using the Authorization Header"), without code of the signer.
  */
 import { createHash, createHmac } from 'node:crypto';
 
 export type AwsKey = { access_key_id: string; secret_access_key: string; session_token?: string };
 export type Received = {
   method: string;
-  /** Path and query as they came. */
+  /** Path and query as received. */
   target: string;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   body: Buffer;
@@ -16,7 +16,7 @@ export type Received = {
 const sha256 = (data: Buffer | string) => createHash('sha256').update(data).digest('hex');
 const hmac = (key: Buffer | string, data: string) => createHmac('sha256', key).update(data).digest();
 
-/** All bytes but unreserved characters, escaped. */
+/** Escapes all bytes but unreserved characters. */
 const encode = (bytes: Buffer, keep = ''): string =>
   [...bytes]
     .map((byte) => {
@@ -27,14 +27,14 @@ const encode = (bytes: Buffer, keep = ''): string =>
     })
     .join('');
 
-/** The bytes that a text with escapes stands for. */
+/** The bytes of an escaped text. */
 const decode = (text: string): Buffer =>
   Buffer.from(
     text.replace(/%([0-9A-Fa-f]{2})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16))),
     'latin1',
   );
 
-/** The error code of S3 for what is wrong; undefined: the request is signed with this key, now. */
+/** Returns S3's error code; undefined when the request is signed with this key, now. */
 export function awsProblem(
   { method, target, headers, body }: Received,
   key: AwsKey,

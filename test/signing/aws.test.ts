@@ -1,4 +1,4 @@
-/** Requests that are signed with AWS Signature Version 4, as a server verifies them that knows nothing of what signed them. */
+/** Requests signed with AWS Signature Version 4, verified by a server that shares no code with the signer. */
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { signRequest } from '../../broker/egress/sign-request.ts';
@@ -31,26 +31,29 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     ['GET', '/bucket?z=1&versions&a=&a=b&a=B&A=~*!()&b=%C3%BC%20%26%3D&c=x:y/z?q=1&d[]=$,;@'],
     ['PUT', '/bucket/key', { data: { text: 'ü', n: [1, null] } }],
     ['DELETE', '/bucket/key?versionId=null'],
-  ])('%s %s, for S3 and for services that escape the path twice', async (method, endpoint, more = {}) => {
-    for (const auth of [S3, { ...S3, service: 'execute-api' }]) {
-      const agent = await signed(auth);
-      const answer = await agent.act(callOf(method, endpoint, more));
-      expect([answer.status, answer.body._meta?.upstream_status], answer.text).toEqual([200, 200]);
-    }
-    expect(host.taken.map(({ target }) => target)).toEqual([endpoint, endpoint]);
-  });
+  ])(
+    '%s %s is signed correctly, for S3 and for services that escape the path twice',
+    async (method, endpoint, more = {}) => {
+      for (const auth of [S3, { ...S3, service: 'execute-api' }]) {
+        const agent = await signed(auth);
+        const answer = await agent.act(callOf(method, endpoint, more));
+        expect([answer.status, answer.body._meta?.upstream_status], answer.text).toEqual([200, 200]);
+      }
+      expect(host.taken.map(({ target }) => target)).toEqual([endpoint, endpoint]);
+    },
+  );
 
-  test('with temporary credentials the session token goes along, signed, and is taken out of what comes back', async () => {
+  test('with temporary credentials the session token is sent and signed, and redacted from answers', async () => {
     const agent = await signed(S3, TEMPORARY);
     const answer = await agent.act(callOf('PUT', '/bucket/key', { data: { mine: TEMPORARY.secret_access_key } }));
     expect(answer.status, answer.text).toBe(200);
     expect(host.taken[0]?.headers['x-amz-security-token']).toBe(TEMPORARY.session_token);
     expect(answer.body.data.sent['x-amz-security-token']).toBe('[redacted]');
-    // Whoever knows the key already learns nothing, and whoever guesses it neither.
+    // The redaction reveals nothing to those who know the key already, nor to those who guess it.
     expect(answer.text).not.toContain(TEMPORARY.secret_access_key);
   });
 
-  test('what an agent signed, and what else it says to AWS, is left out; what the manifest says is signed', async () => {
+  test('signature headers and other AWS headers of an agent are dropped; headers that the manifest allows are signed', async () => {
     host.verify = () => undefined;
     const applied = await apply(S3, KEY, {
       client_headers: ['x-amz-meta-*'],
@@ -89,7 +92,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
       expect(host.taken[0]?.headers).not.toHaveProperty(name);
   });
 
-  test('what libraries and proxies add to any request is left out, unless the manifest names it', async () => {
+  test('headers that libraries and proxies add to any request are dropped, unless the manifest names them', async () => {
     const added = {
       'X-Amzn-Trace-Id': 'Root=1',
       'x-request-id': 'r',
@@ -108,7 +111,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     expect(host.taken.at(-1)?.headers['x-request-id']).toBe('r');
   });
 
-  test('that an object is private, as each is anyhow, is left out, and sent where the manifest leaves it to agents', async () => {
+  test('the default ACL `private` of an object is dropped, and sent when the manifest allows it', async () => {
     const put = async (rules: object, value: string) => {
       await apply(S3, KEY, rules);
       host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() });
@@ -149,7 +152,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     'X_Minio_Force_Delete',
     'x-goog-acl',
     'x-amzn-bedrock-guardrailidentifier',
-  ])('a call with %s, which it would not be without, is refused, and nothing is sent', async (name) => {
+  ])('a call with %s, which changes what it does, is refused, and nothing is sent', async (name) => {
     const agent = await signed();
     const answer = await agent.act(callOf('PUT', '/bucket/key', { headers: { [name]: '/other/secret' }, data: {} }));
     expect([answer.status, answer.body.error]).toEqual([400, 'invalid_headers']);
@@ -162,7 +165,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     expect(host.taken).toEqual([]);
   });
 
-  test('a client’s header that the manifest refuses is refused, although it names all that begin so', async () => {
+  test('a header in refused_headers is refused, even when a prefix in client_headers matches it', async () => {
     const { client_headers, refused_headers } = manifestOf('s3');
     await apply(S3, KEY, { client_headers, refused_headers });
     const agent = await newAgent();
@@ -198,7 +201,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     expect((await agent.act(callOf('GET', '/bucket/a%2Bb'))).status).toBe(200);
   });
 
-  test('a call that was held is signed when it is sent', async () => {
+  test('a held call is signed when it is sent', async () => {
     await signed();
     const held = await newAgent([{ effect: 'require_approval' }]);
     const { body } = await held.act(callOf('PUT', '/bucket/key', { data: { a: 1 } }));
@@ -208,7 +211,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     await expect.poll(() => host.taken.length, { timeout: 5_000 }).toBe(1);
   });
 
-  test('the test of a connection says what is wrong with the signature', async () => {
+  test('a connection test reports what is wrong with the signature', async () => {
     await signed();
     const { id } = (await organisation.ask('GET', '/owner/connections')).body.connections[0];
     const tested = async () => (await organisation.ask('POST', `/owner/connections/${id}/test`, {})).body;
@@ -229,7 +232,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     expect(await tested()).toMatchObject({ ok: true, detail: expect.stringContaining('it takes the signature') });
   });
 
-  test('each part of a secret may come from a place of its own, and an export says from where', async () => {
+  test('each part of a secret can come from its own source, and an export names the sources', async () => {
     const text = (secret: object) =>
       JSON.stringify({
         platforms: { store: { kind: 'rest', base_url: host.url, auth: S3, scopes: { 'store:read': ['GET /**'] } } },
@@ -257,7 +260,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     expect([again.status, again.body.changes ?? again.body.steps ?? []], again.text).toEqual([200, []]);
   });
 
-  test('owners give a secret by the names of its parts', async () => {
+  test('owners enter a secret by the names of its parts', async () => {
     await signed();
     const { id } = (await organisation.ask('GET', '/owner/connections')).body.connections[0];
     const give = (secret: unknown) => organisation.ask('POST', `/owner/connections/${id}/secret`, { secret });
@@ -274,7 +277,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     expect(refused.text).not.toContain('CANARY');
   });
 
-  test('a secret that is no access key is refused', async () => {
+  test('a secret that is not an access key is refused', async () => {
     for (const [secret, said] of [
       [
         'CANARY-CANARY',
@@ -297,7 +300,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
   });
 });
 
-describe('one request', () => {
+describe('a single request', () => {
   const sign = async (url: string, payload: Payload, auth: object = {}, headers = {}) =>
     await signRequest(
       { method: 'GET', url: new URL(url), headers, payload },
@@ -312,7 +315,7 @@ describe('one request', () => {
     ['/test.txt', { range: 'bytes=0-9' }, 'f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41'],
     ['/?lifecycle', {}, 'fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543'],
     ['/?max-keys=2&prefix=J', {}, '34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7'],
-  ])('of the documentation, %s, has the signature that stands there', async (target, headers, signature) => {
+  ])('of the AWS documentation, %s, gets the documented signature', async (target, headers, signature) => {
     const signed = await sign(
       `https://examplebucket.s3.amazonaws.com${target}`,
       EMPTY,
@@ -325,7 +328,7 @@ describe('one request', () => {
     });
   });
 
-  test('with a body that nobody has read goes with an unsigned payload, over TLS and where the manifest allows it', async () => {
+  test('with a streamed body is sent with an unsigned payload, over TLS and when the manifest allows it', async () => {
     const url = 'https://bucket.s3.example/key';
     const signed = await sign(url, { kind: 'unread' }, { unsigned_payload: true });
     if (!signed.ok) throw new Error(signed.detail);
@@ -346,7 +349,7 @@ describe('one request', () => {
       expect(await sign(to, { kind: 'unread' }, auth)).toMatchObject({ ok: false, error: 'body_refused' });
   });
 
-  test('whose body has more than 8 MiB is not signed', async () => {
+  test('with a body over 8 MiB is not signed', async () => {
     const bytes = Buffer.alloc(8 * 1024 * 1024);
     expect(await sign('https://a.example/', { kind: 'bytes', bytes })).toMatchObject({ ok: true });
     const larger = { kind: 'bytes', bytes: Buffer.alloc(bytes.length + 1) } as const;

@@ -1,4 +1,4 @@
-/** Requests that are signed with an HMAC of what a template names. */
+/** Requests signed with an HMAC over a template. */
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
@@ -9,7 +9,7 @@ import { callOf, givenSigningWorld } from './signing-world.ts';
 
 const SECRET = { key_id: 'robot-1', key: 'the key that nobody sees' };
 
-/** As an exchange has it: everything is signed, and an id of the key goes along. */
+/** Like a crypto exchange: everything is signed, and a key id is sent. */
 const FULL = {
   type: 'hmac',
   template: '{timestamp}\n{nonce}\n{method}\n{host}\n{target}\n{body_sha256}\n{key_id}',
@@ -39,7 +39,7 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
     return authorization === `HMAC robot-1:${expected}` ? undefined : 'signature';
   };
 
-  test('sign method, host, path, query, time and body, as the platform verifies them', async () => {
+  test('cover method, host, path, query, time and body, as the platform verifies', async () => {
     const agent = await signed(FULL);
     host.verify = verify;
     for (const call of [
@@ -87,7 +87,7 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('on the raw door a body of up to 8 MiB is signed; a longer one is refused, unless nothing of it is signed', async () => {
+  test('through /proxy a body of up to 8 MiB is signed; a longer one is refused, unless the signature does not cover the body', async () => {
     const MIB = 1024 * 1024;
     const put = async (auth: object, size: number) => {
       const agent = await signed(auth);
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
     const longer = await put(FULL, 8 * MIB + 1);
     expect([longer.status, longer.body.error]).toEqual([413, 'payload_too_large']);
     expect(host.taken.map(({ body }) => body.length)).toEqual([2 * MIB]);
-    // It is well-formed, and so does not count towards a halt: 50 that are not do.
+    // The request is well-formed, so it does not count as a strike: 50 malformed ones would halt the agent.
     const uploader = await signed(FULL);
     const port = Number(new URL(uploader.baseUrl).port);
     const head = `PUT /proxy/main/a HTTP/1.1\r\nHost: localhost:${port}\r\nAuthorization: Bearer ${uploader.token()}\r\n`;
@@ -112,7 +112,7 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
     expect((await put(bare, 8 * MIB + 1)).status).toBe(200);
   });
 
-  test('the key is taken out of what a platform answers', async () => {
+  test('the key is redacted from answers', async () => {
     const agent = await signed(FULL);
     host.verify = () => undefined;
     const answer = await agent.act(callOf('POST', '/orders', { data: { mine: SECRET.key } }));
@@ -134,12 +134,12 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
     expect(answer.text).toContain(said);
   });
 
-  test('a header that the signature writes is not given in the manifest', async () => {
+  test('a manifest that sets a header of the signature is refused', async () => {
     const answer = await apply(FULL, SECRET, { headers: { 'x-nonce': '1' } });
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('carries a credential')]);
   });
 
-  test('a secret that is no such key is refused', async () => {
+  test('a secret that is not a valid key is refused', async () => {
     const hex = { ...FULL, key_encoding: 'hex' };
     for (const [auth, secret, said] of [
       [FULL, { key: SECRET.key }, 'has no key_id'],

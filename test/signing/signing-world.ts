@@ -1,4 +1,4 @@
-/** A broker whose platform takes signed requests only, and verifies each. */
+/** A broker whose platform accepts signed requests only, and verifies each. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeEach } from 'vitest';
@@ -12,9 +12,9 @@ import type { Received } from './aws-verifier.ts';
 export type SignedPlatform = {
   url: string;
   address: string;
-  /** What is wrong with a request, as a code; undefined: nothing. */
+  /** Returns a code for what is wrong with a request; undefined when it is valid. */
   verify: (received: Received) => string | undefined;
-  /** What it took, oldest first. */
+  /** Accepted requests, oldest first. */
   taken: Received[];
 };
 
@@ -56,7 +56,7 @@ export type SigningWorld = {
   host: SignedPlatform;
   world: World;
   organisation: Organisation;
-  /** Applies a governance file, as an owner does. */
+  /** Applies a governance file. */
   apply(auth: object, secret: object | string, platform?: object): Promise<Answer>;
   agent(rules?: object[]): Promise<TestAgent>;
 };
@@ -69,7 +69,7 @@ export const callOf = (method: string, endpoint: string, more: object = {}) => (
   ...more,
 });
 
-/** Each test has an organisation of its own. */
+/** Each test has its own organisation. */
 export function givenSigningWorld(store: StoreKind): SigningWorld {
   const host = shared(() => startSignedPlatform());
   const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: host.address }));
