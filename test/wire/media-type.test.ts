@@ -14,7 +14,7 @@ test.each([
   expect(charsetsOf(header)).toEqual(charsets);
 });
 
-test('names of UTF-8 are those that clients write, and of its part US-ASCII', () => {
+test('names of UTF-8 include those that clients use, and its subset US-ASCII', () => {
   for (const name of ['utf-8', 'UTF8', 'us-ascii']) expect(isUtf8Name(name)).toBe(true);
   for (const name of ['', 'utf-16', 'utf-8x', 'latin1', ' utf-8']) expect(isUtf8Name(name)).toBe(false);
 });
