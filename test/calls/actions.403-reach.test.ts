@@ -38,7 +38,7 @@ describe.each(ONE_STORE)(
 
     test.each<[string, Record<string, unknown>, number]>([
       ['GQ-01 a mutation under the scope of reads', { query: 'mutation { deleteAll }' }, 403],
-      ['GQ-03 a mutation behind comments', { query: '#query\n\ufeff mutation{ deleteAll } #{a}' }, 403],
+      ['GQ-03 a mutation after comments', { query: '#query\n\ufeff mutation{ deleteAll } #{a}' }, 403],
       ['GQ-06 a persisted query', { extensions: { persistedQuery: { sha256Hash: 'x' } } }, 403],
       ['GQ-06 a stored document', { doc_id: '1' }, 403],
       ['GQ-08 a subscription', { query: 'subscription { items { id } }' }, 403],
@@ -52,7 +52,7 @@ describe.each(ONE_STORE)(
         400,
       ],
       [
-        'the twin: a query with the word mutation in it',
+        'a query with the word mutation in it (counter-example)',
         { query: '{ items(text: """mutation { deleteAll }""") { id } }' },
         200,
       ],

@@ -130,7 +130,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNo
     ],
     ['CA-07 the same in the header', {}, { 'x-svc-caller': 'id teams:PERSON-1' }, 'asserted_not_allowed'],
     ['a person who has not connected', { caller: { source: 'slack', id: 'PERSON-1' } }, {}, 'not_consented'],
-    ['CA-03 an assertion of an issuer that nobody trusts', {}, { 'x-svc-caller': 'jwt a.b.c' }, 'no_caller'],
+    ['CA-03 an assertion of an untrusted issuer', {}, { 'x-svc-caller': 'jwt a.b.c' }, 'no_caller'],
   ])('412 consent_required: %s; never the shared credential', async (_name, more, headers, reason) => {
     await organisation.platform({ id: 'personal', manifest: PER_PERSON, secret: null });
     const connection_id = await organisation.connection('personal', { isDefault: false });

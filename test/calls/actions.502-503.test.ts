@@ -107,7 +107,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (s
       },
     ],
     [
-      'lies about its coding',
+      'declares a wrong content coding',
       'broken_answer',
       (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}'),
     ],

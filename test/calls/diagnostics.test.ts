@@ -174,7 +174,7 @@ describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`
     ['no message', {}, 'message'],
     ['an unknown severity', { message: 'x', severity: 'fatal' }, 'severity'],
     ['a context that is a list', { message: 'x', context: [] }, 'context: must be an object, not array.'],
-    ['a correlation id that is none', { message: 'x', correlation_id: 'abc' }, 'correlation_id'],
+    ['a malformed correlation id', { message: 'x', correlation_id: 'abc' }, 'correlation_id'],
     ['an endpoint that is no text', { message: 'x', endpoint: 1 }, 'endpoint'],
     ['an endpoint that is too long', { message: 'x', endpoint: '/'.repeat(2049) }, 'endpoint'],
     ['a code that is no text', { message: 'x', code: ['a'] }, 'code'],

@@ -36,9 +36,9 @@ describe('failures reported in the body by a REST platform', () => {
   };
 
   test.each([
-    ['what the manifest names', { at: '/ok', is: false }, { ok: false, error: 'channel_not_found' }, true],
+    ['the sign that the manifest names', { at: '/ok', is: false }, { ok: false, error: 'channel_not_found' }, true],
     ['another value', { at: '/ok', is: false }, { ok: true, error: 'none' }, false],
-    ['nothing there', { at: '/ok', is: false }, [1, 2], false],
+    ['no such member', { at: '/ok', is: false }, [1, 2], false],
     ['a member of the prototype', { at: '/constructor/name', is: 'Object' }, {}, false],
     ['deeper, with an escaped name', { at: '/a~1b/0/state', is: 'failed' }, { 'a/b': [{ state: 'failed' }] }, true],
   ])('%s', async (_what, failed_if, body, is) => {

@@ -147,7 +147,7 @@ describe('TLS', () => {
     afterEach(() => vi.unstubAllEnvs());
 
     it.each([
-      ['a certificate that nobody trusts', 'up.test', undefined, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+      ['an untrusted certificate', 'up.test', undefined, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
       ['a certificate for another name', 'other.test', certificate.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
     ])('%s is refused before anything is sent', async (_, name, ca, cause) => {
       await using upstream = await tlsUpstream(certificate);

@@ -171,8 +171,8 @@ describe('a credential that cannot be mapped to its position is blocked', () => 
       'base64url of JSON that escapes it',
       Buffer.from(JSON.stringify({ a: html(SECRET, /[&<"/]/g) })).toString('base64url'),
     ],
-    ['base64 of base64 behind what looks like base64', `data/of/${base64(base64(`Basic ${SECRET}`))}`],
-    ['base64 of what is percent-encoded', base64(`x=${encodeURIComponent(SECRET)}`)],
+    ['base64 of base64 after something that looks like base64', `data/of/${base64(base64(`Basic ${SECRET}`))}`],
+    ['base64 of percent-encoded text', base64(`x=${encodeURIComponent(SECRET)}`)],
   ])('%s', (_, body) => {
     expect(read(JSON.stringify({ a: 1, body }), 'application/json')).toMatchObject({ kind: 'blocked' });
     expect(read(body, 'text/plain')).toMatchObject({ kind: 'blocked' });

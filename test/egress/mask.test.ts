@@ -226,9 +226,9 @@ describe('an answer crafted to be expensive takes linear time', () => {
       'many texts deep in the result of a tool',
       () => maskJson(`{"content":${DEEP(200, Array(60_000).fill('""').join())}}`, masking([], ['api_key'], true)),
     ],
-    ['what looks like tokens', () => maskJson(JSON.stringify('eyJ-'.repeat(SIZE / 4)), masking([], ['api_key']))],
+    ['text that looks like tokens', () => maskJson(JSON.stringify('eyJ-'.repeat(SIZE / 4)), masking([], ['api_key']))],
     [
-      'what looks like numbers of accounts',
+      'text that looks like account numbers',
       () => maskJson(JSON.stringify('AA11 '.repeat(SIZE / 5)), masking([], ['iban'])),
     ],
     [
@@ -356,9 +356,9 @@ describe('buffered answers', () => {
     ['a script (JSONP)', '/**/x({"meta":{},"data":{\n"email": "a"}})', ['email']],
     ['a name that is escaped', 'x({"\\u0065mail":"a"})', ['email']],
     ['JSON in a text of it', String.raw`x({"t":"{\"email\":\"a\"}"})`, ['email']],
-    ['behind JSON of another line', '{"a":1}\nx({"eMail" :"a"})', ['email']],
-    ['what a path ends with', 'x({"data":{"email":"a"}})', ['/data/email']],
-    ['what a path has before its last name', 'x({"keys":["a"]})', ['/keys/*']],
+    ['after JSON on another line', '{"a":1}\nx({"eMail" :"a"})', ['email']],
+    ['the last name of a path', 'x({"data":{"email":"a"}})', ['/data/email']],
+    ['a name in the middle of a path', 'x({"keys":["a"]})', ['/keys/*']],
     ['JSON that ends too early', '{"email":"a"', ['email']],
     ['JSON that is nested too deep', `${'['.repeat(300)}{"email":"a"}${']'.repeat(300)}`, ['email']],
   ])('a manifest mask withholds text that is not JSON when it contains a masked member: %s', (_, body, members) => {

@@ -102,7 +102,7 @@ describe('OUTBOUND_PROXY', () => {
     ['a name that is private here', lookupOf(['10.0.0.1'], ['10.0.0.1']).lookup, URL_OF_IT, 'private'],
     ['a name with one private address', lookupOf(['93.184.215.14', '::1']).lookup, URL_OF_IT, 'loopback'],
     ['a private address', unknown(), new URL('https://169.254.169.254/'), 'linkLocal'],
-    ['a port that is none', unknown(), new URL(`https://${NAME}:22/`), 'port'],
+    ['a forbidden port', unknown(), new URL(`https://${NAME}:22/`), 'port'],
   ])('is not asked for %s', async (_, lookup, url, cause) => {
     const proxy = await startProxy(1);
     expect(await outboundBy(proxy, { lookup }).send(get(url))).toMatchObject({ code: 'address_refused', cause });
@@ -119,11 +119,11 @@ describe('OUTBOUND_PROXY', () => {
   const answers: [string, (socket: Duplex) => void, object][] = [
     ['refuses', (socket) => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'), { code: 'proxy_refused', cause: '403' }],
     [
-      'wants another password',
+      'requires another password',
       (socket) => socket.end('HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n'),
       { code: 'proxy_refused', cause: '407' },
     ],
-    ['is none', (socket) => socket.end('SSH-2.0-x\r\n\r\n'), { code: 'proxy_refused', cause: 'not_http' }],
+    ['is not an HTTP proxy', (socket) => socket.end('SSH-2.0-x\r\n\r\n'), { code: 'proxy_refused', cause: 'not_http' }],
     [
       'answers without end',
       (socket) => socket.write(`HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(5_000)}`),

@@ -283,7 +283,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       ['a ref of 60 KB', list(create(`refs/heads/${'x'.repeat(60_000)}`))],
       ['capabilities on the second line', commandList([create('refs/heads/a'), `${create('refs/heads/b')}\0 atomic`])],
       ['a ref twice', list(create('refs/heads/x'), create('refs/heads/x'))],
-      ['created and deleted at once', list(create('refs/heads/x'), `${A} ${ZERO} refs/heads/x`)],
+      ['created and deleted in one command', list(create('refs/heads/x'), `${A} ${ZERO} refs/heads/x`)],
       ['neither', list(`${ZERO} ${ZERO} refs/heads/x`)],
       ['a line break in a ref', list(create('refs/heads/a\nb'))],
       ['an escape in a ref', list(create('refs/heads/\x1b[31m'))],
@@ -296,8 +296,8 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       ['a slash at the end of a ref', list(create('refs/heads/agent/x/'))],
       ['an empty part of a ref', list(create('refs/heads//agent/x'))],
       ['a blank before a ref', list(create(' refs/heads/x'))],
-      ['a carriage return behind a ref', list(create('refs/heads/x\r'))],
-      ['two line breaks behind a ref', commandList([`${create('refs/heads/x')}\n\n`])],
+      ['a carriage return after a ref', list(create('refs/heads/x\r'))],
+      ['two line breaks after a ref', commandList([`${create('refs/heads/x')}\n\n`])],
       ['a symbolic ref', list(create('ref: refs/heads/main'))],
       ['a byte order mark before a ref', list(create(utf8('\ufeffrefs/heads/x')))],
       ['a blank that does not break in a ref', list(create(utf8('refs/heads/x\u00a0')))],
@@ -313,11 +313,11 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       ['upper case in an id', list(`${ZERO} ${'A'.repeat(40)} refs/heads/x`)],
       ['a signed push', `${pktLine('push-cert\0 report-status')}0000`],
       [
-        'a certificate behind a command',
+        'a certificate after a command',
         `${commandList([`${create('refs/heads/x')}\0 report-status`, 'push-cert\n', 'push-cert-end\n'])}${pack}`,
       ],
       ['capabilities twice', `${commandList([`${create('refs/heads/x')}\0 atomic\0push-options`])}${pack}`],
-      ['a NUL behind capabilities', `${commandList([`${create('refs/heads/x')}\0 atomic\0`])}${pack}`],
+      ['a NUL after capabilities', `${commandList([`${create('refs/heads/x')}\0 atomic\0`])}${pack}`],
       ['two NULs before capabilities', `${commandList([`${create('refs/heads/x')}\0\0 atomic`])}${pack}`],
       ['a line break before capabilities', `${commandList([`${create('refs/heads/x')}\n\0 atomic`])}${pack}`],
       [
@@ -349,7 +349,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
         `${commandList([`${create('refs/heads/x')}\0 push-options`])}${pktLine('a\nb')}0000${pack}`,
       ],
       ['capabilities with a tab', commandList([`${create('refs/heads/x')}\0 a\tpush-options`])],
-      ['shallow lines behind commands', list(create('refs/heads/x'), `shallow ${A}`)],
+      ['shallow lines after commands', list(create('refs/heads/x'), `shallow ${A}`)],
       ['nothing', ''],
     ])('%s is malformed, and nothing is sent', async (_, body) => {
       const answer = await post(RECEIVE, Buffer.from(body, 'latin1'));
@@ -453,11 +453,11 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
     });
 
     test.each<[string, string | Buffer, Lines]>([
-      ['what is not gzip', 'not gzip at all', { 'Content-Encoding': 'gzip' }],
+      ['a body that is not gzip', 'not gzip at all', { 'Content-Encoding': 'gzip' }],
       ['gzip that is cut', gzipSync('0000').subarray(0, 12), { 'Content-Encoding': 'gzip' }],
-      ['bytes behind gzip', Buffer.concat([gzipSync('0000'), Buffer.from('0000')]), { 'Content-Encoding': 'gzip' }],
+      ['bytes after gzip', Buffer.concat([gzipSync('0000'), Buffer.from('0000')]), { 'Content-Encoding': 'gzip' }],
       [
-        'half a member behind gzip',
+        'half a member after gzip',
         Buffer.concat([gzipSync('0000'), Buffer.from([0x1f, 0x8b, 8])]),
         { 'Content-Encoding': 'gzip' },
       ],

@@ -38,7 +38,7 @@ describe.each([1, 3, 100_000])('in pieces of %i', (size) => {
       { refused: [OTHER] },
     ],
     ['one ref twice, refused once', ['unpack ok', `ng ${ONE} no`, `ok ${ONE}`, `ok ${OTHER}`], { refused: [ONE] }],
-    ['a ref not told of', ['unpack ok', `ng ${ONE} no`], { refused: [ONE], absent: 'missing' }],
+    ['a ref that is not reported', ['unpack ok', `ng ${ONE} no`], { refused: [ONE], absent: 'missing' }],
     ['others than those of the push', [...ALL, 'ng refs/heads/b no', 'ng refs/heads no'], NONE],
     ['lines of another kind', [...ALL, `NG ${ONE} no`, `ngx ${ONE} no`, `ng  ${ONE}`, ` ng ${ONE}`], NONE],
   ])('%s', (_, lines, expected) => {
@@ -56,12 +56,12 @@ describe.each([1, 3, 100_000])('in pieces of %i', (size) => {
 test.each<[string, Buffer | string]>([
   ['an empty answer', ''],
   ['nothing but progress', Buffer.concat([band(2, 'x'), band(2, report(...ALL)), FLUSH])],
-  ['an error that ends all', Buffer.concat([band(3, 'internal error'), FLUSH])],
+  ['a fatal error', Buffer.concat([band(3, 'internal error'), FLUSH])],
   ['a report that is cut', report(...ALL).subarray(0, 40)],
-  ['what is no pkt-line', '<html>'],
-  ['a report behind what is no pkt-line', `0003${report(...ALL)}`],
-  ['a report behind the end', Buffer.concat([FLUSH, report(...ALL)])],
-  ['a report in a band behind the end of the report', Buffer.concat([band(1, FLUSH), band(1, report(...ALL))])],
+  ['something that is not a pkt-line', '<html>'],
+  ['a report after something that is not a pkt-line', `0003${report(...ALL)}`],
+  ['a report after the end', Buffer.concat([FLUSH, report(...ALL)])],
+  ['a report in a band after the end of the report', Buffer.concat([band(1, FLUSH), band(1, report(...ALL))])],
 ])('for %s the report is missing', (_, answer) => {
   for (const size of [1, 100_000]) expect(read(answer, { size })).toEqual(MISSING);
 });

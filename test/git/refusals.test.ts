@@ -331,7 +331,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
         changed(({ id }) => given.organisation.ask('POST', `/owner/agents/${id}/suspend`, { reason: 'odd' })),
       ],
       ['too many calls (429)', 'too_many_calls', changed(busy)],
-      ['a code host that is away (502)', 'upstream_unreachable', changed(away)],
+      ['a code host that is unavailable (502)', 'upstream_unreachable', changed(away)],
     ])('%s, for a fetch and for a push', async (_, code, prepare) => {
       const [reader, writer] = [await given.agent(), await given.agent()];
       const folder = await clone(writer, 'acme/app');
@@ -423,7 +423,11 @@ describe('a store that fails after the advertisement (503)', () => {
   });
 
   test.each([
-    ['is away', 'store_unavailable - The store is unavailable', () => hideTables(given.world.running.broker.store.db)],
+    [
+      'is unavailable',
+      'store_unavailable - The store is unavailable',
+      () => hideTables(given.world.running.broker.store.db),
+    ],
     ['takes no rows', 'audit_unavailable - The decision could not', () => refuseAuditRows(given.world)],
   ])('it %s: a fetch, and a short and a long push report it', async (_, said, fail) => {
     let failing: Promise<() => Promise<void>> | undefined;

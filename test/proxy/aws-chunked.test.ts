@@ -86,8 +86,8 @@ describe('bodies with the encoding aws-chunked', () => {
       { trailer: 'x-amz-checksum-xxhash64' },
     ],
     ['a checksum of that name', CHUNKS, 'not known here', { trailer: 'x-amz-checksum-constructor' }],
-    ['a checksum that nobody announced', `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`, 'does not name'],
-    ['none that was announced', `${CHUNKS}\r\n`, 'without the checksum', CRC32],
+    ['a checksum that was not announced', `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`, 'does not name'],
+    ['an announced checksum missing', `${CHUNKS}\r\n`, 'without the checksum', CRC32],
     [
       'one checksum twice',
       `${CHUNKS}${`x-amz-checksum-crc32:${sumOf(HELLO)}\r\n`.repeat(2)}\r\n`,
@@ -103,7 +103,7 @@ describe('bodies with the encoding aws-chunked', () => {
     ['an end in a chunk', '5\r\nhel', 'ends in the middle'],
     ['an end before the last chunk', '5\r\nhello\r\n', 'ends in the middle'],
     ['a line without an end', 'a'.repeat(5_000), 'too long'],
-    ['what is no trailer', '0\r\nwhat is this\r\n\r\n', 'no trailer'],
+    ['a malformed trailer', '0\r\nwhat is this\r\n\r\n', 'no trailer'],
     ['too many trailers', `0\r\n${'x-a:b\r\n'.repeat(9)}\r\n`, 'no trailer'],
   ])('with %s are refused', async (_, text, why, said) => {
     await expect(decoded(text, said)).rejects.toThrow(why);

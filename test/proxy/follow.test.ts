@@ -149,8 +149,8 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
 
     test.each<[string, string, number]>([
       ['an operation that is not listed', '/items/1', 302],
-      ['another spelling of one that is', '/items/1/Download', 302],
-      ['a status that says where it moved to for all time', '/items/1/download', 301],
+      ['another spelling of a listed operation', '/items/1/Download', 302],
+      ['a permanent redirect (301)', '/items/1/download', 301],
     ])('%s returns the redirect itself', async (_, path, status) => {
       redirect(signed(), status);
       const got = await read(door, path);
@@ -178,7 +178,7 @@ describe.each(ONE_STORE)(`followed redirects, on %s${postgresNote}`, (store) => 
       ['loopback by its address', () => signed().replace('localhost', '127.0.0.1')],
       ['loopback in IPv6', () => signed().replace('localhost', '[::1]')],
       ['a name of loopback', () => `https://files.localhost/blob?sig=${SIGNED}`],
-      ['what the operator listed for another platform', () => `${other.url}/blob?sig=${SIGNED}`],
+      ['an origin that the operator listed for another platform', () => `${other.url}/blob?sig=${SIGNED}`],
       ['the broker itself', () => agent.baseUrl.replace('http:', 'https:')],
       ['no address at all', () => 'https://'],
       ['two addresses', () => [signed(), signed('/blob/two')]],

@@ -527,7 +527,7 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
 
     test.each<[string, number, Record<string, string>, string | Buffer]>([
       ['a text without a type', 200, {}, 'OK'],
-      ['what says that it is JSON, and is none', 200, JSON_TYPE, 'not json'],
+      ['malformed JSON', 200, JSON_TYPE, 'not json'],
       ['lines of JSON', 200, JSON_TYPE, '{"a":1}\n{"a":2}\n'],
       ['JSON, with its parameters', 200, { 'content-type': 'application/json; charset=utf-8' }, '{"a": 1.10}'],
       ['null', 200, JSON_TYPE, 'null'],
@@ -543,13 +543,13 @@ describe.each(ONE_STORE)(`held calls through /proxy on %s${postgresNote}`, (stor
       ['bytes', 200, { 'content-type': 'image/png' }, Buffer.from([0x89, 0, 0xff])],
       ['nothing', 204, { 'x-kept': '1' }, ''],
       [
-        'what was made',
+        'a created resource',
         201,
         { ...JSON_TYPE, location: '/v1/items/7', etag: '"e"', 'x-amz-version-id': 'v7' },
         '{"id":7}',
       ],
       ['a redirect', 303, { location: '/v1/items/7?page=2', 'set-cookie': 'a=b' }, ''],
-      ['what is compressed', 200, { ...JSON_TYPE, 'content-encoding': 'gzip' }, gzipSync('{"a":1}')],
+      ['a compressed answer', 200, { ...JSON_TYPE, 'content-encoding': 'gzip' }, gzipSync('{"a":1}')],
     ])('%s', async (_what, status, headers, body) => {
       answering(status, headers, body);
       const { got } = await bothWays();

@@ -36,7 +36,7 @@ const ask = rawClient(() => agent);
 describe('ambiguous requests are refused', () => {
   test.each<[string, () => string]>([
     [
-      'Content-Length beside Transfer-Encoding',
+      'Content-Length together with Transfer-Encoding',
       () =>
         `${head('POST /proxy/demo-main/items HTTP/1.1', 'Content-Length: 6', 'Transfer-Encoding: chunked')}0\r\n\r\nGET /x`,
     ],
@@ -229,21 +229,21 @@ describe('bodies', () => {
       '--x\r\ncontent-disposition: form-data; name="to"\r\n\r\neve\r\n--x--\r\n',
       'multipart/form-data; boundary=x',
     ],
-    ['in another charset, in which it may be another', '{"to":"ann"}', 'application/json; charset=iso-8859-2'],
+    ['in another charset, which may change it', '{"to":"ann"}', 'application/json; charset=iso-8859-2'],
     ['in a list', '[{"to":"eve"}]', 'application/json'],
     ['without a type', '{"to":"eve"}', ' '],
     ['by the first of two types', '{"to":"eve"}', 'application/json, text/plain'],
     ['by a type up to a blank', '{"to":"eve"}', 'application/json x'],
     ['in a form by the first of two types', 'to=eve', 'application/x-www-form-urlencoded, text/plain'],
     [
-      'in parts behind a boundary that Rack ends at its comma',
+      'in parts after a boundary that Rack ends at its comma',
       '--b,c\r\ncontent-disposition: form-data; name="x"\r\n\r\n\r\n--b\r\ncontent-disposition: form-data; name="to"\r\n\r\neve\r\n--b--\r\n\r\n--b,c--\r\n',
       'multipart/form-data; boundary="b,c"',
     ],
     ['in a form', 'to=eve', 'application/x-www-form-urlencoded'],
     ['twice in a form', 'to=ann&to=eve', 'application/x-www-form-urlencoded'],
     ['in a form, with stray brackets', 'to=ann&to[=eve', 'application/x-www-form-urlencoded'],
-    ['in a form, behind a semicolon', 'to=ann&x=1;to=eve', 'application/x-www-form-urlencoded'],
+    ['in a form, after a semicolon', 'to=ann&x=1;to=eve', 'application/x-www-form-urlencoded'],
     ['in a form, with an escape of ASP.NET', 'to=ann&%u0074o=eve', 'application/x-www-form-urlencoded'],
     ['in a form, with an overlong letter', 'to=ann&%C1%B4o=eve', 'application/x-www-form-urlencoded'],
     ['in another spelling', '{"To":"eve"}', 'application/json'],
@@ -286,8 +286,8 @@ describe('bodies', () => {
     ['JSON as a form', '{"to":"eve"}'],
     ['JSON with a form in it', '{"branch":"main","x":"&branch=agent/x&y="}'],
     ['a list', '[{"to":"eve"}]'],
-    ['JSON behind blanks', ' \r\n\t{"to":"eve"}'],
-    ['JSON behind a byte order mark', '\uFEFF{"to":"eve"}'],
+    ['JSON after blanks', ' \r\n\t{"to":"eve"}'],
+    ['JSON after a byte order mark', '\uFEFF{"to":"eve"}'],
   ])('%s with the type of a form answers 400 with advice', async (_, body) => {
     const before = world.upstream.seen.length;
     const answer = await write(body, 'application/x-www-form-urlencoded', [{ effect: 'allow' }]);
@@ -510,13 +510,13 @@ describe('bodies', () => {
     ['a part with a folded line', part('Content-Disposition: form-data;\r\n name="_method"', 'DELETE'), PARTS],
     ['a part with bare line ends', '--b\nContent-Disposition: form-data; name="_method"\n\nDELETE\n--b--\n', PARTS],
     [
-      'a part behind a quoted boundary',
+      'a part after a quoted boundary',
       part('Content-Disposition: form-data; name="_method"', 'DELETE'),
       'multipart/form-data; boundary="b"',
     ],
     ['a form with semicolons', 'a=1;_method=DELETE', 'application/x-www-form-urlencoded'],
     [
-      'a part behind one of two boundaries',
+      'a part after one of two boundaries',
       part('Content-Disposition: form-data; name="_method"', 'DELETE'),
       'multipart/form-data; boundary=a; boundary=b',
     ],
@@ -535,17 +535,17 @@ describe('bodies', () => {
       `${PARTS}, text/plain`,
     ],
     [
-      'a part behind a boundary that Rack and PHP end at a comma',
+      'a part after a boundary that Rack and PHP end at a comma',
       part('Content-Disposition: form-data; name="_method"', 'DELETE'),
       'multipart/form-data; boundary=b,c',
     ],
     [
-      'a part behind a boundary that Rack ends at a comma in quotes',
+      'a part after a boundary that Rack ends at a comma in quotes',
       part('Content-Disposition: form-data; name="_method"', 'DELETE'),
       'multipart/form-data; boundary="b,c"',
     ],
     [
-      'a part behind a parameter that PHP takes for the boundary',
+      'a part after a parameter that PHP takes for the boundary',
       part('Content-Disposition: form-data; name="_method"', 'DELETE'),
       'multipart/form-data; xboundary=b; boundary=c',
     ],
@@ -554,7 +554,7 @@ describe('bodies', () => {
       '{"_method":"DELETE"}',
       'application/json; charset=iso-8859-1',
     ],
-    ['JSON by a type that has it in it, as Laravel looks for it', '{"_method":"DELETE"}', 'text/plain; a=/json'],
+    ['JSON by a type that contains the word, as Laravel checks', '{"_method":"DELETE"}', 'text/plain; a=/json'],
     ['JSON with an escaped name', '{"a":{"b":["}"]},"_meth\\u006fd":"delete"}', 'text/plain, application/json'],
   ])('HD-06 %s that names another method is refused', async (_, body, type) => {
     const before = world.upstream.seen.length;
@@ -633,7 +633,7 @@ describe('bodies', () => {
       ['by the first of two types', WRITES, { 'content-type': 'application/json, text/plain' }],
       ['in another charset', Buffer.from(WRITES, 'utf16le'), { 'content-type': 'application/json; charset=utf-16' }],
       ['in a coding', gzipSync(WRITES), { 'content-encoding': 'gzip' }],
-      ['behind a byte order mark', `\uFEFF${WRITES}`],
+      ['after a byte order mark', `\uFEFF${WRITES}`],
       ['twice', '{"query":"{ viewer { id } }","query":"mutation { wipe }"}'],
       ['in the query, too', READS, {}, '?query=mutation%7Bwipe%7D'],
       ['by its hash', '{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"ab"}}}'],

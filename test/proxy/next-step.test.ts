@@ -62,10 +62,10 @@ describe.each(STORES)(`the next step in refusals of /proxy, on %s${postgresNote}
   });
 
   test.each([
-    ['a grant that has ended', { grant: { expires_at: 1 } }, 'renew'],
-    ['a policy that says nothing of it', { rules: [] }, 'allow'],
+    ['an expired grant', { grant: { expires_at: 1 } }, 'renew'],
+    ['a policy without a matching rule', { rules: [] }, 'allow'],
     ['no policy', { policy: null }, 'allow'],
-  ] as const)('of %s', async (_, options, verb) => {
+  ] as const)('for %s', async (_, options, verb) => {
     const read = { method: 'GET' };
     const agent = await agentWith(options);
     expect(await tell('run', agent, read)).toContain(` An owner can ${verb} it. ${RUN} demo:read`);

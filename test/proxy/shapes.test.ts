@@ -35,15 +35,15 @@ describe('a refused token', () => {
     return careless.token({ iat, exp: iat + 60 });
   };
   const BAD: [string, string, () => Record<string, string>][] = [
-    ['none', 'missing_token', () => ({})],
-    ['an expired one', 'token_expired', () => ({ authorization: `Bearer ${expired()}` })],
+    ['no token', 'missing_token', () => ({})],
+    ['an expired token', 'token_expired', () => ({ authorization: `Bearer ${expired()}` })],
     [
-      'one with another signature',
+      'a token with an invalid signature',
       'invalid_signature',
       () => ({ authorization: `Bearer ${careless.token().slice(0, -6)}AAAAAA` }),
     ],
-    ['a static key that nobody issued', 'invalid_token', () => ({ authorization: `Bearer abk_${'A'.repeat(43)}` })],
-    ['what is no token', 'invalid_token', () => ({ authorization: 'Bearer ghp_nobody' })],
+    ['an unknown static key', 'invalid_token', () => ({ authorization: `Bearer abk_${'A'.repeat(43)}` })],
+    ['a malformed token', 'invalid_token', () => ({ authorization: 'Bearer ghp_nobody' })],
   ];
 
   test.each(BAD)('%s gets an error in the form of the platform with this label', async (_, code, headersOf) => {

@@ -101,9 +101,9 @@ describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
       { token: 'ghs_0123456789\r\nx: y', expires_at: '2126-01-01T00:00:00Z' },
       {},
     ],
-    ['answers a token without an end', 201, { token: 'ghs_0123456789' }, {}],
-    ['answers a token that is over', 201, { token: 'ghs_0123456789', expires_at: '2001-01-01T00:00:00Z' }, {}],
-    ['answers an end that is none', 201, { token: 'ghs_0123456789', expires_at: 'soon' }, {}],
+    ['answers a token without an expiry', 201, { token: 'ghs_0123456789' }, {}],
+    ['answers an expired token', 201, { token: 'ghs_0123456789', expires_at: '2001-01-01T00:00:00Z' }, {}],
+    ['answers an invalid expiry', 201, { token: 'ghs_0123456789', expires_at: 'soon' }, {}],
     ['answers 10 MB', 201, { token: 'ghs_0123456789', expires_at: '2126-01-01T00:00:00Z', more: 'x'.repeat(1e7) }, {}],
   ])('a platform that %s: 502, nothing is sent, and the connection is unchanged', async (_, status, body, headers) => {
     // Without a list of repositories, so that the answer need not contain one.
