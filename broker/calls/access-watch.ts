@@ -13,19 +13,19 @@ type Services = Uses<'clock' | 'log' | 'store' | 'storeOutage'> & {
   loadFacts: FactsLoader;
 };
 
-const EVERY_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 /** Calls younger than this were decided just now and are skipped. Most calls end before they reach this age and cost nothing here. */
-const YOUNG_MS = 500;
+const MIN_AGE_MS = 500;
 
 /**
  * Checks all calls in flight once a second. Facts are cached by version, so a check costs one small statement per organisation, and nothing
- * while no call is older than YOUNG_MS; credentials other than a signed token cost one statement per kind. Database notifications are not
+ * while no call is older than MIN_AGE_MS; credentials other than a signed token cost one statement per kind. Database notifications are not
  * relied on: they are lost while the connection is down. While the store is unavailable, running calls continue and no call can begin.
  */
 export function startAccessWatch(services: Services): { stop(): Promise<void> } {
   const { broker, budget } = services;
-  let looking: Promise<void> | undefined;
-  const look = async (): Promise<void> => {
+  let checking: Promise<void> | undefined;
+  const check = async (): Promise<void> => {
     // One query per agent, however many calls it has in flight.
     const asked = new Map<string, ReturnType<FactsReader>>();
     const facts: FactsReader = (...of) => {
@@ -34,13 +34,13 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
       asked.set(key, rows);
       return rows;
     };
-    const leases = budget.underWay(performance.now() - YOUNG_MS);
+    const leases = budget.underWay(performance.now() - MIN_AGE_MS);
     const live = liveCredentials(
       broker.store.db,
       leases.flatMap(({ allowed }) => allowed?.lent ?? []),
       broker.clock(),
     );
-    const looks = leases.map(async (lease) => {
+    const checks = leases.map(async (lease) => {
       const { allowed } = lease;
       if (allowed === undefined) return;
       const why =
@@ -50,7 +50,7 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
     });
     // Nothing awaits `live` when no call uses a lent credential; avoids an unhandled rejection.
     live.catch(() => {});
-    const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected');
+    const failed = (await Promise.allSettled(checks)).find(({ status }) => status === 'rejected');
     // A store outage was already logged when it began.
     if (failed && !broker.storeOutage.isLasting())
       broker.log.error(
@@ -59,19 +59,19 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
       );
   };
   const timer = setInterval(() => {
-    looking ??= look().finally(() => {
-      looking = undefined;
+    checking ??= check().finally(() => {
+      checking = undefined;
     });
-  }, EVERY_MS);
+  }, CHECK_INTERVAL_MS);
   return {
     stop: async () => {
       clearInterval(timer);
-      await looking;
+      await checking;
     },
   };
 }
 
-const GONE: AccessEnded = { reason: 'agent_revoked', detail: 'the agent is deleted' };
+const AGENT_DELETED: AccessEnded = { reason: 'agent_revoked', detail: 'the agent is deleted' };
 
 /** Returns why the agent could not begin such a call now, or undefined when it could. */
 export async function whyEnded(
@@ -81,7 +81,7 @@ export async function whyEnded(
 ): Promise<AccessEnded | undefined> {
   const rows = await facts(agentId, access.platformId, source);
   const [agent] = rows;
-  if (agent === undefined) return GONE;
+  if (agent === undefined) return AGENT_DELETED;
   const ended = accessEnded((await loadFacts(rows, access.platformId, now)).facts, access, now);
   if (ended) return ended;
   return signedWith === undefined || signedWith === agent.key_fingerprint ? undefined : KEY_REPLACED;

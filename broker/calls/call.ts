@@ -98,15 +98,15 @@ export function beginRecord(
 export const familyOf = ({ agent }: Pick<AgentPrincipal, 'agent'>): string => agent.parent_id ?? agent.id;
 
 /** How long an approved call waits for a slot. */
-const APPROVED_PATIENCE_MS = 60_000;
-const AGAIN_MS = 100;
+const APPROVED_WAIT_MS = 60_000;
+const RETRY_MS = 100;
 
 /** Takes a slot among the concurrent calls. `after_wait`: it got one after waiting, so the facts may have changed meanwhile. */
 export async function beginCall({ lease }: Call, isApproved: boolean): Promise<'at_once' | 'after_wait' | 'too_many'> {
   if (lease.begin()) return 'at_once';
-  const until = performance.now() + (isApproved ? APPROVED_PATIENCE_MS : 0);
+  const until = performance.now() + (isApproved ? APPROVED_WAIT_MS : 0);
   while (performance.now() < until) {
-    await pause(AGAIN_MS);
+    await pause(RETRY_MS);
     if (lease.begin()) return 'after_wait';
   }
   return 'too_many';

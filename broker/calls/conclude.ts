@@ -28,7 +28,7 @@ type Sent<Result = Concluded> = {
   forwarded: Result;
 };
 
-const TOO_LITTLE = 'The platform refused the call: this person has consented to less than it needs.';
+const INSUFFICIENT_CONSENT = 'The platform refused the call: this person has consented to less than it needs.';
 
 /** Codes that end a call without being a failure of the platform. */
 const NO_FAILURES: ReadonlySet<string> = new Set([
@@ -177,7 +177,7 @@ async function concludeAnswer(
       : orAwaited(connection, {
           kind: 'consent_required',
           reason: 'not_consented',
-          detail: TOO_LITTLE,
+          detail: INSUFFICIENT_CONSENT,
           refused,
           call: record,
         });
@@ -202,7 +202,7 @@ async function concludeAnswer(
   return {
     kind: 'answered',
     ...answer,
-    failed: saysFailed(platform, { method: action.method, path }, answer),
+    failed: reportsFailure(platform, { method: action.method, path }, answer),
     responsePii,
     call: record,
   };
@@ -217,7 +217,7 @@ const MOST_ERROR_BYTES = 256 * 1024;
  *
  * @param answer as it is passed on; non-JSON and too long bodies count as not failed
  */
-function saysFailed(
+function reportsFailure(
   { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
   call: Pick<CallAsk, 'method' | 'path'>,
   answer: Pick<UpstreamAnswer, 'upstreamStatus' | 'encoding' | 'dataJson'>,

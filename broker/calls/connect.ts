@@ -18,7 +18,7 @@ import { type Call, withRecord } from './call.ts';
 import { type Credentials, holderOf } from './credentials.ts';
 import type { CallCredential } from './token-renewal.ts';
 
-const TOO_LITTLE = 'The person has consented to less than this scope needs.';
+const INSUFFICIENT_CONSENT = 'The person has consented to less than this scope needs.';
 const ISSUER_GONE = 'The organisation does not trust the issuer that said who the person is any more (caller_issuers).';
 
 /** `call`: with the connection in its record. */
@@ -86,7 +86,7 @@ export async function connect(
       orAwaited(connection, {
         kind: 'consent_required',
         reason: 'not_consented',
-        detail: TOO_LITTLE,
+        detail: INSUFFICIENT_CONSENT,
         call: record,
       }),
     );

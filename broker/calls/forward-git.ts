@@ -45,7 +45,7 @@ export async function forwardGit(
     ...(git.body && body && { body, bodyBytes: git.body.bytes }),
   };
   const { report } = git;
-  const taker = report ? readBy(report, call.taker) : call.taker;
+  const taker = report ? withReport(report, call.taker) : call.taker;
   const streaming = { outbound, call, taker, credential };
   const answer = await openStream(streaming, request);
   if (answer.kind !== 'stream') return answer;
@@ -59,12 +59,12 @@ export async function forwardGit(
 }
 
 /** Wraps a taker so that the report of a push is parsed from the answer on the way. */
-const readBy =
+const withReport =
   (report: ReadsReport, taker: StreamTaker): StreamTaker =>
   (part) =>
-    taker({ ...part, body: seenBy(report, part.body) });
+    taker({ ...part, body: readingReport(report, part.body) });
 
-async function* seenBy(report: ReadsReport, body: StreamedPart['body']): StreamedPart['body'] {
+async function* readingReport(report: ReadsReport, body: StreamedPart['body']): StreamedPart['body'] {
   for await (const piece of body) {
     report.push(piece);
     yield piece;

@@ -39,7 +39,7 @@ export type McpRequest = {
 };
 
 /** The tools that a server offers, compared with those on file, or the answer because of which they could not be read. */
-type Looked = { ok: true; offered: OfferedTools } | { ok: false; answer: McpAnswer };
+type Compared = { ok: true; offered: OfferedTools } | { ok: false; answer: McpAnswer };
 
 /** Calls a tool; without `tool`, lists the tools of the call's scope. The credential is removed from every answer. */
 export async function forwardMcp(
@@ -51,17 +51,19 @@ export async function forwardMcp(
   const { platform } = request;
   const reader = readerOf(services.broker, call, request, call.mask);
   return await withMcpClient(services, call, request, tool, async (client, meta) => {
-    const looked = await look(services, call, request, client);
-    if (!looked.ok)
-      return tool === undefined ? await shown(looked.answer, reader) : await unlisted(looked.answer, reader);
+    const compared = await compareOffered(services, call, request, client);
+    if (!compared.ok)
+      return tool === undefined
+        ? await resultOf(compared.answer, reader)
+        : await unlistedResult(compared.answer, reader);
     // Accepted definitions are not masked.
     const listed = readerOf(services.broker, call, request);
-    if (tool === undefined) return await listed(200, JSON.stringify(listing(looked.offered, call, platform)));
-    const offered = looked.offered.get(tool);
+    if (tool === undefined) return await listed(200, JSON.stringify(listing(compared.offered, call, platform)));
+    const offered = compared.offered.get(tool);
     if (offered?.state !== 'accepted') return { kind: 'quarantined', detail: quarantine(tool, offered?.state) };
     const { inputSchema, execution } = readStored(StoredObject, offered.offered, 'tool');
     const data = (call.action.data as JsonObject | undefined) ?? {};
-    return await shown(await client.call({ name: tool, inputSchema, execution }, data, meta), reader);
+    return await resultOf(await client.call({ name: tool, inputSchema, execution }, data, meta), reader);
   });
 }
 
@@ -72,8 +74,10 @@ export async function whyUnlisted(
   request: McpRequest,
 ): Promise<Forwarded | undefined> {
   return await withMcpClient(services, call, request, undefined, async (client) => {
-    const looked = await look(services, call, request, client);
-    return looked.ok ? undefined : await unlisted(looked.answer, readerOf(services.broker, call, request, call.mask));
+    const compared = await compareOffered(services, call, request, client);
+    return compared.ok
+      ? undefined
+      : await unlistedResult(compared.answer, readerOf(services.broker, call, request, call.mask));
   });
 }
 
@@ -128,12 +132,12 @@ async function withMcpClient<Said>(
   }
 }
 
-async function look(
+async function compareOffered(
   services: Recording,
   { record, action }: Call,
   { platform: { manifest }, credential: { patterns } }: McpRequest,
   client: McpClient,
-): Promise<Looked> {
+): Promise<Compared> {
   const place = { organisationId: record.organisationId, platformId: action.platform, server: manifest.base_url };
   try {
     const listed = await listAll(client);
@@ -184,11 +188,11 @@ const readerOf =
     kind: 'answer',
     status,
     read: await outbound.read(received, patterns, familyOf(who), mask && { ...mask, isToolResult: true }),
-    ...(status === 403 && wanting(received)),
+    ...(status === 403 && missingScopes(received)),
   });
 
 /** Scopes that the token lacks for a refused request; empty when it was refused for another reason. */
-function wanting({ headers }: Received): { wantedScopes?: readonly string[] } {
+function missingScopes({ headers }: Received): { wantedScopes?: readonly string[] } {
   const { error, scopes } = readBearerChallenge(headers['www-authenticate']);
   return error === 'insufficient_scope' && scopes.length > 0 ? { wantedScopes: scopes } : {};
 }
@@ -197,14 +201,14 @@ function wanting({ headers }: Received): { wantedScopes?: readonly string[] } {
  * The result when the tools could not be listed. Whatever was sent, the tool was not called, so an error must not be recorded as the answer
  * of a made call. Answers about the caller (401, 403, 429) are passed on.
  */
-async function unlisted(answer: McpAnswer, read: Reader): Promise<Forwarded> {
+async function unlistedResult(answer: McpAnswer, read: Reader): Promise<Forwarded> {
   if (isOwnFailure(answer)) return unreachable('tools_unlisted', false);
-  const forwarded = await shown(answer, read);
+  const forwarded = await resultOf(answer, read);
   return forwarded.kind === 'unreachable' ? { ...forwarded, sent: false } : forwarded;
 }
 
 /** Turns a server's answer into a call's result: an MCP result as it is, a JSON-RPC error under `error`. */
-async function shown(answer: McpAnswer, read: Reader): Promise<Forwarded> {
+async function resultOf(answer: McpAnswer, read: Reader): Promise<Forwarded> {
   if (!('kind' in answer)) return { kind: 'refused_locally', error: answer.error, detail: answer.detail };
   switch (answer.kind) {
     case 'unreachable':

@@ -21,7 +21,7 @@ import { type MaskedStream, maskStream, readWhole } from './mask-stream.ts';
 import type { StreamedPart, StreamTaker } from './streamed.ts';
 
 /** Hop-by-hop headers (RFC 9110 §7.6.1). */
-const ONE_HOP = new Set([
+const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -67,7 +67,7 @@ export async function openStream(
   const { lease, left, beforeEnd } = call;
   const search = { ...request.search, credential: credential.streamed };
   const held = beforeEnd &&
-    isComing(request.body) && { body: withEndHeldBack(request.body, () => mayEnd(call, beforeEnd)) };
+    isStreamedBody(request.body) && { body: withEndHeldBack(request.body, () => mayEnd(call, beforeEnd)) };
   const sent = { ...request, ...held, family, lease, left, search };
   const { stream: send } = outbound;
   const { answer, followed } = follow
@@ -84,18 +84,18 @@ export async function openStream(
   return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family, call.mask) };
 }
 
-const isComing = (body: StreamRequest['body']): body is AsyncIterable<Uint8Array> =>
+const isStreamedBody = (body: StreamRequest['body']): body is AsyncIterable<Uint8Array> =>
   typeof body === 'object' && Symbol.asyncIterator in body;
 
 /** Throws when the body may not be completed; the call is then stopped. */
 const mayEnd = async ({ lease }: Call, whyNot: NonNullable<Call['beforeEnd']>): Promise<void> => {
-  const why = await whyNot().catch(() => NOT_KNOWN);
+  const why = await whyNot().catch(() => LOOKUP_FAILED);
   if (!why) return;
   lease.stop(why);
   throw new OutboundFault('access_ended');
 };
 
-const NOT_KNOWN: AccessEnded = {
+const LOOKUP_FAILED: AccessEnded = {
   reason: 'denied_by_policy',
   detail: 'a rule looks back at what the agent did while this was sent, and that could not be looked up',
 };
@@ -137,7 +137,7 @@ export async function passOn(
   const received = await answer.body.taken();
   const streamed = {
     ended: found ?? answer.body.ended ?? 'client_closed',
-    received: masked ? masked.received() : mask ? NOTHING : received,
+    received: masked ? masked.received() : mask ? NOTHING_TRANSFERRED : received,
     sent: await answer.uploaded(),
     redacted: redacted || answer.redacted(),
     masked: masked?.masked(),
@@ -145,7 +145,7 @@ export async function passOn(
   return { kind: 'streamed', status: answer.status, streamed, ...(answer.followed && { followed: answer.followed }) };
 }
 
-const NOTHING: Transferred = { bytes: 0, sha256: sha256Hex('') };
+const NOTHING_TRANSFERRED: Transferred = { bytes: 0, sha256: sha256Hex('') };
 
 const maskedOf = (
   { outbound, call, credential: { patterns } }: Streaming,
@@ -185,7 +185,7 @@ export function passedOn(
       .split(',')
       .map((name) => name.trim()),
   );
-  const all = Object.entries(headers).filter(([name]) => !ONE_HOP.has(name) && !named.has(name));
+  const all = Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name) && !named.has(name));
   // Search all headers as one text, because a search costs more than the few bytes of a header; search them singly only after a hit.
   const isClean = !patterns.isIn(textOf(all));
   const clean = isClean ? all : all.filter((header) => !patterns.isIn(textOf([header])));

@@ -99,13 +99,13 @@ export async function findJoined(
   const place = { organisation_id: agent.organisation_id, agent_id: agent.id };
   const open: FoundJoin[] = [];
   for (const found of await findHeldJoins(store.db, { ...place, key: join.key }))
-    if (isOver(found, now)) await endHeldJoin(store.db, found);
+    if (hasEnded(found, now)) await endHeldJoin(store.db, found);
     else if (found.separate === join.separate) return found.approval_id;
     else if (found.open_until <= now) open.push(found);
   return open[0]?.approval_id;
 }
 
-function isOver(found: FoundJoin, now: Instant): boolean {
+function hasEnded(found: FoundJoin, now: Instant): boolean {
   const status = statusAt(found, now);
   if (status === 'expired') return true;
   // `told_at` is null until a client was told the result: such a join never ends here.

@@ -58,10 +58,10 @@ const PAGE = 500;
 /** Most rows that are read, and most sealed requests that are opened. */
 const MOST_ROWS = 20_000;
 const MOST_OPENED = 2_000;
-const PATIENCE_MS = 5_000;
+const TIME_LIMIT_MS = 5_000;
 const EXAMPLES = 5;
 /** Yields to other requests after so many calls. */
-const IN_A_ROW = 50;
+const CALLS_PER_TURN = 50;
 
 /** Judges recorded calls, newest first, by the rules in force and by proposed ones, with today's grants and platforms. */
 export async function judgeRecorded(services: Services, { organisationId, since, replace }: Judging): Promise<Judged> {
@@ -96,11 +96,11 @@ export async function judgeRecorded(services: Services, { organisationId, since,
       // Look-back rules need older calls, which are read later: judge this call after the scan.
       if (rules.length > 0) waiting.push(one);
       else note(judged, await judge(services, one));
-      if (++seen % IN_A_ROW === 0) await turn();
+      if (++seen % CALLS_PER_TURN === 0) await turn();
     }
     beyond = page.reached ?? undefined;
     const looked = page.rows.at(-1);
-    if (looked && (seen >= MOST_ROWS || performance.now() - began > PATIENCE_MS) && beyond !== undefined) {
+    if (looked && (seen >= MOST_ROWS || performance.now() - began > TIME_LIMIT_MS) && beyond !== undefined) {
       judged.reachedOnly = looked.created_at;
       break;
     }
@@ -111,7 +111,7 @@ export async function judgeRecorded(services: Services, { organisationId, since,
       judged,
       await judge(services, one, (facts, ask) => calls.withEarlier(facts, ask, one.row.created_at, reached)),
     );
-    if (i % IN_A_ROW === 0) await turn();
+    if (i % CALLS_PER_TURN === 0) await turn();
   }
   return judged;
 }

@@ -189,7 +189,7 @@ async function sendAndRecord(
 }
 
 /** Codes whose cause is the broker or its client: they are not failures of the platform. */
-const OURS: ReadonlySet<string> = new Set([
+const NOT_PLATFORM_FAILURES: ReadonlySet<string> = new Set([
   ...ENDED_HERE,
   'bad_request',
   'address_refused',
@@ -200,7 +200,7 @@ const OURS: ReadonlySet<string> = new Set([
 
 /** Returns why an outcome is a failure of the platform, for the metrics; undefined when it is not. */
 function platformFailure(outcome: Outcome): string | undefined {
-  if (outcome.kind === 'unreachable') return OURS.has(outcome.code) ? undefined : outcome.code;
+  if (outcome.kind === 'unreachable') return NOT_PLATFORM_FAILURES.has(outcome.code) ? undefined : outcome.code;
   return 'upstreamStatus' in outcome && isFailureOf(outcome.upstreamStatus) ? 'status_5xx' : undefined;
 }
 

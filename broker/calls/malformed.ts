@@ -36,7 +36,7 @@ export type Malformed = {
  * Codes that do not count as a strike: network failures and a busy broker are not the agent's fault; a body over the limit, another method,
  * a key from before a restore, and a key of another call are well-formed requests.
  */
-const NO_FAULT = new Set<string>([
+const NOT_STRIKES = new Set<string>([
   'request_cut',
   'too_many_calls',
   'payload_too_large',
@@ -47,7 +47,7 @@ const NO_FAULT = new Set<string>([
 ]);
 
 /** Whether a rejected request counts towards the agent's breaker. */
-export const isStrike = (code: string): boolean => !NO_FAULT.has(code);
+export const isStrike = (code: string): boolean => !NOT_STRIKES.has(code);
 
 /**
  * Records a malformed request of an agent, with the members of its body that are well-formed by themselves. A halted agent gets its usual

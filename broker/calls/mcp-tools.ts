@@ -18,14 +18,14 @@ import { rollback } from '../store/transaction.ts';
 
 /**
  * Limit of known tools per server: further new ones are not stored, so that a server cannot fill the store. Tools that were never accepted
- * and are no longer listed make room, but only after FORGOTTEN_MS, so that a server cannot cause a write at each call.
+ * and are no longer listed make room, but only after REMOVABLE_AFTER_MS, so that a server cannot cause a write at each call.
  */
 const MOST_KNOWN = 2_000;
-const FORGOTTEN_MS = 3_600_000;
+const REMOVABLE_AFTER_MS = 3_600_000;
 /**
  * A quarantined tool that changes again is stored at most this often: some servers return something else on each call, such as the time.
  */
-const AGAIN_MS = 60_000;
+const CHANGE_INTERVAL_MS = 60_000;
 /** How many tool names one event lists. */
 const MOST_NAMED = 20;
 
@@ -96,7 +96,7 @@ export async function compareTools(
   const known = await listTools(broker.store.db, place);
   if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(services, place, offered));
   const different = offered.filter(differingFrom(known));
-  const differing = tools.forOwner ? different : different.filter(isNews(known, now));
+  const differing = tools.forOwner ? different : different.filter(isWorthStoring(known, now));
   if (differing.length > 0) await noteDifferences(services, place, { offered, differing });
   return shown(offered, differing.length > 0 ? await listTools(broker.store.db, place) : known);
 }
@@ -107,12 +107,12 @@ function differingFrom(known: readonly McpToolTable[]): (row: McpToolTable) => b
 }
 
 /** Whether a changed tool is stored now. Calls always use the definition in the list, whatever is stored. */
-function isNews(known: readonly McpToolTable[], now: number): (row: McpToolTable) => boolean {
+function isWorthStoring(known: readonly McpToolTable[], now: number): (row: McpToolTable) => boolean {
   const byName = new Map(known.map((row) => [row.name, row]));
   return ({ name, offered_hash }) => {
     const before = byName.get(name);
     if (before === undefined || toolState(before) === 'accepted' || before.accepted_hash === offered_hash) return true;
-    return Math.abs(now - before.offered_at) >= AGAIN_MS;
+    return Math.abs(now - before.offered_at) >= CHANGE_INTERVAL_MS;
   };
 }
 
@@ -136,7 +136,7 @@ async function acceptFirst(services: Recording, place: ToolPlace, offered: reado
     accepted_hash: row.offered_hash,
     accepted_at: row.offered_at,
   }));
-  await onRecord(services, place, 'mcp_tools_found', { tools: offered.length }, async (db) => {
+  await recordEvent(services, place, 'mcp_tools_found', { tools: offered.length }, async (db) => {
     await lockOrganisation(db, place.organisationId);
     // When two processes ask concurrently, the first list stored is the accepted one.
     if ((await listTools(db, place)).length > 0) return false;
@@ -151,7 +151,7 @@ async function noteDifferences(
   place: ToolPlace,
   { offered, differing }: { offered: readonly McpToolTable[]; differing: readonly McpToolTable[] },
 ) {
-  await onRecord(services, place, 'mcp_tools_changed', {}, async (db, note) => {
+  await recordEvent(services, place, 'mcp_tools_changed', {}, async (db, note) => {
     await lockOrganisation(db, place.organisationId);
     const known = await listTools(db, place);
     const fresh = differing.filter(differingFrom(known));
@@ -159,7 +159,7 @@ async function noteDifferences(
     const isKnown = new Set(known.map(({ name }) => name));
     const unknown = fresh.filter(({ name }) => !isKnown.has(name));
     const room = Math.max(0, MOST_KNOWN - known.length);
-    const forgotten = unknown.length > room ? ofNoUse(known, offered, services.broker.clock()) : [];
+    const forgotten = unknown.length > room ? unusedNames(known, offered, services.broker.clock()) : [];
     await forgetTools(db, place, forgotten);
     const added = unknown.slice(0, room + forgotten.length);
     const changed = fresh.filter(({ name }) => isKnown.has(name));
@@ -179,10 +179,12 @@ async function noteDifferences(
 }
 
 /** Names of tools that were never accepted and are no longer offered. */
-function ofNoUse(known: readonly McpToolTable[], offered: readonly McpToolTable[], now: number): string[] {
+function unusedNames(known: readonly McpToolTable[], offered: readonly McpToolTable[], now: number): string[] {
   const isOffered = new Set(offered.map(({ name }) => name));
   return known
-    .filter((row) => row.accepted_hash === null && !isOffered.has(row.name) && row.offered_at <= now - FORGOTTEN_MS)
+    .filter(
+      (row) => row.accepted_hash === null && !isOffered.has(row.name) && row.offered_at <= now - REMOVABLE_AFTER_MS,
+    )
     .map(({ name }) => name);
 }
 
@@ -190,7 +192,7 @@ function ofNoUse(known: readonly McpToolTable[], offered: readonly McpToolTable[
 type Noting = (db: Parameters<typeof putOffered>[0], note: (facts: JsonObject) => void) => Promise<boolean>;
 
 /** Records an event of the platform, which no user caused, in one transaction with the change it is about. */
-async function onRecord(
+async function recordEvent(
   { broker, recorder }: Recording,
   { organisationId, platformId, server }: ToolPlace,
   reason: string,

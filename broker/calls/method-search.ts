@@ -66,7 +66,7 @@ export function* methodField(type: string, bytes: Buffer, refused?: NameList): G
   return search.end();
 }
 
-const isSought = (name: string, refused: NameList | undefined): boolean =>
+const isForbiddenName = (name: string, refused: NameList | undefined): boolean =>
   namesMethod(name) || (refused !== undefined && isListed(refused, name));
 
 /** Whether a found name is refused by the platform without naming a method. */
@@ -109,7 +109,7 @@ class FormSearch implements MethodSearch {
   end(): string | undefined {
     if (this.#name === undefined || (!this.#refused && !MAY_NAME.test(this.#name))) return undefined;
     const name = ESCAPED.test(this.#name) ? fieldName(this.#name) : this.#name;
-    return isSought(name, this.#refused) ? name : undefined;
+    return isForbiddenName(name, this.#refused) ? name : undefined;
   }
 }
 
@@ -134,9 +134,9 @@ const fieldName = (text: string): string =>
  */
 const HEAD_TOKEN = /\r?\n\r?\n|;(?:[^\S\n]|\n[ \t])*name(\*?)(?:[^\S\n]|\n[ \t])*=(?:[^\S\n]|\n[ \t])*/gi;
 /** The beginning of such a parameter, or of the end of a head, at the end of a piece. */
-const BEGUN = /(?:;\s*(?:n|na|nam|name\*?\s*=?\s*)?|\r?\n\r?)$/i;
+const PARTIAL_TOKEN = /(?:;\s*(?:n|na|nam|name\*?\s*=?\s*)?|\r?\n\r?)$/i;
 /** Longer than any real parameter. */
-const MOST_BEGUN = 64 * 1024;
+const MAX_PARTIAL = 64 * 1024;
 const VALUE = /"((?:[^"\\]|\\.){0,16384})|[^;\s]{1,16384}/sy;
 
 /** Searches multipart bodies. Names are searched from each boundary to the next blank line; without a known boundary, everywhere. */
@@ -179,7 +179,7 @@ class PartsSearch implements MethodSearch {
       HEAD_TOKEN.lastIndex = at;
       const token = HEAD_TOKEN.exec(text);
       if (token === null) {
-        at = Math.max(at, BEGUN.exec(text)?.index ?? text.length);
+        at = Math.max(at, PARTIAL_TOKEN.exec(text)?.index ?? text.length);
         break;
       }
       const next = token.index + token[0].length;
@@ -194,12 +194,12 @@ class PartsSearch implements MethodSearch {
         }
         const value = quoted ?? plain;
         const names = this.#refused || MAY_NAME.test(value) ? namesIn(value, token[1] === '*') : [];
-        const found = names.find((name) => isSought(name, this.#refused));
+        const found = names.find((name) => isForbiddenName(name, this.#refused));
         if (found !== undefined) return found;
       }
       at = next;
     }
-    if (text.length - at > MOST_BEGUN) return 'a name of 64 KiB';
+    if (text.length - at > MAX_PARTIAL) return 'a name of 64 KiB';
     this.#text = text.slice(at);
     return undefined;
   }

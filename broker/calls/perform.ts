@@ -167,7 +167,7 @@ export async function perform<Answer extends StoredResponse>(
     const ended = await whyNotAgain(services, who, once.auditId, action.connection_id);
     if (ended) {
       const call = beginRecord(who, action, { auditId: uuidv7(now), correlationId, now }, services.broker);
-      return answered(await recordOutcome(services, endedOutcome(call, ended, NOT_AGAIN), undefined));
+      return answered(await recordOutcome(services, endedOutcome(call, ended, NOT_REPEATED), undefined));
     }
     await noteAnswerAgain(services, who, once.auditId);
   }
@@ -176,7 +176,7 @@ export async function perform<Answer extends StoredResponse>(
   return await refusedKey(services, who, { body: action, code: once.code, detail: once.detail }, correlationId);
 }
 
-const NOT_AGAIN = '; the call was made before, and its answer is not given now';
+const NOT_REPEATED = '; the call was made before, and its answer is not given now';
 
 /** Records a call that is refused because of its key. */
 async function refusedKey(

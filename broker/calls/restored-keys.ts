@@ -3,7 +3,7 @@ import type { Instant } from '../policy/facts.ts';
 import { LIFETIME_MS } from './idempotency.ts';
 
 /** Tolerated clock skew of clients; the same as for an agent that signs its own tokens. */
-const AHEAD_MS = 30_000;
+const CLOCK_SKEW_MS = 30_000;
 /** A version 7 UUID (RFC 9562 section 5.7) at the end of a key; its first 48 bits are its creation time in milliseconds since 1970. */
 const UUID_V7 = /(?:^|[^0-9a-f])([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
@@ -16,7 +16,7 @@ const UUID_V7 = /(?:^|[^0-9a-f])([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][
 export function unknownKey(restoredAt: Instant | undefined, key: string, now: Instant): string | undefined {
   if (restoredAt === undefined || now >= restoredAt + LIFETIME_MS) return undefined;
   const [, high = '', low = ''] = UUID_V7.exec(key) ?? [];
-  if (Number.parseInt(high + low, 16) > restoredAt + AHEAD_MS) return undefined;
+  if (Number.parseInt(high + low, 16) > restoredAt + CLOCK_SKEW_MS) return undefined;
   const time = (moment: number) => new Date(moment).toISOString();
   return (
     `This broker was restored from a backup at ${time(restoredAt)}, and does not know which keys were used after that backup: the first call with this ` +

@@ -57,7 +57,7 @@ export const REAUTH: Extract<Forwarded, { detail: string }> = {
   detail: 'The consent to this connection is over; somebody has to connect it again.',
 };
 
-const GONE: Renewed = { kind: 'none', forwarded: REAUTH, isFinal: true };
+const CONSENT_GONE: Renewed = { kind: 'none', forwarded: REAUTH, isFinal: true };
 
 const unavailable = (code: string, detail: string): Renewed => ({
   kind: 'none',
@@ -70,13 +70,13 @@ function oauthRenewer({ broker, credentials, oauth }: TokenServices, at: At): Re
   const place = { organisation_id: organisationId, id: connection.id, platform_id: platformId };
   const holder = holderOf(organisationId, connection);
   return async (seen, refused) => {
-    if (seen === undefined) return GONE;
+    if (seen === undefined) return CONSENT_GONE;
     const done = await oauth.refresh(place, manifest, holder, { seen, refused });
-    if (done.kind === 'gone') return GONE;
+    if (done.kind === 'gone') return CONSENT_GONE;
     if (done.kind === 'unavailable') return unavailable(done.code, done.detail);
     const { credential: sealed } = done;
     const credential = credentials.open(organisationId, { ...connection, credential: sealed }, manifest.auth);
-    if (credential === undefined || credential === 'unreadable' || !('secret' in credential)) return GONE;
+    if (credential === undefined || credential === 'unreadable' || !('secret' in credential)) return CONSENT_GONE;
     broker.log.debug({ connection: connection.id }, 'a call goes on with refreshed tokens');
     return { kind: 'credential', credential };
   };
@@ -104,7 +104,7 @@ export type FreshRefusals = {
 };
 
 /** An endpoint that is refused for this long, with no other success meanwhile, counts as a refused credential. */
-const LONG_MS = 60_000;
+const REFUSED_FOR_MS = 60_000;
 const KEPT = 1_000;
 
 export function freshRefusals(): FreshRefusals {
@@ -112,7 +112,7 @@ export function freshRefusals(): FreshRefusals {
   return {
     note: (connectionId, endpoint, now) => {
       const found = first.get(connectionId);
-      if (found) return found.endpoint !== endpoint || Math.abs(now - found.at) >= LONG_MS;
+      if (found) return found.endpoint !== endpoint || Math.abs(now - found.at) >= REFUSED_FOR_MS;
       first.set(connectionId, { endpoint, at: now });
       return false;
     },

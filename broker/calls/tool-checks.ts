@@ -9,7 +9,7 @@ export type ToolChecks = {
 };
 
 /** Without this limit every call of a changed tool would make the broker ask the server, and agents do retry. */
-const EVERY_MS = 5_000;
+const MIN_INTERVAL_MS = 5_000;
 const KEPT = 1_000;
 
 /** Per process: each of several replicas may ask once in that time. */
@@ -19,7 +19,7 @@ export function toolChecks(): ToolChecks {
     take: ({ organisationId, platformId, server }, now) => {
       const key = JSON.stringify([organisationId, platformId, server]);
       const before = last.get(key);
-      if (before !== undefined && Math.abs(now - before) < EVERY_MS) return false;
+      if (before !== undefined && Math.abs(now - before) < MIN_INTERVAL_MS) return false;
       last.set(key, now);
       return true;
     },

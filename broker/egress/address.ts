@@ -30,7 +30,7 @@ export function classifyAddress(ip: string): AddressClass {
   }
   const address = ipaddr.IPv6.parse(ip);
   const range = address.range();
-  const translated = behindNat64(address);
+  const translated = embeddedIpv4(address);
   if (translated !== undefined && classifyAddress(translated) === 'public') return 'public';
   if (range !== 'unicast') return { refused: range };
   // Global unicast is 2000::/3 (RFC 4291 §2.4); the rest is unassigned, including `::a.b.c.d`.
@@ -42,14 +42,14 @@ export function classifyAddress(ip: string): AddressClass {
 }
 
 /** Returns the IPv4 address embedded in an address with NAT64's well-known prefix. */
-function behindNat64(address: ipaddr.IPv4 | ipaddr.IPv6): string | undefined {
+function embeddedIpv4(address: ipaddr.IPv4 | ipaddr.IPv6): string | undefined {
   if (!(address instanceof ipaddr.IPv6) || !address.match(WELL_KNOWN_PREFIX, 96)) return undefined;
   return ipaddr.fromByteArray(address.toByteArray().slice(12)).toString();
 }
 const WELL_KNOWN_PREFIX = ipaddr.IPv6.parse('64:ff9b::');
 
 /** Ranges that are always refused, even when the operator lists a name that resolves to them. */
-const NEVER = new Set(['not_an_address', 'unspecified', 'broadcast', 'multicast']);
+const NEVER_ALLOWED = new Set(['not_an_address', 'unspecified', 'broadcast', 'multicast']);
 
 /** Ranges that the operator has to list by address, not by name, because metadata services are there. */
 const ONLY_BY_ADDRESS = new Set([
@@ -71,7 +71,7 @@ const ONLY_BY_ADDRESS = new Set([
 export function addressRefusal(ip: string, listed: 'no' | 'name' | 'address'): string | undefined {
   const found = classifyAddress(ip);
   if (found === 'public') return undefined;
-  if (listed === 'no' || NEVER.has(found.refused)) return found.refused;
+  if (listed === 'no' || NEVER_ALLOWED.has(found.refused)) return found.refused;
   if (listed === 'address') return undefined;
   const aws6 = found.refused === 'uniqueLocal' && sameAddress(ip, 'fd00:ec2::254');
   return aws6 || ONLY_BY_ADDRESS.has(found.refused) ? found.refused : undefined;
@@ -85,7 +85,7 @@ export function sameAddress(one: string, other: string): boolean {
 function canonical(ip: string): string {
   const [address = ''] = ip.split('%', 1);
   const parsed = ipaddr.process(address);
-  return behindNat64(parsed) ?? parsed.toNormalizedString();
+  return embeddedIpv4(parsed) ?? parsed.toNormalizedString();
 }
 
 /** Whether the address belongs to this machine: loopback, or an interface's address. */

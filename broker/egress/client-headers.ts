@@ -11,11 +11,11 @@ const SENT = new Set(
  * Dropped without a notice: headers about the connection, the body, the client itself and the broker. Every client sends some, and dropping
  * them does not change the call.
  */
-const UNTOLD = new Set(
+const UNREPORTED = new Set(
   `accept-encoding authorization connection content-encoding content-length content-type expect host keep-alive te
   trailer transfer-encoding upgrade user-agent`.split(/\s+/),
 );
-const MOST_TOLD = 20;
+const MOST_REPORTED = 20;
 
 /**
  * Returns the names of the client's headers that `sentHeaders` drops and that its author may expect to be sent: at most 20, in the order
@@ -26,9 +26,13 @@ export function unsentHeaders(
   named: readonly string[],
   token: string,
 ): string[] {
-  const isTold = (name: string) =>
-    !SENT.has(name) && !UNTOLD.has(name) && name !== token && !name.startsWith('x-svc-') && !matchesHeader(named, name);
-  return Object.keys(headers).filter(isTold).slice(0, MOST_TOLD);
+  const isReported = (name: string) =>
+    !SENT.has(name) &&
+    !UNREPORTED.has(name) &&
+    name !== token &&
+    !name.startsWith('x-svc-') &&
+    !matchesHeader(named, name);
+  return Object.keys(headers).filter(isReported).slice(0, MOST_REPORTED);
 }
 
 /** Headers that the platform's manifest allows, in the form of `named`. */

@@ -22,7 +22,7 @@ const MIB = 1024 * 1024;
  * bytes, 2.6 MB for 1,000), and a millisecond to prepare; many connections are never streamed from.
  */
 const searches = recentlyUsed<FindForms>(1_000, 24 * MIB);
-const BYTES_A_BYTE = 3_800;
+const BYTES_PER_SECRET_BYTE = 3_800;
 let made = 0;
 
 /** A credential prepared for searches. Like `Secret` it cannot be printed or serialised. */
@@ -45,7 +45,7 @@ export class StreamedCredential {
     const known = searches.get(this.#key);
     if (known !== undefined) return known;
     const find = prepare(formsOf(this.#secrets), formSearch);
-    searches.set(this.#key, find, BYTES_A_BYTE * this.#secrets.join('').length);
+    searches.set(this.#key, find, BYTES_PER_SECRET_BYTE * this.#secrets.join('').length);
     return find;
   }
 

@@ -33,7 +33,7 @@ function pauseOf(ms: number, lease: CallLease | undefined): Promise<void> {
   });
 }
 
-const PASSING: ReadonlySet<UnreachableCode> = new Set([
+const TEMPORARY: ReadonlySet<UnreachableCode> = new Set([
   'connect_failed',
   'connection_lost',
   'dns_failed',
@@ -43,7 +43,7 @@ const PASSING: ReadonlySet<UnreachableCode> = new Set([
 
 /** Whether a request failed for a temporary reason: the server restarts, or is overloaded. */
 export function mayPass(answer: RpcAnswer): boolean {
-  if (answer.kind === 'unreachable') return PASSING.has(answer.code);
+  if (answer.kind === 'unreachable') return TEMPORARY.has(answer.code);
   const { status } = answer.received;
   return status >= 500 || status === 408 || status === 429;
 }

@@ -71,7 +71,7 @@ export type McpClient = {
 };
 
 /** Methods whose response arrives only when the tool has done its work. */
-const TAKE_LONG: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
+const LONG_RUNNING: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 /** Timeout of a cancel request, which is sent even when the call's own time has passed. */
 const CANCEL = { withinMs: 2_000 };
 /**
@@ -115,7 +115,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       // A cancel request is also sent for a stopped call.
       ...(target.lease !== undefined && withinMs === undefined && { lease: target.lease, endsWithAccess: true }),
       totalTimeoutMs: left,
-      ...((TAKE_LONG.has(rpc) || call.method === 'GET') && { idleTimeoutMs: target.idleMs ?? left }),
+      ...((LONG_RUNNING.has(rpc) || call.method === 'GET') && { idleTimeoutMs: target.idleMs ?? left }),
       ...(expectsAnswer && { enough: untilAnswered(place) }),
     });
   };
@@ -144,7 +144,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
   ): Promise<McpAnswer> => {
     const place: StreamPlace = {};
     const first = await post(message, { ...session, ...headers }, { ...patience, place });
-    if (!TAKE_LONG.has(message.method) || !('kind' in first)) return first;
+    if (!LONG_RUNNING.has(message.method) || !('kind' in first)) return first;
     const resume = async (lastEventId: string): Promise<RpcAnswer> => {
       const own = { accept: 'text/event-stream', ...session, 'last-event-id': lastEventId };
       const answer = await send({ method: 'GET' }, 'resume', own, { place, expectsAnswer: true });

@@ -11,11 +11,11 @@ const MOST_MARKS = 64;
 const ENCODED = /^=\?base64\?.*\?=$/s;
 const MIRRORED_TYPES = ['string', 'integer', 'boolean'];
 /** Keywords whose subschemas apply to several places, or to none: a mark there identifies no single argument. */
-const ELSEWHERE = new Set(
+const AMBIGUOUS_KEYWORDS = new Set(
   `items prefixItems contains additionalProperties unevaluatedProperties unevaluatedItems propertyNames
   patternProperties dependentSchemas oneOf anyOf allOf not if then else $defs definitions`.split(/\s+/),
 );
-/** Those of ELSEWHERE whose value is a map of schemas. */
+/** Those of AMBIGUOUS_KEYWORDS whose value is a map of schemas. */
 const MAPS = new Set(['patternProperties', 'dependentSchemas', '$defs', 'definitions']);
 
 /** Paths of the mirrored arguments, by lower-case header name. */
@@ -56,7 +56,7 @@ function visit(schema: unknown, path: readonly string[], reachable: boolean, fou
   for (const [name, child] of entriesOf(memberOf(schema, 'properties')))
     if (!visit(child, [...path, name], reachable, found)) return false;
   return entriesOf(schema).every(([keyword, below]) => {
-    if (!ELSEWHERE.has(keyword)) return true;
+    if (!AMBIGUOUS_KEYWORDS.has(keyword)) return true;
     const branches = Array.isArray(below)
       ? below
       : MAPS.has(keyword)

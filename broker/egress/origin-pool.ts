@@ -21,7 +21,7 @@ export type OriginPoolOptions = ConnectorOptions & {
 /** Notified of each successful and each failed call of the origin. */
 export type OutageWatch = { failed(error: unknown): void; worked(): void };
 
-const OURS = new Set<UnreachableCode>([...ENDED_HERE, 'bad_request', 'address_refused', 'busy', 'too_large']);
+const LOCAL_FAILURES = new Set<UnreachableCode>([...ENDED_HERE, 'bad_request', 'address_refused', 'busy', 'too_large']);
 
 /**
  * Calls are queued here and not in undici, so that one that timed out while waiting is dropped; undici would open a connection for it
@@ -51,7 +51,7 @@ export class OriginPool {
   /** Reports a result to the outage watch. Failures caused by the broker or client are ignored. */
   note(answer: { kind: 'answer' | 'stream' } | Unreachable): void {
     if (answer.kind !== 'unreachable') this.#options.outage?.worked();
-    else if (!OURS.has(answer.code))
+    else if (!LOCAL_FAILURES.has(answer.code))
       this.#options.outage?.failed(answer.cause === undefined ? answer.code : `${answer.code}: ${answer.cause}`);
   }
 

@@ -48,8 +48,8 @@ export function openTunnel(proxy: OutboundProxy, target: Reached, done: (fault?:
     socket.off('readable', read).off('error', failed).off('close', closed);
     done(fault);
   };
-  const failed = (error: Error) => end(error instanceof OutboundFault ? error : unreached(errorCode(error)));
-  const closed = () => end(unreached('closed'));
+  const failed = (error: Error) => end(error instanceof OutboundFault ? error : proxyUnreachable(errorCode(error)));
+  const closed = () => end(proxyUnreachable('closed'));
   const read = () => {
     for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) {
       head = Buffer.concat([head, chunk]);
@@ -72,4 +72,4 @@ export function openTunnel(proxy: OutboundProxy, target: Reached, done: (fault?:
   return socket;
 }
 
-const unreached = (reason: string | undefined) => new OutboundFault('proxy_unreachable', reason);
+const proxyUnreachable = (reason: string | undefined) => new OutboundFault('proxy_unreachable', reason);

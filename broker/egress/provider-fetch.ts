@@ -9,7 +9,7 @@ export type ProviderFetch = (
 
 /** Metadata, key sets, tokens and claims are small. */
 const MOST_BYTES = 512 * 1024;
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /** The provider sent no complete response. The message is one of the fixed sentences of unreachable.ts. */
 export class ProviderUnreachable extends Error {}
@@ -29,8 +29,8 @@ export function providerFetch(outbound: Outbound, read: readonly string[] = []):
       headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
       ...(body !== undefined && body !== null && { body: textOf(body) }),
       maxResponseBytes: MOST_BYTES,
-      idleTimeoutMs: PATIENCE_MS,
-      totalTimeoutMs: PATIENCE_MS,
+      idleTimeoutMs: TIMEOUT_MS,
+      totalTimeoutMs: TIMEOUT_MS,
     });
     if (answer.kind === 'unreachable')
       throw new ProviderUnreachable(answer.cause === undefined ? answer.detail : `${answer.detail} (${answer.cause})`);

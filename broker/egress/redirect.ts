@@ -22,7 +22,7 @@ const FOLLOWED = new Set([302, 303, 307, 308]);
 const REDIRECTS = new Set([301, ...FOLLOWED]);
 
 /** Request headers that are sent to the target: those that describe the wanted answer. Others are not meant for another host. */
-const SENT_ON = new Set(
+const FORWARDED_HEADERS = new Set(
   `accept accept-encoding accept-language if-match if-modified-since if-none-match if-range if-unmodified-since range
   user-agent`.split(/\s+/),
 );
@@ -86,7 +86,7 @@ export function isBelow(url: URL, base: URL): boolean {
 
 const headersFor = ({ headers }: RequestHead, rule: FollowRule): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(headers).filter(([name, value]) => SENT_ON.has(name) && !rule.holdsCredential(value)),
+    Object.entries(headers).filter(([name, value]) => FORWARDED_HEADERS.has(name) && !rule.holdsCredential(value)),
   );
 
 /** The failure of a request to the target of a redirect; `sent` is true, because the platform was reached. */

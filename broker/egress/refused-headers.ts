@@ -18,16 +18,16 @@ type HeaderRules = {
  */
 const VENDOR = 'x-*';
 /** Headers about the client, its own signature, and the checksum and encoding of its body: the call is the same without them. */
-const AWS_NEEDLESS =
+const AWS_INSIGNIFICANT =
   `x-amz-date x-amz-content-sha256 x-amz-security-token x-amz-user-agent x-amz-checksum-* x-amz-sdk-checksum-algorithm
   x-amz-trailer x-amz-decoded-content-length x-amz-te`.split(/\s+/);
 /** Headers that tracing libraries, load balancers, ingress controllers and hosting platforms add to any request. */
-const FROM_ON_THE_WAY =
+const FROM_INTERMEDIARIES =
   `x-amzn-trace-id x-amzn-query-mode x-amzn-oidc-* x-amzn-mtls-* x-amzn-tls-* x-request-* x-requested-with x-correlation-id
   x-b3-* x-datadog-* x-cloud-trace-context x-ot-* x-instana-* x-dynatrace* x-newrelic-* x-envoy-* x-original-* x-scheme
   x-auth-request-redirect x-azure-* x-arr-* x-appservice-* x-site-deployment-id x-waws-unencoded-url x-appengine-*
   x-vercel-* x-varnish`.split(/\s+/);
-const NEEDLESS = [...AWS_NEEDLESS, ...FROM_ON_THE_WAY];
+const INSIGNIFICANT = [...AWS_INSIGNIFICANT, ...FROM_INTERMEDIARIES];
 
 /**
  * AWS behaves the same without these headers: rclone marks each object as private (Amazon S3, "PutObject", "CreateBucket"). Only for
@@ -66,7 +66,7 @@ export function refusedHeader(
     const name = plain.replace(/[^a-z0-9]/g, '-');
     if (matchesHeader(refused, name)) return true;
     if (isAws && AWS_DEFAULTS[plain] === given[written] && !SETS_ACL.test(endpoint)) return false;
-    const isVendors = isAws && matchesHeader([VENDOR], name) && !matchesHeader(NEEDLESS, name) && !isDropped(name);
+    const isVendors = isAws && matchesHeader([VENDOR], name) && !matchesHeader(INSIGNIFICANT, name) && !isDropped(name);
     if (!isVendors && (name !== PART || method === 'GET')) return false;
     return plain !== name || !matchesHeader(sent, name);
   });
@@ -83,12 +83,13 @@ export function withheldHeaders(given: Given, rules: HeaderRules): readonly stri
   const { auth, client_headers: sent = [] } = rules;
   if (auth.type !== 'aws_sigv4') return [];
   const allowed = chosenByAgents(rules);
-  const isNeedless = (name: string, value: string | undefined): boolean =>
-    matchesHeader(FROM_ON_THE_WAY, name) || (AWS_DEFAULTS[name] === value && !allowed.has(name));
+  const isInsignificant = (name: string, value: string | undefined): boolean =>
+    matchesHeader(FROM_INTERMEDIARIES, name) || (AWS_DEFAULTS[name] === value && !allowed.has(name));
   return Object.entries(given)
     .map(([name, value]) => [name.toLowerCase(), value] as const)
     .filter(
-      ([name, value]) => matchesHeader(AWS_NEEDLESS, name) || (isNeedless(name, value) && !matchesHeader(sent, name)),
+      ([name, value]) =>
+        matchesHeader(AWS_INSIGNIFICANT, name) || (isInsignificant(name, value) && !matchesHeader(sent, name)),
     )
     .map(([name]) => name);
 }

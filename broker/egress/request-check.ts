@@ -4,7 +4,7 @@ import type { OutboundRequest, StreamRequest } from './outbound-request.ts';
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD']);
 
 /** Set by undici from the URL and the body, or hop-by-hop (RFC 9110 §7.6.1). */
-const NOT_OURS = new Set([
+const SET_BY_UNDICI = new Set([
   'host',
   'content-length',
   'transfer-encoding',
@@ -31,7 +31,7 @@ export function requestProblem(request: OutboundRequest | StreamRequest): string
   if (!PATH.test(pathname + search)) return 'path';
   if (request.body !== undefined && (request.method === 'GET' || request.method === 'HEAD')) return 'body';
   for (const [name, value] of Object.entries(request.headers)) {
-    if (!NAME.test(name) || NOT_OURS.has(name)) return 'header_name';
+    if (!NAME.test(name) || SET_BY_UNDICI.has(name)) return 'header_name';
     if (typeof value !== 'string' || !VALUE.test(value)) return 'header_value';
   }
   return undefined;

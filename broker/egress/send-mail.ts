@@ -75,7 +75,7 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
     });
     return { ok: true };
   } catch (error) {
-    return { ok: false, why: whyNot(error) };
+    return { ok: false, why: reasonOf(error) };
   } finally {
     clearInterval(watch);
     clearTimeout(late);
@@ -84,7 +84,7 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
   }
 }
 
-const BROKE = 'The connection to the mail server broke';
+const CONNECTION_BROKE = 'The connection to the mail server broke';
 const WHY: Readonly<Record<string, string>> = {
   EAUTH: 'The mail server did not take the user name or the password',
   ETLS: 'No trusted TLS connection to the mail server could be made',
@@ -92,14 +92,14 @@ const WHY: Readonly<Record<string, string>> = {
   EMESSAGE: 'The mail server refused the message',
   ETIMEDOUT:
     'The mail server did not answer in time; where its port takes TLS from the first byte, as 465 does, "security" has to be "tls"',
-  ECONNECTION: BROKE,
-  ESOCKET: BROKE,
+  ECONNECTION: CONNECTION_BROKE,
+  ESOCKET: CONNECTION_BROKE,
   ERR_SSL_WRONG_VERSION_NUMBER:
     'The port of the mail server takes TLS by STARTTLS, as 587 does, or none: "security" has to be "starttls"',
   EPROTOCOL: 'What the mail server answered is no SMTP',
 };
 
-function whyNot(error: unknown): string {
+function reasonOf(error: unknown): string {
   const code = errorCode(error) ?? '';
   const { responseCode, originalCode = '' } = error as { responseCode?: number; originalCode?: string };
   const known = [originalCode, code].find((one) => Object.hasOwn(WHY, one));

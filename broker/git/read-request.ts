@@ -53,7 +53,7 @@ export async function readBody(incoming: IncomingBody, kept: KeptBodies, limit: 
   const seen = { push: undefined as Push | undefined };
   try {
     const plain = isGzip ? inflated(incoming.pieces, limit) : incoming.pieces;
-    const pieces = incoming.service === 'git-receive-pack' ? watched(plain, seen) : plain;
+    const pieces = incoming.service === 'git-receive-pack' ? watchingCommands(plain, seen) : plain;
     const found = await kept.keep(pieces, limit, incoming.family);
     if (found.kind === 'too_large') return { ...tooLarge(limit), ...(seen.push && { push: seen.push }) };
     if (found.kind === 'no_room') return NO_ROOM;
@@ -88,7 +88,10 @@ async function* first(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 /** Passes the pieces through; `seen.push` is set once the commands are complete. */
-async function* watched(pieces: AsyncIterable<Buffer>, seen: { push: Push | undefined }): AsyncGenerator<Buffer> {
+async function* watchingCommands(
+  pieces: AsyncIterable<Buffer>,
+  seen: { push: Push | undefined },
+): AsyncGenerator<Buffer> {
   const reader = new CommandListReader();
   let state: CommandListState = { kind: 'more' };
   for await (const piece of pieces) {

@@ -2,7 +2,7 @@
 import { type Place, rewriteLinks } from './links.ts';
 
 /** Headers that act on the origin, or on intermediaries; more by prefix below. */
-const TAKEN_OUT = new Set(
+const DROPPED = new Set(
   `alt-svc clear-site-data content-security-policy content-security-policy-report-only critical-ch
   cross-origin-embedder-policy cross-origin-opener-policy cross-origin-resource-policy nel origin-agent-cluster p3p
   permissions-policy proxy-authenticate refresh report-to reporting-endpoints service-worker-allowed set-cookie set-cookie2
@@ -13,7 +13,7 @@ const TAKEN_OUT = new Set(
  * The last ones are instructions of a server to the reverse proxy or shared cache in front of it (here: in front of the broker): another
  * address or file to answer with, and how long to cache an answer (nginx, Apache, lighttpd, LiteSpeed, Envoy; RFC 9213, Edge Architecture).
  */
-const TAKEN_OUT_PREFIXES = `access-control- x-svc- sec- accept-ch expect-ct
+const DROPPED_PREFIXES = `access-control- x-svc- sec- accept-ch expect-ct
   x-accel- x-sendfile x-lighttpd- x-litespeed- x-envoy- surrogate- cdn- cloudflare-cdn- edge-`.split(/\s+/);
 
 /** Tells the client which rules masked the answer. */
@@ -38,18 +38,18 @@ export function answeredHeaders(
 ): Record<string, string | string[]> {
   const kept: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (TAKEN_OUT.has(name) || TAKEN_OUT_PREFIXES.some((prefix) => name.startsWith(prefix))) continue;
+    if (DROPPED.has(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix))) continue;
     const values = [value].flat().flatMap((one) => rewriteLinks(name, one, place) ?? []);
     if (values.length > 0) kept[name] = Array.isArray(value) ? values : (values[0] ?? '');
   }
-  return { ...kept, 'cache-control': ofOneClient(headers['cache-control']), ...SANDBOX };
+  return { ...kept, 'cache-control': privateOnly(headers['cache-control']), ...SANDBOX };
 }
 
 /**
  * Returns the platform's `Cache-Control`, limited to the client's private cache. A shared cache in front of the broker would serve an
  * agent's answers to others: it need not know that the agent's token may be in another header than Authorization (RFC 9111 §3.5, §5.2.2.7).
  */
-function ofOneClient(value: string | string[] | undefined): string {
+function privateOnly(value: string | string[] | undefined): string {
   const directives = [value ?? []].flat().join(',').match(DIRECTIVES) ?? [];
   if (directives.length === 0) return 'no-store';
   // Also with `no-store`: a cache that supports `must-understand` may store despite it (§5.2.2.3).

@@ -19,7 +19,7 @@ export function answerRewrite(
 ): ((whole: Buffer) => Buffer) | undefined {
   const [path = ''] = endpoint.split('?', 1);
   const members = entryFor(rules.answerUrls, { method: method as Method, path })?.members;
-  return members && ((whole) => rewriteMembers(whole, members, (address) => throughDoor(address, rules, place)));
+  return members && ((whole) => rewriteMembers(whole, members, (address) => throughProxy(address, rules, place)));
 }
 
 /** Anything but a JSON object stays unchanged, and so do numbers in the object. */
@@ -46,7 +46,7 @@ function isJsonObject(text: string): boolean {
 }
 
 /** Empty for a URL of none of the platform's hosts: a client without a URL sends nothing. */
-function throughDoor(address: string, { baseUrls }: Rules, { platform, door }: Place): string {
+function throughProxy(address: string, { baseUrls }: Rules, { platform, door }: Place): string {
   const url = URL.parse(address);
   if (url === null) return '';
   const base = [...baseUrls.map(({ baseUrl }) => new URL(baseUrl)), platform].find((one) => isBelow(url, one));

@@ -46,7 +46,7 @@ const ALLOWANCE_OF_LEFT = 0.1;
 /** Longest time until a use is reported. */
 const REPORT_EVERY_MS = 1_000;
 /** Longest wait of a use for the shared counter. */
-const PATIENCE_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 const RETRY_MS = 1_000;
 /** Keys per report. */
 const MOST_KEYS = 500;
@@ -75,7 +75,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
   const counts = new Map<string, Count>();
   const unreported = new Set<Count>();
   let underWay: Promise<void> | undefined;
-  let isAway = false;
+  let isUnavailable = false;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -140,10 +140,10 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
         count.end = performance.now() + answer.leftMs;
         settle(count, answer.count, waiting);
       }
-      isAway = false;
+      isUnavailable = false;
       watch.worked();
     } catch (error) {
-      isAway = true;
+      isUnavailable = true;
       // Not reported again: the counter may have added it despite the error, and must not count it twice.
       for (const { count, waiting } of batch) settle(count, count.known + count.sent, waiting);
       for (const count of unreported) for (const { at, decide } of count.waiting.splice(0)) decide(isWithin(count, at));
@@ -161,21 +161,21 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
     underWay ??= report(to).finally(() => {
       underWay = undefined;
       if (stopped || unreported.size === 0) return;
-      if (!isAway && isUrgent()) reportNow(to);
+      if (!isUnavailable && isUrgent()) reportNow(to);
       else reportSoon(to);
     });
   };
   const reportSoon = (to: Shared): void => {
     if (underWay || stopped) return;
-    timer ??= setTimeout(() => reportNow(to), isAway ? RETRY_MS : REPORT_EVERY_MS).unref();
+    timer ??= setTimeout(() => reportNow(to), isUnavailable ? RETRY_MS : REPORT_EVERY_MS).unref();
   };
 
   const decided = (count: Count, to: Shared): Promise<Taken> =>
     new Promise((resolve) => {
       const patience = setTimeout(() => {
-        isAway = true;
+        isUnavailable = true;
         waiter.decide(isWithin(count, waiter.at));
-      }, PATIENCE_MS);
+      }, MAX_WAIT_MS);
       const waiter: Waiter = {
         at: count.counted + count.sent + count.fresh,
         decide: (allowed) => {
@@ -198,8 +198,8 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
       if (!shared) return answer(count, fits);
       unreported.add(count);
       const allowance = Math.floor(Math.min(limit * ALLOWANCE, (limit - count.known) * ALLOWANCE_OF_LEFT));
-      if (!isAway && count.sent + count.fresh > allowance) return decided(count, shared);
-      if (!isAway && count.fresh * 2 >= allowance) reportNow(shared);
+      if (!isUnavailable && count.sent + count.fresh > allowance) return decided(count, shared);
+      if (!isUnavailable && count.fresh * 2 >= allowance) reportNow(shared);
       else reportSoon(shared);
       return answer(count, fits);
     },
@@ -209,7 +209,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
       clearInterval(forget);
       clearTimeout(timer);
       await underWay;
-      if (shared && !isAway) await report(shared);
+      if (shared && !isUnavailable) await report(shared);
       await shared?.counter.close();
     },
   };

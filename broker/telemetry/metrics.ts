@@ -93,7 +93,7 @@ export function makeMetrics(): Metrics {
 }
 
 /** Most values of the platform label: more would cost the metrics store more than they are worth. */
-const MOST = 100;
+const MOST_PLATFORMS = 100;
 
 const OTHER = 'other';
 
@@ -109,7 +109,7 @@ function platformLabels(): PlatformLabels {
   const known = new Set<string>();
   return {
     know: (id) => {
-      if (known.size < MOST) known.add(id);
+      if (known.size < MOST_PLATFORMS) known.add(id);
     },
     of: (id) => (id && known.has(id) ? id : OTHER),
   };

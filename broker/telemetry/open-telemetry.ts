@@ -29,7 +29,7 @@ import { otlpTransport } from './otlp-transport.ts';
 import { registryProducer } from './registry-producer.ts';
 
 /** Time to export pending data when the broker stops. */
-const GOODBYE_MS = 2_000;
+const SHUTDOWN_MS = 2_000;
 const TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
 
 /** The configuration from OpenTelemetry's environment variables. */
@@ -77,7 +77,7 @@ export function startOpenTelemetry(options: TelemetryOptions): Tracing {
     },
     stop: async () => {
       const last = Promise.allSettled([provider?.shutdown(), meters?.shutdown()]);
-      await withTimeout(last, GOODBYE_MS);
+      await withTimeout(last, SHUTDOWN_MS);
       await outbound.close();
     },
   };

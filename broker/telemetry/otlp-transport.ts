@@ -8,7 +8,7 @@ import type { OutageWatch } from '../egress/origin-pool.ts';
 const MOST_BYTES = 64 * 1024;
 
 /** Statuses after which the data may be sent again (OTLP, Failures). */
-const PASSING = new Set([429, 502, 503, 504]);
+const RETRYABLE = new Set([429, 502, 503, 504]);
 
 export type Collector = { url: URL; headers: Readonly<Record<string, Secret>>; type: string };
 
@@ -37,7 +37,7 @@ export function otlpTransport(
       const why = answer.kind === 'unreachable' ? answer.detail : `The collector answered ${answer.status}.`;
       const error = new Error(why);
       watch.failed(error);
-      return answer.kind === 'unreachable' || PASSING.has(answer.status)
+      return answer.kind === 'unreachable' || RETRYABLE.has(answer.status)
         ? { status: 'retryable', error }
         : { status: 'failure', error };
     },

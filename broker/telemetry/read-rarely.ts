@@ -2,7 +2,7 @@
 import { withTimeout } from '../runtime/waits.ts';
 
 /** Monitoring scrapes every 10 s or less often, with a similar timeout. */
-const PATIENCE_MS = 1_000;
+const TIMEOUT_MS = 1_000;
 
 /** Reads at most once per `everyMs`; calls in between get the last reading. Undefined when it failed, or takes longer than a second. */
 export function readRarely<T>(read: () => Promise<T>, everyMs = 10_000): () => Promise<T | undefined> {
@@ -19,6 +19,6 @@ export function readRarely<T>(read: () => Promise<T>, everyMs = 10_000): () => P
           isReading = false;
         });
     }
-    return await withTimeout(latest, PATIENCE_MS);
+    return await withTimeout(latest, TIMEOUT_MS);
   };
 }

@@ -14,7 +14,7 @@ import { APP_KEY, readRsaKey } from './rsa-key.ts';
 const BACKDATED_S = 60;
 /** The platform allows at most ten minutes, by its clock, which may be behind. */
 const JWT_LIFE_S = 9 * 60;
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 /** The largest answers list a few dozen permissions and one repository. */
 const MOST_BYTES = 256 * 1024;
 
@@ -76,8 +76,8 @@ export async function askAsApp(
     ...(body !== undefined && { body: JSON.stringify(body) }),
     // A separate socket that no call shares.
     connectionKey: `${connectionId}/app`,
-    totalTimeoutMs: PATIENCE_MS,
-    idleTimeoutMs: PATIENCE_MS,
+    totalTimeoutMs: TIMEOUT_MS,
+    idleTimeoutMs: TIMEOUT_MS,
     maxResponseBytes: MOST_BYTES,
   });
 }

@@ -31,7 +31,7 @@ export type IssuedTokens = (request: TokenRequest, refused?: AccessToken | undef
 /** For all organisations; each entry takes some 3 KiB. */
 const KEPT = 2_000;
 /** How long a failure is cached before the platform is asked again. */
-const PAUSE_MS = 2_000;
+const FAILURE_CACHE_MS = 2_000;
 
 type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log' | 'outbound' | 'instanceId'>;
 type Work = { request: TokenRequest; place: TokenPlace; refused: AccessToken | undefined };
@@ -49,12 +49,12 @@ export function issuedTokens(broker: Base): IssuedTokens {
     const found = kept.get(key);
     if (found && found.id !== refused?.id && isGood(found, now)) return { kind: 'token', token: found };
     const failure = failed.get(key);
-    if (failure && failure.until > now && failure.until <= now + PAUSE_MS) return failure.failure;
+    if (failure && failure.until > now && failure.until <= now + FAILURE_CACHE_MS) return failure.failure;
     // Requests after a refusal share no attempt with others, which may find this very token in the cache.
     return await running(`${key}/${refused?.id ?? ''}`, async () => {
       const got = await getOnce(broker, { request, place, refused });
       if (got.kind === 'token') kept.set(key, got.token);
-      else failed.set(key, { failure: got, until: broker.clock() + PAUSE_MS });
+      else failed.set(key, { failure: got, until: broker.clock() + FAILURE_CACHE_MS });
       return got;
     });
   };
@@ -67,18 +67,18 @@ async function getOnce(broker: Base, work: Work): Promise<IssuedToken> {
   const { clock, store, log } = broker;
   const { place, refused, request } = work;
   /** Id of the token to replace, although its times say that it is valid. */
-  let spoiled = refused?.id;
+  let replacedId = refused?.id;
   return await leased<true, IssuedToken>(broker, {
     look: async () => {
       const row = await findUpstreamToken(store.db, place);
       const token = row && openToken(broker, row);
       if (token && token.id !== refused?.id && isGood(token, clock()))
         return { kind: 'done', result: { kind: 'token', token } };
-      if (row && !token) spoiled = row.id;
+      if (row && !token) replacedId = row.id;
       return { kind: (row?.claim_until ?? 0) > clock() ? 'claimed' : 'open' };
     },
     claim: async (lease) =>
-      (await claimUpstreamToken(store.db, place, { ...lease, id: uuidv4(), refused: spoiled })) || undefined,
+      (await claimUpstreamToken(store.db, place, { ...lease, id: uuidv4(), refused: replacedId })) || undefined,
     // Two tokens are as good as one, so a short lease is enough and no call waits long.
     renew: (lease) => renewUpstreamToken(store.db, place, lease),
     attempt: async (_claimed, name) => {

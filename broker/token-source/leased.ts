@@ -13,8 +13,8 @@ const LEASE_MS = 30_000;
 const RENEWED_LEASE_MS = 3_000;
 const RENEW_MS = 1_000;
 /** How long to wait for another process's attempt. */
-const PATIENCE_MS = 15_000;
-const LONGEST_TURN_MS = 400;
+const MAX_WAIT_MS = 15_000;
+const MAX_PAUSE_MS = 400;
 
 /**
  * State of the work in the store. `open`: it may be claimed. `claimed`: a process is working on it. `paused`: nobody is, and nobody should
@@ -55,8 +55,8 @@ export async function leased<Claim, Result>(
       const claimed = await claim({ name, now, until: now + (renew ? RENEWED_LEASE_MS : LEASE_MS) });
       if (claimed !== undefined) return await renewing(clock, { name, renew }, () => attempt(claimed, name));
     }
-    if (seen.kind === 'paused' || performance.now() - begun > PATIENCE_MS) return givenUp();
-    await pause(Math.min(LONGEST_TURN_MS, 25 * turn) * (0.75 + Math.random() / 2));
+    if (seen.kind === 'paused' || performance.now() - begun > MAX_WAIT_MS) return givenUp();
+    await pause(Math.min(MAX_PAUSE_MS, 25 * turn) * (0.75 + Math.random() / 2));
   }
 }
 

@@ -10,7 +10,7 @@ import { lifeOf } from './access-token.ts';
 import { jsonOf } from './app-request.ts';
 import { type Exchanged, type TokenLife, unavailable } from './exchanged.ts';
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 const MOST_BYTES = 256 * 1024;
 const LONGEST_TOKEN = 16 * 1024;
 /** Upper bound whatever the server says, and the default: a token that is never requested again is never revoked. */
@@ -74,8 +74,8 @@ export async function askTokenEndpoint(
     body: new URLSearchParams(form).toString(),
     // A separate socket that no call shares.
     connectionKey: `${connectionId}/token`,
-    totalTimeoutMs: PATIENCE_MS,
-    idleTimeoutMs: PATIENCE_MS,
+    totalTimeoutMs: TIMEOUT_MS,
+    idleTimeoutMs: TIMEOUT_MS,
     maxResponseBytes: MOST_BYTES,
   });
   const server = `The token endpoint of ${platformId}`;
