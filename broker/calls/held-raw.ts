@@ -1,4 +1,4 @@
-/** Held raw requests: which held call an equal request joins, and what became of it (decisions, Raw door and sidecar). */
+/** Held raw requests: which held call an equal request joins, and what became of it (docs/decisions/21-raw-requests.md). */
 import { findOwnApproval, readResult } from '../approvals/own-approvals.ts';
 import { isSettled, statusAt } from '../audit/approval-state.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';

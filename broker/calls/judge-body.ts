@@ -12,7 +12,7 @@ import { isTakenForForm, isTakenForJson, methodField, whyNotSent } from './metho
 import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
 
-/** Bodies up to this many bytes are read; longer ones are streamed (decisions, Streams and raw doors). */
+/** Bodies up to this many bytes are read; longer ones are streamed (docs/decisions/21-raw-requests.md). */
 export const MOST_READ_BYTES = 1024 * 1024;
 
 export type JudgedBody = { ok: true; judged: JsonObject | UnreadBody | undefined } | { ok: false; detail: string };

@@ -1,4 +1,4 @@
-/** Infers the scope of a raw request, which names none, from its endpoint (decisions, Raw door). */
+/** Infers the scope of a raw request, which names none, from its endpoint (docs/decisions/21-raw-requests.md). */
 import { effectiveGrant } from '../policy/attenuation.ts';
 import type { Ask, Facts, Verdict } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';

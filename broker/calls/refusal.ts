@@ -30,7 +30,7 @@ export const notAsApproved = ({ record }: Call, reason: string, detail: string):
   call: record,
 });
 
-/** The decision needs the body, which is longer than is read (decisions, Streams and raw doors). */
+/** The decision needs the body, which is longer than is read (docs/decisions/21-raw-requests.md). */
 export const tooLong = ({ record }: Call): Outcome => ({
   kind: 'invalid',
   code: 'payload_too_large',

@@ -1,8 +1,8 @@
 /**
- * Limits of one agent family (an agent with its children), and of all families together, in this process (decisions, Streams and raw
- * doors): concurrent calls to platforms, and bytes of answers in memory. Over the call limit a call is refused before the platform is
- * contacted; over the byte limit an answer in flight waits, with back-pressure on the platform. The leases are also the list of calls in
- * flight, which can be stopped.
+ * Limits of one agent family (an agent with its children), and of all families together, in this process (docs/agents.md,
+ * `too_many_calls`): concurrent calls to platforms, and bytes of answers in memory. Over the call limit a call is refused before the
+ * platform is contacted; over the byte limit an answer in flight waits, with back-pressure on the platform. The leases are also the list
+ * of calls in flight, which can be stopped.
  */
 import type { Access, AccessEnded, LentCredential } from '../policy/access-ended.ts';
 

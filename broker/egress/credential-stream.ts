@@ -1,4 +1,4 @@
-/** Searches for a credential in an answer that arrives in pieces (decisions, Streams and raw doors). */
+/** Searches for a credential in an answer that arrives in pieces. */
 import type { Secret } from '../crypto/secret.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { formsOf, rawForms } from './credential-forms.ts';

@@ -1,4 +1,4 @@
-/** Masks answers, and withholds those that cannot be masked (decisions, Masks). */
+/** Masks answers, and withholds those that cannot be masked (docs/decisions/28-masks.md). */
 import type { Mask } from '../policy/mask.ts';
 import { memberMask } from '../policy/mask-members.ts';
 import { looksLikeJson, type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';

@@ -11,7 +11,7 @@ import { signWithHmac } from './hmac-signature.ts';
 import { isHeaderValue } from './request-check.ts';
 import type { Signable, Signed, SigningAuth } from './signable.ts';
 
-/** Limit of a signed body, which is buffered as a whole (decisions, Tokens of platforms). */
+/** Limit of a signed body, which is buffered as a whole (docs/platforms.md, Signed requests). */
 export const MOST_SIGNED_BYTES = 8 * 1024 * 1024;
 
 /** Whether a signature covers the body: `none`; `whole`: always; `short`: a body over the limit may be unsigned. */
