@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`,
     expect(world.upstream.seen).toHaveLength(calls);
   });
 
-  test('a child agent is created with a named connection', async () => {
+  test('a child agent needs a named connection', async () => {
     const agent = await agentOn('two', 'three');
     const issue = (more: object) =>
       agent.request('POST', '/v1/agents/children', {

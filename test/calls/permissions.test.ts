@@ -102,7 +102,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(expiresInSeconds).toBeLessThanOrEqual(600);
   });
 
-  test('says how a platform reports errors, for proxies that refuse a call before it reaches the broker', async () => {
+  test('has the error format of each platform, for clients that refuse a call before sending it', async () => {
     for (const id of ['slack', 'stripe'] as const) await organisation.platform({ id, manifest: BUILTIN_PLATFORMS[id] });
     const platforms: Record<string, unknown>[] = await platformsOf(
       await organisation.agent({ grants: { demo: {}, slack: {}, stripe: {} } }),
