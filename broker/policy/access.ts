@@ -1,20 +1,20 @@
 /**
- * What stands between an agent and a scope, and whether a grant would lift it (specification, Access request): asked of
- * `decide`, once as things are and once as they would be.
+ * Whether an agent can use a scope, and whether a grant would make the scope usable (specification, Access request). Calls `decide` twice: with the facts as
+ * they are, and as they would be with the grant.
  */
 import { decide } from './decide.ts';
 import type { Ask, Facts, Grant, Instant, Verdict } from './facts.ts';
 
 export type Access =
   | { kind: 'usable'; detail: string }
-  /** `scope_denied`: neither allowed nor denied by anybody yet, so that beside the grant a policy has to say something. */
+  /** `scope_denied`: no rule allows or denies the scope yet, so a policy rule is needed in addition to the grant. */
   | { kind: 'missing'; reason: 'not_granted' | 'grant_expired' | 'scope_denied'; detail: string }
-  /** No grant of the scope would help: a rule denies it, the limits of the grant refuse every call, or it leads nowhere. */
+  /** A grant of the scope would not help: a rule denies it, the constraints of the grant refuse every call, or the scope covers no operation. */
   | { kind: 'refused'; detail: string };
 
 /**
- * Whether an agent can use a scope now. Breakers count for nothing here, because they close by themselves; what a rule says
- * of some calls only is left to those calls. Pure.
+ * Returns whether an agent can use a scope now. Breakers are ignored, because they close by themselves; rules about some calls only are evaluated when those
+ * calls are made. Pure.
  *
  * @param now milliseconds since the epoch
  */
@@ -45,7 +45,10 @@ export function accessTo(facts: Facts, asked: Ask, now: Instant): Access {
   return isUndecided(granted) ? { kind: 'missing', reason: 'scope_denied', detail } : { kind: 'refused', detail };
 }
 
-/** A scope that covers no operation allows nothing, whoever grants it. The tools of an MCP server come and go. */
+/**
+ * Returns why no grant of the scope can allow a call: an unknown platform or scope, or a scope without operations. An unknown scope of an MCP platform is
+ * accepted, because its tools change.
+ */
 function leadsNowhere({ platform }: Facts, platformId: string, scope: string): string | undefined {
   if (platform === undefined) return `there is no platform ${platformId}`;
   const operations = platform.rules.scopes.get(scope);
@@ -53,7 +56,7 @@ function leadsNowhere({ platform }: Facts, platformId: string, scope: string): s
   return operations?.length === 0 ? `no operation of ${platformId} falls under "${scope}"` : undefined;
 }
 
-/** Why the grant leaves nothing to call under a scope, even if it had it. */
+/** Returns why the constraints of the grant refuse every call under a scope, even with the scope granted. */
 function outOfReach({ platform }: Facts, scope: string, grant: Grant | undefined): string | undefined {
   if (platform === undefined || grant === undefined || platform.rules.isReachable(scope, grant.constraints))
     return undefined;
@@ -61,17 +64,17 @@ function outOfReach({ platform }: Facts, scope: string, grant: Grant | undefined
   return `the limits of the grant (${limits.join(', ')}) refuse every call under "${scope}"; an owner would have to change them`;
 }
 
-/** The grants as they would be if an owner granted the scope: added to the grant that is asked for it, without an end. */
+/** Returns the grants as they would be with the scope granted: added to the grant that the ask uses, with no expiry. */
 function withScope({ grants }: Facts, platformId: string, scope: string, used: Grant | undefined): readonly Grant[] {
   if (used === undefined) {
     const made = { id: '', platformId, connectionId: null, constraints: {}, requireApproval: false, expiresAt: null };
     return [{ ...made, scopes: [scope] }];
   }
-  // By its id: a child's grant comes narrowed by its parent's, which no owner of the child's grant can change.
+  // Matched by id: for a child, `used` is already attenuated by the parent's grant, which an owner of the child's grant cannot change.
   return grants.map((one) => (one.id === used.id ? { ...one, scopes: [...one.scopes, scope], expiresAt: null } : one));
 }
 
-/** Denied because nothing allows it, and not because something denies it. */
+/** Whether a call is denied because no rule allows it, rather than because a rule denies it. */
 export function isUndecided({ reason, matched }: Extract<Verdict, { kind: 'deny' }>): boolean {
   if (reason === 'no_policy_assigned') return true;
   return reason === 'denied_by_policy' && !matched.some((one) => one.source === 'policy' && one.effect === 'deny');

@@ -1,16 +1,16 @@
 /**
- * Ids, and e-mail addresses in the plain subset of RFC 5322 that every reader reads alike. Whatever is not plain (comments,
- * groups, routes, quoted local parts, domain literals, other scripts, encoded words that hide punctuation) is no address
- * here: a general parser would take it, and the platform's might take it differently.
+ * Parses ids, and e-mail addresses in the plain subset of RFC 5322 that all parsers read alike. Anything else (comments, groups, routes, quoted local parts,
+ * domain literals, non-ASCII addresses, encoded words that hide punctuation) is not accepted as an address: a general parser would accept it, but the
+ * platform's parser might read it differently.
  */
 
-/** The domain is lower case; local parts keep their case (RFC 5321 §2.4). */
+/** `domain` is in lower case; `local` keeps its case (RFC 5321 §2.4). */
 export type Address = { local: string; domain: string };
 
-/** One member of an address list: its text, and the address when it is plainly one. */
+/** One member of an address list: its text, and its address; undefined when the text is not a plain address. */
 export type Mailbox = { text: string; address: Address | undefined };
 
-/** RFC 5322 §3.2.3 dot-atom, without `%` and `!`, which old relays take for routes. */
+/** RFC 5322 §3.2.3 dot-atom, without `%` and `!`, which old relays treat as routes. */
 const LOCAL = /^[A-Za-z0-9#$&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9#$&'*+/=?^_`{|}~-]+)*$/;
 /** RFC 1035 §2.3.1. */
 const DOMAIN = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$/;
@@ -18,13 +18,13 @@ const PLAIN_NAME = /^[^()<>[\]:;@\\,"\p{Cc}\p{Cf}]*$/u;
 const QUOTED_NAME = /^"(?:[^"\\@<>\p{Cc}\p{Cf}]|\\["\\])*"$/u;
 /** RFC 2047 §2. */
 const ENCODED_WORD = /=\?([A-Za-z0-9-]+)\?([BbQq])\?([!->@-~]*)\?=/g;
-/** Without `*` too: whoever writes one means a pattern, and there are none. */
+/** `*` is excluded: whoever writes one means a pattern, and patterns of ids are not supported. */
 const ID = /^[^@*\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]{1,320}$/u;
-/** Some readers end a line at a vertical tab, a form feed, a separator (U+001C and on), U+0085, U+2028 or U+2029. */
+/** Some parsers end a line at a vertical tab, a form feed, a separator (U+001C and on), U+0085, U+2028 or U+2029. */
 const UNCLEAR = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/;
 const RECIPIENT_HEADERS = new Set(['to', 'cc', 'bcc', 'resent-to', 'resent-cc', 'resent-bcc', 'apparently-to']);
 
-/** The members of a comma-separated address list (RFC 5322 §3.4); empty members do not count. */
+/** Parses a comma-separated address list (RFC 5322 §3.4); empty members are skipped. */
 export function readAddresses(text: string): Mailbox[] {
   return splitList(text)
     .map(trimBlanks)
@@ -32,7 +32,7 @@ export function readAddresses(text: string): Mailbox[] {
     .map((part) => ({ text: part, address: readMailbox(part) }));
 }
 
-/** An address such as `ann@x.example`; undefined for anything else. */
+/** Parses an address such as `ann@x.example`; undefined for anything else. */
 export function readAddress(text: string): Address | undefined {
   const at = text.indexOf('@');
   const local = text.slice(0, at);
@@ -42,14 +42,14 @@ export function readAddress(text: string): Address | undefined {
 }
 
 /**
- * An id that only a platform knows, such as a channel `C024BE91L` or an account `557058:f58131cb`: any text without `@`,
- * which makes addresses, and without what is not seen; undefined for anything else. Never read, only compared.
+ * Validates an id that only a platform can interpret, such as a channel `C024BE91L` or an account `557058:f58131cb`: any text without `@` (which would make
+ * it an address), `*` and invisible characters; undefined for anything else. Ids are compared, never interpreted.
  */
 export function readId(text: string): string | undefined {
   return text === trimBlanks(text) && ID.test(text) ? text : undefined;
 }
 
-/** The members of a list of ids between commas, each to be read by `readId`; empty members do not count. */
+/** Splits a comma-separated list of ids, each still to be validated with `readId`; empty members are skipped. */
 export function readIds(text: string): string[] {
   return text
     .split(',')
@@ -58,8 +58,8 @@ export function readIds(text: string): string[] {
 }
 
 /**
- * The recipients of an internet message given as base64url, as in Gmail's `raw`: every To, Cc, Bcc and Resent line.
- * Undefined when its header cannot be read with certainty.
+ * Returns the recipients of an internet message given as base64url, as in Gmail's `raw`: those of every To, Cc, Bcc and Resent line. Undefined when its
+ * header cannot be parsed unambiguously.
  */
 export function readMessageRecipients(raw: string): Mailbox[] | undefined {
   return readMessage(raw)
@@ -68,23 +68,23 @@ export function readMessageRecipients(raw: string): Mailbox[] | undefined {
 }
 
 /**
- * The subject of such a message, its encoded words (RFC 2047) read. Undefined when it has none, several, or a header that cannot be
- * read with certainty.
+ * Returns the subject of such a message, with its encoded words (RFC 2047) decoded. Undefined when there is no subject, more than one, or a header that
+ * cannot be parsed unambiguously.
  */
 export function readMessageSubject(raw: string): string | undefined {
   const subjects = readMessage(raw)?.filter(({ name }) => name === 'subject') ?? [];
   const [subject] = subjects;
   if (subject === undefined || subjects.length > 1) return undefined;
-  // Blanks between two encoded words are no part of the text (RFC 2047 §6.2).
+  // Blanks between two encoded words are not part of the text (RFC 2047 §6.2).
   const text = trimBlanks(subject.value).replace(/(\?=)[ \t]+(?==\?)/g, '$1');
   return text.replace(ENCODED_WORD, (word, charset, encoding, part) => decodeWord(charset, encoding, part) ?? word);
 }
 
-/** The header of a message given as base64url; undefined when it cannot be read. */
+/** Parses the header of a message given as base64url; undefined when it cannot be parsed. */
 const readMessage = (raw: string) =>
   /^[A-Za-z0-9_-]*={0,2}$/.test(raw) ? readHeader(Buffer.from(raw, 'base64url')) : undefined;
 
-/** RFC 5322 §2.2: lines up to the first empty one, folded lines joined. */
+/** Parses header lines up to the first empty line and joins folded lines (RFC 5322 §2.2). */
 function readHeader(message: Uint8Array): { name: string; value: string }[] | undefined {
   let text: string;
   try {
@@ -95,7 +95,7 @@ function readHeader(message: Uint8Array): { name: string; value: string }[] | un
   const fields: { name: string; value: string }[] = [];
   for (const line of text.split(/\r?\n/)) {
     if (line === '') break;
-    // Such a character, or a line of blanks, ends the line or the header for some readers and not for others.
+    // Such a character, or a line of blanks only, ends the line or the header for some parsers and not for others.
     if (UNCLEAR.test(line) || line.trim() === '') return undefined;
     const last = fields.at(-1);
     if (/^[ \t]/.test(line)) {
@@ -110,7 +110,7 @@ function readHeader(message: Uint8Array): { name: string; value: string }[] | un
   return fields;
 }
 
-/** Where the first empty line begins, however the lines end; the whole message when there is none. */
+/** Returns the offset after the first empty line, with LF or CRLF line ends; the length of the message when there is none. */
 function headerEnd(message: Uint8Array): number {
   for (let i = 1; i < message.length; i++) {
     if (message[i] === 10 && (message[i - 1] === 10 || (message[i - 1] === 13 && message[i - 2] === 10))) return i + 1;
@@ -145,7 +145,7 @@ function readMailbox(part: string): Address | undefined {
   return isPlainName(name) ? readAddress(part.slice(open + 1, -1)) : undefined;
 }
 
-/** Spaces and tabs only: other blanks are no part of a plain address. */
+/** Removes spaces and tabs only: no other white space is allowed around a plain address. */
 function trimBlanks(text: string): string {
   return text.replace(/^[ \t]+/, '').replace(/(?<![ \t])[ \t]+$/, '');
 }

@@ -1,4 +1,4 @@
-/** That an agent is halted: why, until when, and who can end it (specification, AgentHalt). */
+/** Describes a halted agent: why, until when, and who can end the halt (specification, AgentHalt). */
 
 export const HALT_CAUSES = [
   'suspended_by_policy',
@@ -11,7 +11,7 @@ export const HALT_CAUSES = [
 ] as const;
 export type HaltCause = (typeof HALT_CAUSES)[number];
 
-/** AgentHalt of the specification; moments are already RFC 3339 text, because this value goes to the wire as it is. */
+/** AgentHalt of the specification. Times are RFC 3339 text already, because this value is sent to clients unchanged. */
 export type AgentHalt = {
   state: 'suspended' | 'revoked' | 'breaker_open';
   since: string | null;

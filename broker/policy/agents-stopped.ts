@@ -1,4 +1,4 @@
-/** All agents of an organisation stopped at once by an owner, until an owner lets them go on. */
+/** The state in which an owner has stopped all agents of an organisation, until an owner resumes them. */
 import { z } from 'zod';
 import type { AgentStatus, HaltCause } from './facts.ts';
 
@@ -7,9 +7,9 @@ export const AgentsStopped = z.strictObject({
   at: z.number(),
   /** The owner's uuid. */
   by: z.string(),
-  /** The owner's own words, which the agents read. */
+  /** The owner's message, shown to the agents. */
   detail: z.string().nullable(),
-  /** How many agents were active then. */
+  /** How many agents were active at that time. */
   agents: z.number(),
 });
 export type AgentsStopped = z.output<typeof AgentsStopped>;
@@ -24,7 +24,7 @@ type Standing = {
 /** The status of an agent while all are stopped; see `standingWhenStopped`. */
 export const statusWhenStopped = (status: AgentStatus): AgentStatus => (status === 'active' ? 'suspended' : status);
 
-/** How an active agent stands while all are stopped: as one that an owner suspended. Others stand as they did. */
+/** Returns an active agent as suspended by an owner while all agents are stopped. Other agents are returned unchanged. */
 export function standingWhenStopped<One extends Standing>(agent: One, stopped: AgentsStopped): One {
   if (agent.status !== 'active') return agent;
   const { at, detail } = stopped;

@@ -1,9 +1,9 @@
-/** What is named where facts are asked for: a platform, or a connection in its place. */
+/** Parses the platform, or the connection in its place, for which facts are requested. */
 import { ALL_PLATFORMS } from './facts.ts';
 
 const LONGEST = 64;
 
-/** What a question names, as the facts can be asked about it: a platform id, or the empty string for what cannot be one. */
+/** Returns a requested platform id, or the empty string when the value cannot be a platform id. */
 export function askedPlatform(named: unknown): string {
   const usable =
     typeof named === 'string' && named.length <= LONGEST && named !== ALL_PLATFORMS && /^[\x21-\x7e]+$/.test(named);
@@ -12,9 +12,9 @@ export function askedPlatform(named: unknown): string {
 
 const OF_CONNECTION = 'of connection ';
 
-/** For the platform of the connection with this label or id. No platform's id has a space. */
+/** Returns the key for the platform of the connection with this label or id. It cannot collide with a platform id, which has no space. */
 export const ofConnection = (connection: string): string => `${OF_CONNECTION}${connection}`;
 
-/** The connection that is named; undefined: none is. */
+/** Returns the label or id of the connection that a key of `ofConnection` names; undefined for a plain platform id. */
 export const connectionIn = (platform: string): string | undefined =>
   platform.startsWith(OF_CONNECTION) ? platform.slice(OF_CONNECTION.length) : undefined;

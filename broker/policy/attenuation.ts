@@ -1,12 +1,12 @@
-/** Which grant an ask uses, and what is left of a child's grant beside its parent's (specification, Child identity). */
+/** Selects the grant that an ask uses, and narrows a child's grant to its parent's (specification, Child identity). */
 import type { Ask, Constraints, Facts, Grant, Instant } from './facts.ts';
 import { intersectRecipients } from './recipients.ts';
 import { intersectRefs } from './ref-patterns.ts';
 import { intersectRepositories } from './repos.ts';
 
 /**
- * The grant that an ask uses; undefined when there is none (see `selectGrant`). A child's grant comes narrowed to what its
- * parent's grant on the same connection allows now; a parent without one leaves no scope.
+ * Returns the grant that an ask uses; undefined when there is none (see `selectGrant`). A child's grant is narrowed to what its parent's grant on the same
+ * connection allows now; when the parent has none, no scope is left.
  */
 export function effectiveGrant(facts: Facts, ask: Ask): Grant | undefined {
   const { platform, agent } = facts;
@@ -18,7 +18,7 @@ export function effectiveGrant(facts: Facts, ask: Ask): Grant | undefined {
   return theirs === undefined ? { ...own, scopes: [] } : attenuate(own, theirs);
 }
 
-/** What both grants allow. Also for issuing: a child gets at most `attenuate(asked, parent's)`. */
+/** Returns what both grants allow. Also used when a child is created: it gets at most `attenuate(requested, parent's)`. */
 export function attenuate(child: Grant, parent: Grant): Grant {
   return {
     ...child,
@@ -29,16 +29,16 @@ export function attenuate(child: Grant, parent: Grant): Grant {
   };
 }
 
-/** The earlier of two instants, of which either may be "never" (null). */
+/** Returns the earlier of two instants; null means "never". */
 export function earliest(a: Instant | null, b: Instant | null): Instant | null {
   if (a === null) return b;
   return b === null ? a : Math.min(a, b);
 }
 
 /**
- * Of an agent's own grants the one that an ask uses, whatever their order. With a connection: the grant on it. Without: the
- * grant on the default connection, else the only one. Undefined also when several could be meant: which stored account a
- * call acts with is never left to chance (see `connectionChoices`).
+ * Selects, independently of their order, which of an agent's own grants an ask uses. When the ask names a connection: the grant on it. Otherwise: the grant
+ * on the default connection, or else the only grant. Undefined when several grants would fit: which stored account a call uses is never a guess (see
+ * `connectionChoices`).
  *
  * @param defaultConnection the platform's; null when it has none. A grant that names no connection is a grant on it.
  */
@@ -54,8 +54,8 @@ export function selectGrant(grants: readonly Grant[], ask: Ask, defaultConnectio
 }
 
 /**
- * The connections among which an ask has to choose by name, because it names none and the agent has grants on several and
- * none on the default one; sorted, one grant each. Empty when there is nothing to choose.
+ * Returns the grants, one per connection and sorted by connection, among which an ask must choose by naming a connection: the ask names none, and the agent
+ * has grants on several connections and none on the default. Empty when there is nothing to choose.
  */
 export function connectionChoices(
   grants: readonly Grant[],
@@ -69,14 +69,14 @@ export function connectionChoices(
   return named.flatMap((one) => onConnection(grants, platformId, one, defaultConnection) ?? []);
 }
 
-/** A grant that names no connection goes before one that names the default one. */
+/** A grant that names no connection takes precedence over one that names the default connection. */
 function onDefault(grants: readonly Grant[], platformId: string, defaultConnection: string | null): Grant | undefined {
   const unnamed = onConnection(grants, platformId, null, null);
   if (unnamed !== undefined || defaultConnection === null) return unnamed;
   return onConnection(grants, platformId, defaultConnection, defaultConnection);
 }
 
-/** A grant that names the connection goes before one that leads to it as the default; of equals the one with the least id. */
+/** A grant that names the connection takes precedence over one that uses it as the default; among equals, the grant with the least id is used. */
 function onConnection(
   grants: readonly Grant[],
   platformId: string,
@@ -97,7 +97,7 @@ function leastId(a: Grant | undefined, b: Grant): Grant {
   return a === undefined || b.id < a.id ? b : a;
 }
 
-/** The connections that grants on a platform name, each once, sorted. */
+/** Returns the distinct connections named by grants on a platform, sorted. */
 function namedConnections(grants: readonly Grant[], platformId: string): string[] {
   const named = grants.flatMap((one) => (one.platformId === platformId ? (one.connectionId ?? []) : []));
   return [...new Set(named)].sort();
@@ -113,7 +113,7 @@ function intersect(a: Constraints, b: Constraints): Constraints {
     ...(repos && { repos }),
     ...(refs && { refs }),
     ...(changes && { ref_changes: changes }),
-    // Absent is off (specification, Repository constraint).
+    // Absent means off (specification, Repository constraint).
     ...(a.allow_repo_creation === true && b.allow_repo_creation === true && { allow_repo_creation: true }),
   };
 }

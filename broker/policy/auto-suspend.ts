@@ -1,6 +1,6 @@
 /**
- * The rule by which the broker itself suspends an agent (specification, AgentHalt: anomaly_auto_suspend): so many refusals of
- * it and its children within so much time. An organisation states it; without one, agents are refused as often as they ask.
+ * The rule by which the broker itself suspends an agent (specification, AgentHalt: anomaly_auto_suspend): a number of refusals of the agent and its children
+ * within a time window. An organisation opts in by setting it; without it, refusals never suspend an agent.
  */
 import { z } from 'zod';
 import type { DenyReason } from './facts.ts';
@@ -12,8 +12,8 @@ export const AutoSuspend = z.strictObject({
 export type AutoSuspend = z.output<typeof AutoSuspend>;
 
 /**
- * Refusals of what the agent should not have tried. Those that come of what an owner did (suspended it or a platform, let a
- * grant end, took its policy away), or of an open breaker, say nothing of the agent.
+ * Reasons for refusals that the agent caused itself. Refusals caused by an owner's action (suspending the agent or a platform, an expired grant, a removed
+ * policy) or by an open breaker are not counted.
  */
 const COUNTED: ReadonlySet<DenyReason> = new Set([
   'scope_not_granted',

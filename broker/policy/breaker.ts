@@ -1,7 +1,7 @@
 /**
- * The arithmetic of circuit breakers (decisions, Deciding): enough strikes in a window open a breaker for a while; after
- * that one trial call passes, which closes it when it goes well and opens it again when it does not. Of wrong signatures and
- * malformed calls, a call that may be made is the trial itself. Strikes are counted by the store, in one statement.
+ * The state machine of circuit breakers (decisions, Deciding): enough strikes in a window open a breaker for a while; after that, one trial call is let
+ * through. Its success closes the breaker, its failure opens it again. For wrong signatures and malformed calls, a call that is valid is itself the trial.
+ * The store counts the strikes, in one statement.
  */
 import type { BreakerFacts, Facts, Instant } from './facts.ts';
 
@@ -19,33 +19,44 @@ export type BreakerState = {
   windowStart: Instant;
   openedAt: Instant | null;
   openUntil: Instant | null;
-  /** When the trial call was taken; null while it is free. */
+  /** When the trial call was taken; null while no trial is in flight. */
   trialAt: Instant | null;
 };
 
-/** The breaker as a decision sees it; undefined when it is closed. A trial that never came back is given away again. */
+/**
+ * Returns an open or half-open breaker as a decision uses it; undefined when it is closed. A trial that was never reported back expires, and another call may
+ * take it.
+ */
 export function breakerFacts(state: BreakerState, cause: BreakerCause, now: Instant): BreakerFacts | undefined {
   if (state.openedAt === null || state.openUntil === null) return undefined;
-  const over = state.trialAt === null ? now : trialEnd(cause, state.trialAt);
-  return { cause, openedAt: state.openedAt, openUntil: state.openUntil, trialUntil: over > now ? over : null };
+  const trialEnds = state.trialAt === null ? now : trialEnd(cause, state.trialAt);
+  return {
+    cause,
+    openedAt: state.openedAt,
+    openUntil: state.openUntil,
+    trialUntil: trialEnds > now ? trialEnds : null,
+  };
 }
 
-/** Until when a trial that was taken is waited for, should nothing be heard of it again. */
+/** Returns when a trial that was taken expires if its result is never reported. */
 function trialEnd(cause: BreakerCause, trialAt: Instant): Instant {
   return trialAt + BREAKER_LIMITS[cause].openMs;
 }
 
-/** When a breaker lets a call through again, at the latest. */
+/** Returns the latest time until which a breaker refuses calls. */
 export function refusesUntil({ openUntil, trialUntil }: BreakerFacts): Instant {
   return Math.max(openUntil, trialUntil ?? openUntil);
 }
 
-/** Whether a breaker refuses a call now. The call that passes a half-open one must take the trial before it is sent. */
+/** Whether a breaker refuses a call now. The call that a half-open breaker lets through must take the trial before it is sent. */
 export function refuses(breaker: BreakerFacts, now: Instant): boolean {
   return refusesUntil(breaker) > now;
 }
 
-/** Breakers are looked at when a call begins; later the trial call of a half-open one would be refused because of itself. */
+/**
+ * Removes the breakers from the facts: they are checked when a call begins. A later check would refuse the trial call of a half-open breaker because of its
+ * own trial.
+ */
 export function withoutBreakers(facts: Facts): Facts {
   const { agent } = facts;
   const parent = agent.parent && { ...agent.parent, breakers: [] };

@@ -1,19 +1,19 @@
-/** A concrete call, as a decision is asked about it. */
+/** A concrete call, as input of a decision. */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import type { Earlier } from './earlier.ts';
 import type { Charge } from './limit.ts';
 
-/** What an agent may do for the first time (deeds.ts). */
+/** The kinds of action that an agent may do for the first time (deeds.ts). */
 export const DEED_KINDS = ['operation', 'recipient', 'repository'] as const;
 export type DeedKind = (typeof DEED_KINDS)[number];
 
-/** Whether a call does something of the kind that its agent never did before. */
+/** For each kind, whether the call does something that its agent never did before. */
 export type FirstTimes = Readonly<Record<DeedKind, boolean>>;
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** How a ref changes, as the command of receive-pack says it. */
+/** How a ref changes, as in the command of receive-pack. */
 export const REF_CHANGES = ['create', 'update', 'delete'] as const;
 export type RefChange = (typeof REF_CHANGES)[number];
 
@@ -21,8 +21,8 @@ export type RefChange = (typeof REF_CHANGES)[number];
 export type GitRef = { name: string; action: RefChange };
 
 /**
- * What is known of a git request. `refs` is empty but for a push: an advertisement and git's probe name none. `pushOptions`: what a
- * push says to the code host's hooks (`git push -o`).
+ * Facts about a git request. `refs` is empty except for a push: an advertisement and git's probe name no refs. `pushOptions`: options for the code host's
+ * hooks (`git push -o`).
  */
 export type GitAsk = {
   service: 'git-upload-pack' | 'git-receive-pack';
@@ -31,15 +31,15 @@ export type GitAsk = {
 };
 
 /**
- * In place of a body that was not read as a whole: streamed, too large, or of a media type or coding that is not read. Whatever has
- * to know the body then counts against the agent, `has()` on it as well: it may hold anything.
+ * Stands in place of a body that was not read completely: streamed, too large, or of an unsupported media type or coding. Every rule and constraint that
+ * needs the body then decides against the agent, as does `has()` on it: the body may contain anything.
  */
 export class UnreadBody {
   /** A sentence for the agent, without values of the call. */
   readonly why: string;
-  /** Its type, and that it has no coding, say that it has no members: a text, a file. Servers may read it in another way. */
+  /** Whether its type, and the absence of a coding, show that the body has no members: a text, a file. Servers may interpret it differently all the same. */
   readonly isOpaque: boolean;
-  /** Of a list of JSON: what stands in it. */
+  /** The items of a JSON list; undefined for any other body. */
   readonly items: readonly JsonValue[] | undefined;
 
   constructor(why: string, { isOpaque = false, items }: { isOpaque?: boolean; items?: readonly JsonValue[] } = {}) {
@@ -57,38 +57,37 @@ export type CallAsk = {
   /** Raw text after `?`, or the empty string. */
   query: string;
   headers: Readonly<Record<string, string>>;
-  /** Undefined: there is none. */
+  /** Undefined: the call has no body. */
   body: JsonObject | UnreadBody | undefined;
-  /** Whether the body is a form, whatever the platform's manifest says of bodies. */
+  /** Whether the body is a form, even if the platform's manifest declares another kind. */
   isForm?: boolean;
-  /** Another method that the call counts as, for rules that hold or deny: a tool that destroys is sent as a POST. */
+  /** Another method as which the call is treated by rules that hold or deny: a tool that destroys is sent as a POST, but counts as a DELETE. */
   actsAs?: Method;
-  /** Of a git request; its path is `/git/<owner>/<repo>/…`, without `.git`. */
+  /** Present for a git request, whose path is `/git/<owner>/<repo>/…`, without `.git`. */
   git?: GitAsk;
-  /** The person whom it is for, where the platform honours one: whether an issuer verifies who that is, or only a source asserts it. */
+  /** The person for whom the call is made, where the platform supports it. `verified`: an issuer verified the identity; false: a source only asserts it. */
   caller?: { verified: boolean };
   /**
-   * Whether its agent does it for the first time, where a rule asks; absent: nobody looked, so that whatever mentions it counts
-   * against the agent.
+   * Whether the agent does this for the first time, when a rule asks for it; absent: not determined, so any rule that mentions it decides against the agent.
    */
   firstTimes?: FirstTimes;
-  /** What it takes of which limits of rules; absent: nobody looked, so that such rules depend on it. */
+  /** How much the call takes of which limits of rules; absent: not determined, so the result of such rules is open. */
   charges?: readonly Charge[];
-  /** The rules that apply for what its agent did before; absent: nobody looked, so that rules which look back depend on it. */
+  /** The rules that apply because of the agent's earlier calls; absent: not determined, so the result of rules that look back is open. */
   earlier?: readonly Earlier[];
-  /** Of a call of the past: rules that look back from it, of which it cannot be told whether they apply. */
+  /** For a past call: rules with a look-back condition, whose result cannot be evaluated any more. */
   untold?: readonly Pick<Earlier, 'source' | 'place'>[];
-  /** As what rules look back at it later, in the store's form. */
+  /** The kinds under which rules that look back find this call later, in the store's form. */
   kinds?: readonly string[];
-  /** Those of them that are to be noted: as the others a call was just now. */
+  /** The `kinds` that are to be stored; the others were stored recently for another call. */
   notes?: readonly string[];
   /**
-   * A call of the past, of which not all is known: neither query nor headers nor body of a `row`, and also of a sealed `request` not
-   * what its agent had done before. Rules whose condition reads that depend on the call.
+   * For a past call, which is known in part. `row`: query, headers and body are unknown, and so is what its agent had done before; `request`: from a sealed
+   * request, only what its agent had done before is unknown. The result of rules whose condition reads these is open.
    */
   recorded?: 'row' | 'request';
 };
 
-/** The members of a body, as far as it was read: none of one that was not. For what is said of a call, not for what decides it. */
+/** Returns the members of a body that was read; none for an unread body. For descriptions of a call only, never for decisions. */
 export const readMembers = ({ body }: Pick<CallAsk, 'body'>): JsonObject =>
   body === undefined || body instanceof UnreadBody ? {} : body;

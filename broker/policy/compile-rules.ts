@@ -1,4 +1,4 @@
-/** Policies and guardrails are compiled once per version (rules.ts matches them), and checked before they are stored. */
+/** Compiles policies and guardrails, once per version (rules.ts matches them), and validates them before they are stored. */
 
 import { present } from '../runtime/present.ts';
 import { compileAmount, compileCondition } from './condition.ts';
@@ -12,7 +12,7 @@ import { coverageOf } from './rule-coverage.ts';
 import { ruleInWords } from './rule-words.ts';
 import { spanMs } from './span.ts';
 
-/** Where in a list of rules something is wrong, such as `[2, 'endpoints', 0]`, and what. */
+/** The location of a problem in a list of rules, such as `[2, 'endpoints', 0]`, and its description. */
 export type RuleProblem = { path: readonly (string | number)[]; message: string };
 
 const MAX_RULES = 500;
@@ -33,7 +33,7 @@ export function compileGuardrails(source: { version: number; rules: readonly Rul
   return { version: source.version, ...ruleSet(source.rules, 'guardrail') };
 }
 
-/** Everything that is wrong with a list of rules; empty when it compiles. */
+/** Returns every problem in a list of rules; empty when the list compiles. */
 export function ruleProblems(rules: readonly RuleSource[], kind: MatchedRule['source']): RuleProblem[] {
   return readRules(rules, kind).problems;
 }
@@ -76,7 +76,7 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
     return {
       name: source.name ?? `rule ${i + 1}`,
       place: i,
-      // Beyond a limit nothing passes that a person was not asked for.
+      // A call beyond a limit always needs an approval of its own.
       lasting: source.limit === undefined && (kind === 'policy' || source.remember === true),
       ...(source.decide_in && { decideIn: source.decide_in }),
       ...(source.name === undefined && { says: ruleInWords(source) }),
@@ -90,7 +90,7 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
   return { rules, problems };
 }
 
-/** Rules that mask say what, and no others do. They have neither limit nor `after`. */
+/** Checks that a rule has `mask` exactly when its effect is "mask". Such a rule has neither limit nor `after`. */
 function checkMask({ effect, mask, limit, after }: RuleSource, note: Note): void {
   if (effect !== 'mask') {
     if (mask !== undefined) note('only a rule with the effect "mask" has one', 'mask');
@@ -105,7 +105,7 @@ function checkMask({ effect, mask, limit, after }: RuleSource, note: Note): void
 type Note = (message: string, ...path: (string | number)[]) => void;
 type Selecting = Pick<RuleSource, 'platforms' | 'scopes' | 'methods' | 'endpoints' | 'when'>;
 
-/** Which calls a rule is about. */
+/** Compiles the selection of calls to which a rule applies. */
 function compileSelection(
   source: Selecting,
   effect: Rule['effect'],
@@ -134,7 +134,7 @@ function compileSelection(
   };
 }
 
-/** A rule of its own says which calls it looks back at; as one that denies, so that of two readings the one counts that gives the agent less. */
+/** Compiles the selection of earlier calls as a rule that denies, so that of two readings of a call the one that gives the agent less counts. */
 function compileAfter({ effect, limit }: RuleSource, source: AfterSource, note: Note): After {
   if (effect === 'allow')
     note('a rule that allows has none: let one that denies, or asks a person, apply after such a call', 'after');
@@ -150,7 +150,7 @@ function compileAfter({ effect, limit }: RuleSource, source: AfterSource, note: 
   return { made, text: textOf(selecting), withinMs: withinMs ?? 0 };
 }
 
-/** Which calls a rule looks back at, the same for all rules that look back at the same: the order of lists says nothing. */
+/** Returns a canonical text of the selection of earlier calls, equal for all rules that look back at the same calls: the order within lists does not matter. */
 export function textOf({ platforms, scopes, methods, endpoints, when }: Selecting): string {
   const lists = [platforms, scopes, methods, endpoints].map((list) => list?.toSorted() ?? null);
   return JSON.stringify([...lists, when ?? null]);

@@ -1,25 +1,25 @@
-/** A condition that was compiled (condition.ts), and what it is evaluated on. */
+/** The form of a compiled condition (condition.ts), and the input on which it is evaluated. */
 import type { CelValue } from '@bufbuild/cel';
 import type { Meter } from './condition-values.ts';
 
-/** An expression that was compiled, whose result is a `Value`. */
+/** A compiled expression, whose result is a `Value`. */
 export type Expression<Value> = {
   source: string;
-  /** Members that may be missing and are read without `has()`, such as `request.body.amount`; `plan` warns of them. */
+  /** Members that may be missing and are read without `has()`, such as `request.body.amount`; `plan` warns about them. */
   readsWithoutHas: string[];
-  /** Whether it has to be known what the agent did before. */
+  /** Whether it reads `first_time` facts about the agent's earlier calls. */
   readsFirstTimes: boolean;
-  /** Whether it may read what no audit row holds of a call: query, headers, body and others. */
+  /** Whether it may read parts of a call that no audit row records: query, headers, body and others. */
   readsUnrecorded: boolean;
-  /** `others`: what else servers come to that read the call differently. */
+  /** `others`: different results for servers that parse the call differently. */
   evaluate(input: ConditionInput): Evaluated<Value> & { others?: readonly Evaluated<Value>[] };
 };
 
 export type Condition = Expression<boolean>;
-/** How much a call is, from 0 on. */
+/** The amount of a call that counts towards a limit, from 0 on. */
 export type Amount = Expression<number>;
 
 export type Evaluated<Value = boolean> = { ok: true; value: Value } | { ok: false; error: string };
 
-/** The variables of every condition that is evaluated on one call; values are converted when they are first read. */
+/** The input of all conditions that are evaluated on one call; values are converted when they are first read. */
 export type ConditionInput = { readonly variables: Record<string, CelValue>; readonly meter: Meter };

@@ -1,4 +1,4 @@
-/** The checks of a real call: its endpoint, its recipients, the repositories that it reaches, the refs that it writes. */
+/** The checks of a concrete call: its endpoint, its recipients, the repositories that it reaches, the refs that it writes. */
 
 import { present } from '../runtime/present.ts';
 import { type CallAsk, type CONCRETE_CHECKS, METHODS } from './facts.ts';
@@ -9,14 +9,14 @@ import { refuseRecipients } from './recipients.ts';
 import { refusePushOptions, refuseRefs } from './refs.ts';
 import { refuseRepositories } from './repos.ts';
 
-/** In the order of CONCRETE_CHECKS. Only asked with a call, and after the standing checks have found a grant. */
+/** In the order of CONCRETE_CHECKS. Run only for a concrete call, and after the standing checks have found a grant. */
 export const concreteChecks: readonly Check<(typeof CONCRETE_CHECKS)[number]>[] = [
   ['endpoint', checkEndpoint],
   ['recipient_constraints', checkRecipients],
   ['reach', checkReach],
 ];
 
-/** A GraphQL call that cannot be parsed gives no permission either; who wants to answer 400 classifies it beforehand. */
+/** Denies a GraphQL call that cannot be parsed, too; a caller that must answer 400 instead classifies the call beforehand. */
 function checkEndpoint({ facts: { platform }, question: { ask } }: Matter): Finding {
   const { rules } = present(platform, 'platform');
   const call = present(ask.call, 'call');
@@ -38,7 +38,7 @@ function checkRecipients({ facts: { platform }, grant, question: { ask } }: Matt
   return refused === undefined ? PASS : refusedAs('recipient_not_allowed', refused);
 }
 
-/** A ref that may not be written is refused as its repository would be: the specification's list of reasons is closed. */
+/** A refused ref has the reason of a refused repository: the specification's list of reasons is closed. */
 function checkReach({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
   const { constraints } = present(grant, 'grant');
   const call = present(ask.call, 'call');
@@ -57,7 +57,7 @@ const refusedAs = (reason: 'recipient_not_allowed' | 'repo_not_allowed', refused
 
 const unread = (found: { unread?: true }): { unread?: true } => (found.unread ? { unread: true } : {});
 
-/** Many who call the right path with the wrong method look at the scopes first. */
+/** Names the methods under which the path is covered: a wrong method is easily mistaken for a missing scope. */
 function otherMethods(rules: PlatformRules, call: CallAsk): string {
   const covered = METHODS.flatMap((method) => {
     const found = method === call.method ? undefined : classify(rules, { ...call, method });

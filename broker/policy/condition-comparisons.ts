@@ -1,6 +1,6 @@
 /**
- * CEL's comparisons (language definition, "Equality" and "Ordering"), as the library has them, with texts, lists and maps
- * paid for by what is looked at of them: the library's own are free, however long the texts are.
+ * CEL's comparisons (language definition, "Equality" and "Ordering"), with the semantics of the library, except that comparing texts, lists and maps is
+ * metered by how much of them is examined: the library's own comparisons cost nothing on the meter, however long the values are.
  */
 
 import {
@@ -26,20 +26,20 @@ const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
 const LIST = listType(DYN);
 const MAP = mapType(DYN, DYN);
 
-/** At the end of the names of `==`, `!=` and `in` where they compare with a truth value or a number that the condition writes out. */
+/** Suffix of the names of `==`, `!=` and `in` when they compare with a boolean or number literal. */
 export const TYPED = '@typed';
 type Typed = '' | typeof TYPED;
-/** `in`, of a map by who reads the member as well. */
+/** The `in` whose condition also reads the member, so that a map is meant. */
 export const IN_MEMBER = '@in@member';
 
-/** The comparisons of one condition. `meter` gives the meter of the evaluation that is running. */
+/** Returns the comparison functions of one condition. `meter` returns the meter of the current evaluation. */
 export function comparisonFunctions(meter: () => Meter): CelFunc[] {
   const ordered = (name: string, holds: (left: Comparable, right: Comparable) => boolean): CelFunc[] => [
     celFunc(name, [STRING, STRING], BOOL, (left, right) => {
       spendText(meter(), Math.min(left.length, right.length));
       return holds(left, right);
     }),
-    // In a form all values are texts: one that is plainly a number is compared as such.
+    // In a form all values are texts: a text in the plain form of a number is compared as a number.
     ...[INT, DOUBLE].flatMap((number) => [
       celFunc(name, [STRING, number], BOOL, (left, right) => holds(numberIn(left, meter()), right)),
       celFunc(name, [number, STRING], BOOL, (left, right) => holds(left, numberIn(right, meter()))),
@@ -87,16 +87,16 @@ function isKey(key: MapKey, map: CelMap, meter: Meter): boolean {
 type Comparable = string | number | bigint;
 type MapKey = Parameters<CelMap['has']>[0];
 
-/** As JSON writes a number, without an exponent and with digits that all count. */
+/** A number as JSON writes it, without an exponent and with significant digits only. */
 const NUMBER = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/;
 
-/** @throws Error when it is none, or is not of a form: the condition fails */
+/** @throws Error when the text is not a number, or the body is not a form; the condition fails */
 function numberIn(text: string, { isForm }: Meter): number {
   if (!isForm || !NUMBER.test(text)) throw new Error('found no matching overload for a text and a number');
   return Number(text);
 }
 
-/** Whether a text of a form is what is written there for a value that is no text (broker/egress/form.ts); a number in any of its forms. */
+/** Whether a text in a form is the encoding of a value that is not a text (broker/egress/form.ts); of a number, any of its forms. */
 function isWrittenAs(text: string, value: CelValue): boolean {
   if (typeof value === 'boolean') return text === String(value);
   if (value === null) return text === '';
@@ -157,7 +157,7 @@ const TRUE = /^\s*(?:true|t|yes|y|on|1)\s*$/i;
 const FALSE = /^\s*(?:false|f|no|n|off|0)?\s*$/i;
 const INDEX = /^\d+$/;
 
-/** Of two values of different types. What is plain to everybody is not unknown: a number in a text, and in a form a truth value. */
+/** Compares two values of different types. Not 'unknown' where all servers agree: a number in a text, and in a form also a boolean. */
 function isEqualInOtherType(one: CelValue, other: CelValue, meter: Meter, typed: Typed): Truth {
   const [text, value] = typeof one === 'string' ? [one, other] : [other, one];
   if (typeof text === 'string') {
@@ -165,7 +165,7 @@ function isEqualInOtherType(one: CelValue, other: CelValue, meter: Meter, typed:
     if (meter.isForm && typeof value === 'boolean' && isWrittenAs(text, !value)) return false;
     if (isNumber(value) && NUMBER.test(text) && !isSameScalar(Number(text), value)) return false;
   }
-  // In a form it is sent as an empty text.
+  // In a form, null is sent as an empty text.
   if (!meter.isForm && (one === null || other === null)) return false;
   if (typed !== '' && (isTyped(one) || isTyped(other))) return 'unknown';
   return isReadAs(one, other, meter) || isReadAs(other, one, meter) ? 'unknown' : false;
@@ -174,8 +174,8 @@ function isEqualInOtherType(one: CelValue, other: CelValue, meter: Meter, typed:
 const isTyped = (value: CelValue) => typeof value === 'boolean' || isNumber(value);
 
 /**
- * Whether lenient servers take one value for another of another type: `"true"` and `1` for true, `"1e3"` for 1000, as binders of Rails, PHP
- * and Jackson do; a list for its member, as APIs do that take one or several; `{"0": …}` for a list, as PHP does.
+ * Whether lenient servers treat one value as another of a different type: `"true"` and `1` as true, `"1e3"` as 1000, as binders of Rails, PHP and Jackson do;
+ * a list as its member, as APIs do that accept one value or several; `{"0": …}` as a list, as PHP does.
  */
 function isReadAs(written: CelValue, value: CelValue, meter: Meter): boolean {
   if (typeof written === 'object' && written !== null) {
@@ -192,7 +192,7 @@ function isReadAs(written: CelValue, value: CelValue, meter: Meter): boolean {
   return written.trim() !== '' && isSameScalar(Number(written), value);
 }
 
-/** Of a list, or a map that may be one. */
+/** Returns the members of a list, or of a map that PHP would read as a list. */
 function membersOf(value: CelValue): Iterable<CelValue> {
   if (isCelList(value)) return value;
   if (!isCelMap(value)) return [];

@@ -1,11 +1,11 @@
-/** What a condition says and can hardly mean: literals that no call has, and conversions of literals that always fail. */
+/** Warnings about conditions that compile and are probably wrong: literals that no call has, and conversions of literals that always fail. */
 import { celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { METHODS } from './call-ask.ts';
 import { conditionFunctions } from './condition-functions.ts';
 import { newMeter } from './condition-values.ts';
 import { type Case, type Expr, pathOf, textOf } from './condition-variables.ts';
 
-/** How to write it instead. */
+/** For each conversion, how to write its literal. */
 const CONVERSIONS: Readonly<Record<string, string>> = {
   timestamp: 'write a moment such as timestamp("2027-01-31T18:00:00Z")',
   duration: 'write hours, minutes or seconds, such as duration("36h") or duration("90m")',
@@ -16,7 +16,7 @@ const CONVERSIONS: Readonly<Record<string, string>> = {
 };
 const COMPARISONS: ReadonlySet<string> = new Set(['_==_', '_!=_', '@in']);
 
-/** Sentences for the author of a condition that compiles. `then`: what happens where it fails, such as `the rule applies`. */
+/** Returns warnings for the author of a condition that compiles. `then`: the consequence of a failing condition, such as `the rule applies`. */
 export function conditionDoubts(source: string, then: string): string[] {
   const env = celEnv({
     funcs: conditionFunctions({ regexes: new Map(), zones: new Map(), texts: new Set() }, newMeter),
@@ -40,7 +40,7 @@ export function conditionDoubts(source: string, then: string): string[] {
   return doubts;
 }
 
-/** Texts that a call of a function compares with `request.method`. */
+/** Returns the texts that a function call compares with `request.method`. */
 function methodsComparedIn({ function: name, args }: Case<'callExpr'>['value']): string[] {
   if (!COMPARISONS.has(name) || !args.some((arg) => pathOf(arg, [])?.join('.') === 'request.method')) return [];
   return args
@@ -48,7 +48,7 @@ function methodsComparedIn({ function: name, args }: Case<'callExpr'>['value']):
     .flatMap((arg) => textOf(arg) ?? []);
 }
 
-/** An expression and all in it. */
+/** Yields an expression and all its sub-expressions. */
 function* expressionsIn(expr: Expr | undefined): Generator<Expr, void> {
   if (expr === undefined) return;
   yield expr;

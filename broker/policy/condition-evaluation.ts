@@ -1,15 +1,15 @@
-/** The evaluation of a condition for every reading of a call that some server has, in one budget. */
+/** Evaluates a condition for every way in which servers may read a call, within one budget. */
 import type { Evaluated } from './compiled-condition.ts';
 import { EVALUATION_STEPS, type Meter, spend } from './condition-values.ts';
 
-/** What one or more evaluations may come to. */
+/** The possible results of one or more evaluations. */
 export type Results<Value> = readonly [Evaluated<Value>, ...Evaluated<Value>[]];
 
 /**
- * Evaluates once where the call has one reading, which is nearly always so. All further evaluations together have the budget of one more.
+ * Evaluates a condition once when the call has one reading, which is nearly always the case. All further evaluations together have the budget of one more.
  *
- * @param length of the source, by which further evaluations are paid for: a short one on a small call spends next to nothing on the meter
- * @returns what is said of the call as it is written, unless that is unknown, with all else that some server may come to
+ * @param length of the source, by which further evaluations are charged: a short condition on a small call spends next to nothing on the meter
+ * @returns the result for the call as it is written, unless that is unknown, with all other results for some server
  */
 export function evaluateEach<Value>(
   meter: Meter,
@@ -38,7 +38,7 @@ function budgeted<T>(meter: Meter, work: () => T): T {
   const budget = Math.min(EVALUATION_STEPS, meter.leftOfCall);
   meter.left = budget;
   const result = work();
-  // What was asked for beyond it was not done.
+  // The part of the request that exceeded the budget was not executed.
   meter.leftOfCall -= budget - Math.max(meter.left, 0);
   return result;
 }

@@ -1,7 +1,6 @@
 /**
- * CEL's standard functions where the library's own cost too much, look at the process's time zone, or take what CEL
- * refuses (`int("")`). Each has the signature that the language definition gives it; the library lets a later function
- * of one signature replace an earlier one.
+ * CEL's standard functions, where the library's own cost too much, use the process's time zone, or accept what CEL refuses (`int("")`). Each has the
+ * signature of the language definition; in the library, a later function replaces an earlier one of the same signature.
  */
 
 import {
@@ -34,18 +33,18 @@ const MAX_STRING = 1 << 20;
 const MAX_NEEDLE = 256;
 const MAX_REGEX_LENGTH = 512;
 const MAX_REGEX_INSTRUCTIONS = 2000;
-/** To ask a time zone of the platform's calendar. */
+/** Cost of converting a time to a named time zone with the platform's calendar. */
 const ZONE_STEPS = 15;
 
-/** What the literals of one condition were compiled to. */
+/** The compiled literals of one condition. */
 export type Literals = {
   regexes: Map<string, RE2JS>;
   zones: Map<string, Intl.DateTimeFormat>;
-  /** All texts. */
+  /** All text literals. */
   texts: Set<string>;
 };
 
-/** Compiles the pattern of a `matches`. @throws Error in a person's words. */
+/** Compiles the pattern of a `matches`. @throws Error with a message for a person. */
 export function compileRegex(pattern: string): RE2JS {
   if (pattern.length > MAX_REGEX_LENGTH)
     throw new Error(`a regular expression has at most ${MAX_REGEX_LENGTH} characters`);
@@ -75,7 +74,7 @@ export function compileZone(zone: string): Intl.DateTimeFormat | undefined {
   }
 }
 
-/** The functions of one condition. `meter` gives the meter of the evaluation that is running. */
+/** Returns the functions of one condition. `meter` returns the meter of the current evaluation. */
 export function conditionFunctions(literals: Literals, meter: () => Meter): CelFunc[] {
   return [
     ...comparisonFunctions(meter),
@@ -96,7 +95,7 @@ export function conditionFunctions(literals: Literals, meter: () => Meter): CelF
     }),
     celMethod('contains', STRING, [STRING], BOOL, function (needle) {
       if (needle.length > MAX_NEEDLE) throw new Error(`\`contains\` looks for at most ${MAX_NEEDLE} characters`);
-      // Where every character may begin the needle the search takes some 25 ns for each.
+      // In the worst case, where the needle may begin at every character, the search takes some 25 ns per character.
       spend(meter(), this.length / (needle.length === 1 ? 512 : 16));
       return this.includes(needle);
     }),
@@ -139,7 +138,7 @@ const SURROGATE = /[\ud800-\udfff]/;
 
 function codePoints(text: string, meter: Meter): bigint {
   spend(meter, text.length / 128);
-  // The loop takes ten times as long before it is optimized, and most texts have none.
+  // The loop takes ten times as long before it is optimized by V8, and most texts have no surrogates.
   if (!SURROGATE.test(text)) return BigInt(text.length);
   spend(meter, text.length / 64);
   let count = text.length;
@@ -167,7 +166,7 @@ function milliseconds(timestamp: Timestamp): number {
   return Number(timestamp.seconds) * 1000 + Math.floor(timestamp.nanos / 1_000_000);
 }
 
-/** A date whose UTC fields read like the clock on the wall in that zone. */
+/** Returns a date whose UTC fields are the local time in that zone. */
 function wallClock(instant: number, zone: string, zones: Literals['zones']): Date {
   const offset = fixedOffset(zone);
   if (offset !== undefined) return new Date(instant + offset);
@@ -178,7 +177,7 @@ function wallClock(instant: number, zone: string, zones: Literals['zones']): Dat
   return new Date(Date.UTC(year, month - 1, day, hour, minute, second, ((instant % 1000) + 1000) % 1000));
 }
 
-/** Milliseconds east of UTC, for `UTC`, `+hh:mm`, `-hh:mm` and `hh:mm`. */
+/** Returns milliseconds east of UTC, for `UTC`, `+hh:mm`, `-hh:mm` and `hh:mm`; undefined for any other zone. */
 function fixedOffset(zone: string): number | undefined {
   if (zone === 'UTC') return 0;
   const [, sign, hours, minutes] = /^([+-]?)([01][0-9]|2[0-3]):([0-5][0-9])$/.exec(zone) ?? [];

@@ -1,10 +1,10 @@
-/** What a condition writes out: values that no call changes. */
+/** Finds literals in a condition: values that do not depend on the call. */
 import { type Case, type Expr, pathOf } from './condition-variables.ts';
 import { foldLabel } from './labels.ts';
 
 const COMPARISONS = new Set(['_==_', '_!=_', '@in']);
 
-/** Whether a call of a function compares a truth value or a number that is written out with something that is not. */
+/** Whether a function call compares a boolean or number literal with something that is not a literal. */
 export function comparesTyped({ function: name, args: [left, right] }: Case<'callExpr'>['value']): boolean {
   if (!COMPARISONS.has(name) || left === undefined || right === undefined) return false;
   return (isTyped(left) && !isLiteral(right)) || (isTyped(right) && !isLiteral(left));
@@ -17,7 +17,7 @@ const TYPED_LITERALS: ReadonlySet<string | undefined> = new Set([
   'doubleValue',
 ]);
 
-/** Whether it is a truth value or a number, or has one in it. */
+/** Whether an expression is a boolean or number literal, or contains one. */
 function isTyped(expr: Expr): boolean {
   const { exprKind } = expr;
   return exprKind.case === 'constExpr'
@@ -28,7 +28,7 @@ function isTyped(expr: Expr): boolean {
 const isLiteral = (expr: Expr): boolean =>
   expr.exprKind.case === 'constExpr' || partsOf(expr)?.every(isLiteral) === true;
 
-/** Of a list, a map or a negative number; undefined: it is something else. */
+/** Returns the parts of a list, a map or a negative number; undefined for anything else. */
 function partsOf({ exprKind }: Expr): Expr[] | undefined {
   if (exprKind.case === 'listExpr') return exprKind.value.elements;
   if (exprKind.case === 'structExpr') return exprKind.value.entries.flatMap(({ value }) => value ?? []);
@@ -38,13 +38,13 @@ function partsOf({ exprKind }: Expr): Expr[] | undefined {
 const FOLDED: ReadonlySet<string | undefined> = new Set(['agent.labels', 'request.headers']);
 const FOLDING = new Set(['_==_', '_!=_', '@in', 'startsWith', 'endsWith', 'contains']);
 
-/** Whether an expression is what is kept in lower case: labels of agents, and names of headers. */
+/** Whether an expression is a list that is stored in lower case: labels of agents, or names of headers. */
 export const isFolded = (expr: Expr | undefined, loops: readonly string[]): boolean =>
   expr !== undefined && FOLDED.has(pathOf(expr, loops)?.join('.'));
 
 /**
- * Folds what is compared with a label or the name of a header, as letter case counts for nothing in either (the tree is changed in place). A regular
- * expression says itself which case it means.
+ * Folds the literals that are compared with a label or the name of a header, since both ignore letter case (the tree is changed in place). Regular
+ * expressions are left as they are: they state themselves which case they match.
  *
  * @param names variables of loops over labels or headers
  */

@@ -1,20 +1,20 @@
 /**
- * `request.query` and `request.body`: members that servers know under more than one name. A condition reads what stands there. Where a
- * lenient server would read something else under that name, the condition is evaluated for that reading, too (condition-readings.ts), and
- * the strictest answer counts (rule-selection.ts).
+ * `request.query` and `request.body`: members that servers find under more than one name. A condition reads the member with the exact name. Where a lenient
+ * server would read another member under that name, the condition is evaluated for that reading, too (condition-readings.ts), and the strictest result counts
+ * (rule-selection.ts).
  */
 import type { CelValue } from '@bufbuild/cel';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { JsonList, JsonMap, type Meter, type Source, spend, toCelValue } from './condition-values.ts';
 import { foldName, isFolded, parameterNames } from './names.ts';
 
-/** Of a body, or an object in one. An error: what cannot be known of a member. */
+/** The members of a body, or of an object in a body. An error: the value cannot be known. */
 export type BodyMembers = Readonly<Record<string, JsonValue | Error>>;
 
-/** Everything that some server reads under one name. `from`: the name as it is written, unless there are several. */
+/** All values that some server reads under one name. `from`: the name as it is written; undefined when several spellings are present. */
 type Reading<Value> = { values: Value[]; from: string | undefined };
 type Parameters<Value> = {
-  /** By name, as it is written. */
+  /** By exact name. */
   exact: ReadonlyMap<string, readonly Value[]>;
   /** By folded name. */
   loose: ReadonlyMap<string, Reading<Value>>;
@@ -23,7 +23,7 @@ type Parameters<Value> = {
 const REPEATED = 'the name is given more than once in the query; look at request.query_all';
 const SPELLED_TWICE = 'the name is given more than once, in another spelling or in the query, too';
 
-/** A map whose members are read as the readings of the meter say. */
+/** A map whose members are read strictly or leniently, as the current reading of the meter decides. */
 class ParameterMap<Value extends JsonValue> extends JsonMap {
   readonly #loose: ReadonlyMap<string, Reading<Value>>;
   readonly #readAs: (values: readonly Value[]) => Source;
@@ -45,19 +45,19 @@ class ParameterMap<Value extends JsonValue> extends JsonMap {
     return this.#otherReading(key) !== undefined || super.has(key);
   }
 
-  /** What a lenient server reads under a name, where that is asked for and differs from what stands there. */
+  /** Returns what a lenient server reads under a name, when the current reading is lenient and the result differs from the exact member. */
   #otherReading(key: unknown): Reading<Value> | undefined {
     if (typeof key !== 'string') return undefined;
-    // Folding a name looks at each character several times.
+    // Folding a name examines each character several times.
     spend(this.#meter, 1 + key.length / 16);
     const reading = this.#loose.get(foldName(key));
     if (reading === undefined || reading.from === key) return undefined;
-    // In one place for `query` and `query_all`.
+    // `query` and `query_all` share one place, so that both are read in the same way.
     return this.#meter.readings.isLenient(`query.${key}`) ? reading : undefined;
   }
 }
 
-/** `request.query` and `request.query_all`. A name that is given more than once is an error in the first of them. */
+/** Returns `request.query` and `request.query_all`. A name that occurs more than once is an error in the former. */
 export function queryMaps(query: string, meter: Meter): { query: CelValue; query_all: CelValue } {
   const parameters = readQuery(query);
   return {
@@ -67,25 +67,25 @@ export function queryMaps(query: string, meter: Meter): { query: CelValue; query
 }
 
 /**
- * `request.body`. Binders of JSON ignore letter case (ASP.NET Core, Go) or take `email_address` for `emailAddress` (proto3), at every
- * depth; those of forms do more. Members of the query count as members of the body, too, as many platforms read both together.
+ * Returns `request.body`. Binders of JSON ignore letter case (ASP.NET Core, Go) or accept `email_address` for `emailAddress` (proto3), at every depth; those
+ * of forms do more. Members of the query count as members of the body, too, as many platforms merge both.
  *
  * @param query of a call that has a body; empty otherwise
  */
 export const bodyMap = (body: BodyMembers, query: string, meter: Meter): CelValue =>
   new BodyMap(body, query, WHOLE, meter) as unknown as CelValue;
 
-/** Its path. */
+/** The path of the whole body. */
 const WHOLE = 'body';
 
-/** Whether a value is an object that stands in a body, and not the body itself. */
+/** Whether a value is an object inside a body, and not the body itself. */
 export const isObjectInBody = (value: unknown): boolean => value instanceof BodyMap && !value.isWhole;
 
-/** An object of a body. Its names are folded once a condition reads one of them. */
+/** The body or an object inside it. Its names are folded when a condition first reads a member. */
 class BodyMap extends JsonMap {
   readonly #body: BodyMembers;
   readonly #query: string;
-  /** The names that lead to it. The members of a list are read by the same reader, so they have one path. */
+  /** The names that lead to the object. The members of a list are read by the same reader, so they share one path. */
   readonly #path: string;
   readonly #meter: Meter;
   #loose: ReadonlyMap<string, Reading<JsonValue | Error>> | undefined;
@@ -112,7 +112,7 @@ class BodyMap extends JsonMap {
     return this.#otherReading(key) !== undefined || super.has(key);
   }
 
-  /** What a lenient server reads under a name, where that is asked for and differs from what stands there. */
+  /** Returns what a lenient server reads under a name, when the current reading is lenient and the result differs from the exact member. */
   #otherReading(key: unknown): Reading<JsonValue | Error> | undefined {
     if (typeof key !== 'string') return undefined;
     spend(this.#meter, 1 + key.length / 16);
@@ -125,7 +125,7 @@ class BodyMap extends JsonMap {
     return this.#path === WHOLE;
   }
 
-  /** For loops: with the names that a lenient server reads, spelled as the condition spells them. */
+  /** For loops: also yields the names that a lenient server reads, spelled as the condition spells them. */
   override *keys(): Generator<string> {
     yield* super.keys();
     const { named, readings } = this.#meter;
@@ -133,7 +133,7 @@ class BodyMap extends JsonMap {
       const spelled = named.get(folded);
       const others = (spelled ?? [folded]).filter((name) => name !== from && !Object.hasOwn(this.#body, name));
       if (others.length === 0) continue;
-      // Names that the condition does not spell are read in one way: it cannot mean one of them alone.
+      // Names that the condition does not spell share one place: the condition cannot distinguish them.
       if (readings.isLenient(`keys.${this.#path}${spelled ? `.${folded}` : ''}`)) yield* others;
     }
   }
@@ -142,7 +142,7 @@ class BodyMap extends JsonMap {
     if (this.#loose !== undefined) return this.#loose;
     const loose = new Map<string, Reading<JsonValue | Error>>();
     for (const name of Object.keys(this.#body)) {
-      // To fold a name that is folded costs little.
+      // Folding a name that is folded already costs little.
       spend(this.#meter, isFolded(name) ? 0.5 : 2);
       note(loose, foldName(name), this.#body[name] as JsonValue | Error, name);
     }
@@ -154,7 +154,7 @@ class BodyMap extends JsonMap {
   }
 }
 
-/** A value of a body as CEL sees it: the objects in it are read as the body is. */
+/** Converts a value in a body to CEL: objects in it are read with the same leniency as the body. */
 function bodyValue(value: Source | undefined, path: string, meter: Meter): CelValue | undefined {
   if (typeof value !== 'object' || value === null || value instanceof Error)
     return value === undefined ? undefined : toCelValue(value, meter);
@@ -162,7 +162,7 @@ function bodyValue(value: Source | undefined, path: string, meter: Meter): CelVa
   return new JsonList(value, meter, (item) => bodyValue(item, path, meter)) as unknown as CelValue;
 }
 
-/** With the length, for no two paths are the same text then. */
+/** Includes the length of the name, so that no two paths have the same text. */
 const memberPath = (path: string, name: string) => `${path}.${name.length}:${name}`;
 
 function single(values: readonly (JsonValue | Error)[], repeated = REPEATED): Source {
@@ -179,7 +179,7 @@ function readQuery(query: string): Parameters<string> {
     else values.push(value);
     noteAll(loose, name, value, name);
   }
-  // Some servers take `;` for `&` (HTML 4.01, B.2.2).
+  // Some servers treat `;` as `&` (HTML 4.01, B.2.2).
   if (query.includes(';')) {
     const known = new Set(Array.from(new URLSearchParams(query), (pair) => JSON.stringify(pair)));
     for (const pair of new URLSearchParams(query.replaceAll(';', '&')))

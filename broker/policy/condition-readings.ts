@@ -1,43 +1,42 @@
 /**
- * What a condition says where servers differ in what they read. A server may be strict with one name and lenient with the next, so a condition
- * is evaluated for each combination of the names that matter. Whether a comparison holds that servers make differently is unknown: an error,
- * which `&&`, `||`, `!`, `?:` and loops carry as CEL has it (language definition, "Logical Operators"), so that only a result that
- * depends on it is unknown.
+ * Evaluates conditions where servers differ in how they read a call. A server may be strict with one name and lenient with the next, so a condition is
+ * evaluated for each combination of the names that matter. A comparison about which servers disagree is unknown: an error that `&&`, `||`, `!`, `?:` and
+ * loops propagate as CEL defines (language definition, "Logical Operators"), so that only a result that depends on it is unknown.
  */
 import { isCelError } from '@bufbuild/cel';
 
-/** Combinations that are tried of one condition: as many as six names have. */
+/** The limit of combinations that are tried of one condition: as many as six names have. */
 const MOST_COMBINATIONS = 64;
 
-/** Whether each place where a name has two readings is read as a strict or as a lenient server does. */
+/** Decides for each place where a name has two readings whether it is read strictly or leniently. */
 export class Readings {
-  /** Those that the evaluation met, in this order. */
+  /** The places that the evaluation read, in this order. */
   readonly #places = new Map<string, number>();
   #isLenient: boolean[] = [];
   #tried = 0;
 
-  /** Before the first evaluation, in which each place is read strictly. */
+  /** Resets the state before the first evaluation, in which each place is read strictly. */
   begin(): void {
     this.#places.clear();
     this.#isLenient = [];
     this.#tried = 1;
   }
 
-  /** Whether the evaluation met any. */
+  /** Whether the evaluation read any place with two readings. */
   get hasPlaces(): boolean {
     return this.#places.size > 0;
   }
 
-  /** How the evaluation that runs reads a place that has two readings. `place`: the same for the same name at the same path. */
+  /** Whether the current evaluation reads a place leniently. `place`: the same text for the same name at the same path. */
   isLenient(place: string): boolean {
     const at = this.#places.get(place) ?? this.#places.size;
     this.#places.set(place, at);
     return this.#isLenient[at] ?? false;
   }
 
-  /** Goes on to the next combination. @returns false when there is none. @throws Error when there are too many */
+  /** Advances to the next combination. @returns false when there is none. @throws Error when there are too many */
   next(): boolean {
-    // An evaluation meets places in the same order until it reads one otherwise.
+    // Evaluations read places in the same order up to the first place that is read differently.
     const isLenient = Array.from(this.#places.values(), (at) => this.#isLenient[at] ?? false);
     while (isLenient.at(-1) === true) isLenient.pop();
     if (isLenient.length === 0) return false;
@@ -49,11 +48,11 @@ export class Readings {
   }
 }
 
-/** That servers differ in a comparison. */
+/** Thrown when servers disagree about a comparison. */
 class Unknown extends Error {}
 const UNKNOWN = new Unknown('the values are of two types, and servers differ in whether they are equal');
 
-/** Whether something holds, or `unknown`: servers differ. */
+/** The result of a comparison; `unknown` when servers disagree. */
 export type Truth = boolean | 'unknown';
 
 /** @throws Unknown */
@@ -62,11 +61,11 @@ export function known(truth: Truth): boolean {
   return truth;
 }
 
-/** Whether a result is an error because of such comparisons alone: it is true to one server, and false to another. */
+/** Whether a result is an error only because of such comparisons: it is true on one server, and false on another. */
 export function isUnknown(error: unknown): boolean {
   if (error instanceof Unknown) return true;
   if (!isCelError(error)) return false;
-  // Several errors are merged into one that has the others as its cause, and the message of the first (celErrorMerge).
+  // Several errors are merged into one with the others as its cause, and the message of the first (celErrorMerge).
   return Array.isArray(error.cause)
     ? error.message === UNKNOWN.message && error.cause.every(isUnknown)
     : isUnknown(error.cause);

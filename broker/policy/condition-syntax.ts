@@ -1,6 +1,6 @@
 /**
- * What can be said about a condition before it runs: names, functions and literals that are wrong, a result that is no
- * bool, members that are read without `has()`, and a bound on what it may cost.
+ * Static checks of a condition: names, functions and literals that are wrong, a result that is not a bool, members that are read without `has()`, and a bound
+ * on its cost.
  */
 
 import { type CelFunc, CelScalar } from '@bufbuild/cel';
@@ -35,16 +35,16 @@ type Walk = {
   nodes: number;
   tested: Set<string>;
   read: Set<string>;
-  /** `"member" in map`, by the path of the member. */
+  /** The tests `"member" in map`, by the path of the member. */
   sought: { call: Call; member: string }[];
-  /** Variables of loops over labels, or names of headers. */
+  /** Variables of loops over labels or names of headers. */
   names: Set<string>;
 };
 
 /**
  * Checks a parsed condition and puts a meter around each of its loops (the tree is changed in place).
  *
- * @returns the members that it reads without a `has()` for them, such as `request.body.amount`.
+ * @returns the members that it reads without testing them with `has()`, such as `request.body.amount`.
  * @throws Error with a sentence for the author.
  */
 export function checkSyntax(
@@ -56,7 +56,7 @@ export function checkSyntax(
   const [tested, read, names] = [new Set<string>(), new Set<string>(), new Set<string>()];
   const walk: Walk = { functions: [...functions], literals, nodes: 0, tested, read, sought: [], names };
   visit(expr, walk, []);
-  // Who reads the member as well means a map, where others may mean a list.
+  // A condition that also reads the member means a map, where servers may otherwise see a list.
   for (const { call, member } of walk.sought) if (walk.read.has(member)) call.function = IN_MEMBER;
   if (mustBeBool) expectBool(expr, walk, 'the condition');
   return [...walk.read].filter((path) => !walk.tested.has(path)).sort();
@@ -127,7 +127,7 @@ function visitLoop(loop: Case<'comprehensionExpr'>['value'], walk: Walk, loops: 
 }
 
 function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
-  // What the parser did not make a test of: no member follows a dot there.
+  // The parser leaves `has` as a call when its argument does not end in a member after a dot.
   if (call.function === 'has' && call.target === undefined)
     throw new Error(
       'has() takes a member such as request.body.amount; for a name with other characters write "x-reason" in request.headers',
@@ -165,7 +165,7 @@ function overloads(call: Call, walk: Walk): CelFunc[] {
   );
 }
 
-/** Whether an expression is surely a bool, surely none, or not known before it runs. */
+/** Whether an expression is certainly a bool, certainly not one, or unknown before evaluation. */
 function kindOf(expr: Expr, walk: Walk): 'bool' | 'other' | 'unknown' {
   const { exprKind } = expr;
   switch (exprKind.case) {
@@ -221,7 +221,7 @@ function notePath(path: readonly string[], walk: Walk, loops: readonly string[])
   if (mayMiss(path, loops)) walk.read.add(spell(path));
 }
 
-/** A test of a member makes reading it safe, and reading what leads to it: that must be there for the test itself. */
+/** Records a test of a member, which makes reading that member safe, and so the members that lead to it: the test itself needs them. */
 function noteTest(operand: Expr, field: string, walk: Walk, loops: readonly string[]): string | undefined {
   const path = pathOf(operand, loops);
   if (path === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
- * JSON as CEL values (language definition, "JSON Data Conversion", with integral numbers as ints). Values are wrapped
- * when they are read, not before: a call's body is converted only where a condition looks at it. Every read is counted
- * on a meter, because no CEL engine bounds cost by itself (hostile cases DOS-06 and DOS-07).
+ * Converts JSON to CEL values (language definition, "JSON Data Conversion", with integral numbers as ints). Values are wrapped lazily, when a condition reads
+ * them: a body is converted only as far as needed. Every read is counted on a meter, because no CEL engine bounds cost by itself (hostile cases DOS-06 and
+ * DOS-07).
  */
 
 import { type CelList, type CelMap, type CelValue, celError, isCelError, isCelList, isCelMap } from '@bufbuild/cel';
@@ -9,9 +9,9 @@ import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { Readings } from './condition-readings.ts';
 
 /**
- * Of one evaluation: `left`, what it may still spend (a step is about a fifth of a microsecond), and `leftOfCall`, what all of its call
- * may spend from its beginning on; `readings`, which names it reads as lenient servers do; `named`, the texts in the condition by their folded names; `isForm`, whether the body is a form, where a
- * number is a text.
+ * The state of one evaluation. `left`: the steps that it may still spend (a step is about a fifth of a microsecond); `leftOfCall`: the steps left for all
+ * conditions of its call; `readings`: which names it reads as lenient servers do; `named`: the text literals of the condition by their folded names;
+ * `isForm`: whether the body is a form, where a number is a text.
  */
 export type Meter = {
   left: number;
@@ -30,35 +30,35 @@ export function newMeter(isForm = false): Meter {
 /** Enough for a loop over some thousand members; used up in about 10 ms. */
 export const EVALUATION_STEPS = 50_000;
 
-/** For all conditions of a call together, so that many rules hold up nobody else for much longer than one. */
+/** Shared by all conditions of a call, so that a call with many rules delays others little longer than one with a single rule. */
 const CALL_STEPS = 3 * EVALUATION_STEPS;
 
-/** Spends `steps`. @throws Error when there are not as many left, which makes the condition fail. */
+/** Spends `steps`. @throws Error when fewer are left, which makes the condition fail. */
 export function spend(meter: Meter, steps: number): void {
   meter.left -= steps;
   if (meter.left < 0) throw new Error('the condition costs too much on this call');
 }
 
-/** For looking at `length` characters of a text. @throws as `spend` */
+/** Spends the steps for examining `length` characters of a text. @throws as `spend` */
 export function spendText(meter: Meter, length: number): void {
   spend(meter, length / 512);
 }
 
-/** What a condition's variables are made of: JSON, ready CEL values, and errors that strike when they are read. */
+/** The values of a condition's variables: JSON, ready CEL values, and errors that fail the condition when they are read. */
 export type Source = JsonValue | CelValue | Error | { readonly [name: string]: Member } | readonly Source[];
 
 /**
- * A member that is made when it is read is a function, not a getter: one in an object literal gives every object a shape of
- * its own, and each shape keeps the whole call in memory until the next full collection.
+ * A lazily computed member is a function, not a getter: a getter in an object literal gives every object a hidden class of its own, and each hidden class
+ * keeps the whole call in memory until the next full collection.
  */
 type Member = Source | (() => Source);
 
-// The library recognises its own maps and lists by these registered symbols. A class of ours gives what `celMap(new Map())`
-// does not: lazy members, and `has` that is true for a member that is null.
+// The library recognises its own maps and lists by these registered symbols. These classes add what `celMap(new Map())` lacks: lazy members, and a `has` that
+// is true for a member that is null.
 const MAP: unique symbol = Symbol.for('@bufbuild/cel/map') as never;
 const LIST: unique symbol = Symbol.for('@bufbuild/cel/list') as never;
 
-/** One value as CEL sees it. Integers beyond 2^53 stay doubles, for they may have been rounded already. */
+/** Converts one value to CEL. Integers beyond 2^53 stay doubles, because they may have been rounded already. */
 export function toCelValue(source: Source, meter: Meter): CelValue {
   if (typeof source === 'number') return Number.isSafeInteger(source) ? BigInt(source) : source;
   if (typeof source !== 'object' || source === null) return source as CelValue;
@@ -68,7 +68,7 @@ export function toCelValue(source: Source, meter: Meter): CelValue {
   return new JsonMap(source as JsonObject, meter) as unknown as CelMap;
 }
 
-/** A JSON object as a CEL map. Only own members count, so `__proto__` and `constructor` are names like any other. */
+/** A JSON object as a CEL map. Only own members are visible, so `__proto__` and `constructor` are ordinary names. */
 export class JsonMap {
   readonly [MAP] = {};
   readonly #source: Record<string, Member>;
@@ -81,7 +81,7 @@ export class JsonMap {
 
   get size(): number {
     const { length } = Object.keys(this.#source);
-    // To count them is to list them, which is dear where there are many.
+    // Counting the keys means listing them, which is expensive for many keys.
     spend(this.#meter, length);
     return length;
   }
@@ -138,7 +138,7 @@ export class JsonList {
   readonly #meter: Meter;
   readonly #toValue: (item: Source, meter: Meter) => CelValue | undefined;
 
-  /** @param toValue makes a CEL value of an item when it is read */
+  /** @param toValue converts an item to CEL when it is read */
   constructor(
     source: readonly Source[],
     meter: Meter,

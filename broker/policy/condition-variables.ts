@@ -1,4 +1,4 @@
-/** The variables of a condition, and the chains of members that lead into them. */
+/** The variables of a condition, and the member chains that start at them. */
 
 import type { parse } from '@bufbuild/cel';
 import { present } from '../runtime/present.ts';
@@ -6,7 +6,7 @@ import { present } from '../runtime/present.ts';
 export type Expr = ReturnType<typeof parse>['expr'];
 export type Case<K> = Extract<Expr['exprKind'], { case: K }>;
 
-/** The variables; `open` maps may hold any member, others hold exactly these. */
+/** The shapes of the variables; an `open` map may have any member, other maps have exactly these. */
 type Shape = 'text' | 'truth' | 'time' | 'open' | { readonly [member: string]: Shape };
 const VARIABLES: { readonly [name: string]: Shape } = {
   request: {
@@ -35,7 +35,7 @@ const VARIABLES: { readonly [name: string]: Shape } = {
   scope: 'text',
   now: 'time',
 };
-/** Members that are there on some calls only: of git requests, GraphQL calls, and calls for a person whom the platform honours. */
+/** Members that exist on some calls only: git requests, GraphQL calls, and calls for a person where the platform supports it. */
 const OPTIONAL = new Set(['request.git', 'request.graphql', 'caller.verified']);
 const TYPE_NAMES = new Set(['int', 'uint', 'double', 'bool', 'string', 'list', 'map', 'null_type', 'type']);
 
@@ -43,13 +43,13 @@ export function isVariable(name: string): boolean {
   return Object.hasOwn(VARIABLES, name);
 }
 
-/** @throws Error for a name that is neither a variable, nor of a loop around it, nor a type. */
+/** @throws Error for a name that is not a variable, a variable of an enclosing loop or a type. */
 export function checkName(name: string, loops: readonly string[]): void {
   if (loops.includes(name) || isVariable(name) || TYPE_NAMES.has(name)) return;
   throw new Error(`there is no \`${name}\`; a condition knows ${Object.keys(VARIABLES).join(', ')}`);
 }
 
-/** `request.body["a"].b` as `['request', 'body', 'a', 'b']`; undefined for what is not such a chain. */
+/** Returns `request.body["a"].b` as `['request', 'body', 'a', 'b']`; undefined for an expression that is not such a chain. */
 export function pathOf(expr: Expr, loops: readonly string[]): string[] | undefined {
   const { exprKind } = expr;
   if (exprKind.case === 'identExpr') {
@@ -69,8 +69,8 @@ export function pathOf(expr: Expr, loops: readonly string[]): string[] | undefin
 }
 
 /**
- * Whether the member at the end of a chain may be missing on a call: members of the body, of the query, of the headers and
- * of what a loop visits, `request.git`, `request.graphql` and `caller.verified`. @throws Error when there can be no such member.
+ * Whether the member at the end of a chain may be missing on a call: members of the body, of the query, of the headers and of loop items, `request.git`,
+ * `request.graphql` and `caller.verified`. @throws Error when no such member can exist.
  */
 export function mayMiss(path: readonly string[], loops: readonly string[]): boolean {
   const [variable = '', ...rest] = path;
@@ -87,7 +87,7 @@ export function mayMiss(path: readonly string[], loops: readonly string[]): bool
   return OPTIONAL.has(path.join('.'));
 }
 
-/** Whether what stands at the end of a chain is a bool on every call. */
+/** Whether the member at the end of a chain is a bool on every call. */
 export function isTruth([variable = '', member = '', ...more]: readonly string[]): boolean {
   const shape = VARIABLES[variable];
   return (
@@ -99,14 +99,14 @@ export function isTruth([variable = '', member = '', ...more]: readonly string[]
 }
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** What the language keeps for itself (CEL, Syntax: RESERVED, and its literals). */
+/** Words that the language reserves (CEL, Syntax: RESERVED, and its literals). */
 const RESERVED = new Set(
   'as break const continue else false for function if import in let loop namespace null package return true var void while'.split(
     ' ',
   ),
 );
 
-/** A member as a condition writes it: `request.body.amount`, `request.headers["x-reason"]`. */
+/** Formats a member as a condition writes it: `request.body.amount`, `request.headers["x-reason"]`. */
 export function spell([variable = '', ...members]: readonly string[]): string {
   return members.reduce(
     (before, name) =>
@@ -115,13 +115,13 @@ export function spell([variable = '', ...members]: readonly string[]): string {
   );
 }
 
-/** The test that makes reading a member safe: of `request.headers["x-reason"]`, `"x-reason" in request.headers`. */
+/** Returns the test that makes reading a member safe: for `request.headers["x-reason"]`, `"x-reason" in request.headers`. */
 export function presenceTest(member: string): string {
   const [, before, name] = /^(.*)\[("(?:[^"\\]|\\.)*")\]$/s.exec(member) ?? [];
   return before === undefined ? `has(${member})` : `${name} in ${before}`;
 }
 
-/** The value of a text literal. */
+/** Returns the value of a text literal; undefined for any other expression. */
 export function textOf(expr: Expr | undefined): string | undefined {
   if (expr?.exprKind.case !== 'constExpr') return undefined;
   const literal = expr.exprKind.value.constantKind;

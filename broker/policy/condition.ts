@@ -1,6 +1,6 @@
 /**
- * `when`: a condition in CEL (Common Expression Language) on a rule. It is compiled once, when its policy version is
- * loaded, and evaluated on real calls only. A condition that fails says so; the rule then counts against the agent.
+ * `when`: a condition in CEL (Common Expression Language) on a rule. It is compiled once, when its policy version is loaded, and evaluated on concrete calls
+ * only. A condition that fails returns the error; the rule then decides against the agent.
  */
 import { type CelValue, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -20,9 +20,9 @@ import type { PlatformRules } from './platform-rules.ts';
 import { refsForConditions } from './refs.ts';
 
 const MAX_SOURCE_LENGTH = 2048;
-/** Also in a text literal, which costs a look-up that was not needed. */
+/** May match inside a text literal, which only costs an unneeded look-up. */
 const FIRST_TIME = /\bfirst_time\b/;
-/** Also in a text literal: then it is only said of a recorded call that it cannot be told. */
+/** May match inside a text literal; then the result for a recorded call is only reported as unknown. */
 const UNRECORDED = /\brequest\b(?!\.(?:method|endpoint)\b)|\b(?:caller|first_time)\b/;
 
 /**
@@ -43,7 +43,7 @@ export function compileCondition(source: string): Compiled<boolean> {
   });
 }
 
-/** The same of an amount: a number from 0 on. */
+/** Compiles the expression of an amount, in the same way: its result is a number from 0 on. */
 export function compileAmount(source: string): Compiled<number> {
   return compile(source, { mustBeBool: false, take: amountOf, wrong: 'the amount is not a number from 0 on' });
 }
@@ -57,10 +57,10 @@ type Compiled<Value> = { ok: true; condition: Expression<Value> } | { ok: false;
 
 type Kind<Value> = {
   mustBeBool: boolean;
-  /** The value of a result, or undefined for another one, of which `wrong` is said. */
+  /** Returns the value of a result; undefined for a result of the wrong type, for which `wrong` is the error. */
   take: (value: unknown) => Value | undefined;
   wrong: string;
-  /** All that a result may be that is unknown; undefined: then it is an error. */
+  /** All possible values of an unknown result; undefined: an unknown result is an error. */
   unknown?: Results<Value>;
 };
 
@@ -98,7 +98,7 @@ function compile<Value>(source: string, { mustBeBool, take, wrong, unknown }: Ki
   }
 }
 
-/** A loop may meet an error in each of its turns, and the trace of one costs more than everything that the meter counts. */
+/** Runs without stack traces: a loop may meet an error in each of its iterations, and capturing a trace costs more than everything that the meter counts. */
 function withoutStackTraces<T>(work: () => T): T {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -109,7 +109,7 @@ function withoutStackTraces<T>(work: () => T): T {
   }
 }
 
-/** What conditions know of whoever asks. */
+/** The facts about the agent that conditions can read. */
 export type ConditionAgent = Pick<
   AgentFacts,
   'id' | 'agentId' | 'name' | 'ownerId' | 'organisationId' | 'labels' | 'parent'
@@ -117,7 +117,7 @@ export type ConditionAgent = Pick<
 
 const NONE: readonly string[] = Object.freeze([]);
 
-/** Of a body that is not read as a whole nothing is known: whatever mentions it fails, and counts against the agent. */
+/** Stands for a body that is not read: any condition that mentions it fails, and decides against the agent. */
 const OF_GIT = new UnreadBody('the body of a git request is not read');
 
 const NOT_LOOKED_UP = Object.freeze(
@@ -125,16 +125,14 @@ const NOT_LOOKED_UP = Object.freeze(
 );
 
 /**
- * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
- * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
- * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
- * `request.git` (service, refs with name and action, push_options) is there on git requests only, and `caller.verified` where the
- * platform holds one token per person and honours the caller. `request.refs` has the refs that the call writes, with name and action, as
- * the platform's manifest says it; an error when that cannot be told. `request.graphql` (operation, fields with name and arguments) is there
- * on GraphQL calls only. `first_time` (operation, recipient, repository): whether the agent
- * never did that before.
+ * Returns the variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`, `platform`, `scope` and `now`.
+ * `request.query` has texts; a name given more than once is an error when it is read, since two readers may pick different ones. `request.query_all` has a
+ * list of texts for every name. Header names are lower case. `request.git` (service, refs with name and action, push_options) exists on git requests only,
+ * and `caller.verified` where the platform holds one token per person and supports the caller. `request.refs` has the refs that the call writes, with name
+ * and action, as declared in the platform's manifest; an error when they cannot be determined. `request.graphql` (operation, fields with name and arguments)
+ * exists on GraphQL calls only. `first_time` (operation, recipient, repository): whether the agent does that for the first time.
  *
- * @param rules of the platform; without them it has no forms, and writes refs by git only
+ * @param rules of the platform; without them no body counts as a form, and only git requests write refs
  */
 export function conditionInput(
   agent: ConditionAgent,
@@ -198,7 +196,7 @@ export function conditionInput(
   };
 }
 
-/** Its `variables` stay what they are where they tell what the document does. */
+/** Replaces `variables` of the body by an error, unless their names match the arguments of the document. */
 function withVariables(document: JsonObject, read: () => GraphqlAsk): BodyMembers {
   const { variables } = read();
   return variables === undefined ? document : { ...document, variables };
@@ -216,7 +214,7 @@ function lowerCase(headers: CallAsk['headers']): Record<string, string> {
 const VALUE_FREE =
   /^(?:found no matching overload|type mismatch|unresolved attribute|(?:u?int|double) |the |a string |`contains` )/;
 
-/** A reason without values of the call: it goes into the audit row and the receipt, which never hold any. */
+/** Returns the error without values of the call: it is stored in the audit row and the receipt, which never hold any. */
 function describe(message: string, source: string): string {
   const [, member] = /^field not found: (.+)$/s.exec(message) ?? [];
   if (member !== undefined) return source.includes(member) ? `there is no \`${member}\`` : 'a member is missing';

@@ -1,6 +1,6 @@
 /**
- * Operations of which the contents decide what they need: a commit that writes a workflow needs more than one that writes a
- * page. Such a call is under the scope of the rule, and not under the scope of its endpoint.
+ * Operations whose content decides which scope they need: a commit that writes a workflow needs more than one that writes a page. Such a call falls under the
+ * scope of the rule, and not under the scope of its endpoint.
  */
 
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
@@ -15,7 +15,7 @@ import { foldPath } from './spelling.ts';
 
 const NONE: readonly ContentRule[] = Object.freeze([]);
 
-/** @throws Error with a sentence that says what is wrong */
+/** @throws Error with a sentence that describes the problem */
 export function compileContentRule(
   operation: Operation,
   { pointer, paths, unless = [], is, in: place, scope }: ContentRuleSource,
@@ -34,7 +34,7 @@ export function compileContentRule(
   };
 }
 
-/** A scope covers the operation for some contents: what is asked about the scope as a whole has to know. */
+/** Adds to each scope the operations that it covers for some contents: checks of a scope as a whole need them. */
 export function addContentScopes(scopes: Map<string, Operation[]>, rules: readonly ContentRule[]): void {
   for (const { operation, scope } of rules) {
     if (scope === null) continue;
@@ -43,7 +43,7 @@ export function addContentScopes(scopes: Map<string, Operation[]>, rules: readon
   }
 }
 
-/** The rules that the contents of a REST call are under, one for each scope; mostly none. */
+/** Returns the rules that apply to the content of a REST call, one for each scope; usually none. */
 export function rulesByContent(
   { content, isForm }: Pick<PlatformRules, 'content' | 'isForm'>,
   call: CallAsk,
@@ -60,14 +60,14 @@ export function rulesByContent(
 const names = (found: readonly ContentRule[], { scope }: ContentRule): boolean =>
   found.some((one) => one.scope === scope);
 
-/** What the contents of a call need stands in place of what its endpoint needs. No one scope is two. */
+/** Returns the scopes that a call needs: those for its content replace those of its endpoint. Empty when two are needed, because a call has one scope. */
 export function scopesOf(endpoint: Classified, found: readonly ContentRule[] = NONE): readonly string[] {
   const [first] = found;
   if (first === undefined) return endpoint.scopes;
   return found.length === 1 && first.scope !== null ? [first.scope] : [];
 }
 
-/** Why rules of which `scopesOf` makes no scope leave a call in none, and what an agent can do then. */
+/** Returns why no scope covers a call to which these rules apply (see `scopesOf`), and what the agent can do. */
 export function whyInNoScope(found: readonly ContentRule[]): string {
   const refused = found.find(({ scope }) => scope === null);
   if (refused)
@@ -83,7 +83,7 @@ export const dependsOnContent = (rules: readonly ContentRule[], call: CallAsk): 
 const isAbout = ({ operation }: ContentRule, { method, path }: CallAsk): boolean =>
   operation.kind === 'http' && operation.method === method && operation.path.matchesAnySpelling(path);
 
-/** The same for the root fields of a GraphQL call, by the name of the field. */
+/** Returns the same for the root fields of a GraphQL call, by the name of the field. */
 export function rulesByArguments(
   rules: readonly ContentRule[],
   { operation: kind, roots, definition, variables }: Extract<GraphqlCall, { kind: 'read' }>,
@@ -103,8 +103,8 @@ export function rulesByArguments(
 }
 
 /**
- * What cannot be read as a path counts: it may be any. Of a form the text counts that is written there, also where an agent names the
- * value as JSON: `false` is one, and null an empty one.
+ * Whether a rule applies to a body or to arguments. A value that cannot be read as a path matches: it may be any path. In a form, the encoded text is
+ * compared, also where an agent gives the value as JSON: `false` is a text there, and null an empty one.
  */
 function applies({ pointer, paths, unless, isNull }: ContentRule, subject: JsonObject, isForm: boolean): boolean {
   if (pointer === undefined) return true;
@@ -136,11 +136,11 @@ function applies({ pointer, paths, unless, isNull }: ContentRule, subject: JsonO
   return found;
 }
 
-/** As a form has a value (broker/egress/form.ts). */
+/** Returns a value as a form encodes it (broker/egress/form.ts). */
 const textOf = (value: JsonValue): JsonValue =>
   typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
 
-/** `./a//b`, `a\b` and `A/B` may all be the file `a/b`. */
+/** Whether a path in any spelling matches: `./a//b`, `a\b` and `A/B` may all be the file `a/b`. */
 function matchesPath(paths: readonly Pattern[], text: string): boolean {
   const segments = text.split(/[/\\]/).filter((segment) => segment !== '' && segment !== '.');
   if (segments.includes('..') || segments.length === 0) return true;
@@ -148,7 +148,7 @@ function matchesPath(paths: readonly Pattern[], text: string): boolean {
   return paths.some((pattern) => pattern.matchesAnySpelling(`/${text}`, folded));
 }
 
-/** Some servers take the members of a body from the query too. Nobody needs that. */
+/** Whether the query names the member: some servers also read members of a body from the query, which no legitimate call needs. */
 function isNamedInQuery({ pointer }: ContentRule, query: string): boolean {
   if (query === '') return false;
   const names = [...new URLSearchParams(query.replaceAll(';', '&')).keys()];

@@ -1,4 +1,4 @@
-/** Which limits of rules a call counts towards, and how much of each it takes. */
+/** Computes towards which limits of rules a call counts, and how much of each it takes. */
 
 import { present } from '../runtime/present.ts';
 import type { Amount } from './compiled-condition.ts';
@@ -7,7 +7,7 @@ import type { Counted } from './limit.ts';
 import type { Rule } from './rule.ts';
 import { isAbout, type Question, questionOf } from './rule-selection.ts';
 
-/** Of a concrete call. Pure; never throws. `now`: milliseconds since the epoch. */
+/** Evaluates a concrete call. Pure; never throws. `now`: milliseconds since the epoch. */
 export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {
   const question = questionOf(facts, ask, now);
   const asks = question.byParent ? [question, question.byParent] : [question];
@@ -22,7 +22,7 @@ export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {
 function counted({ name: rule, limit: of }: Rule, source: Counted['source'], question: Question): Counted {
   const limit = present(of, 'limit');
   const taken: ReturnType<Amount['evaluate']> = limit.of?.evaluate(question.input()) ?? { ok: true, value: 1 };
-  // Of all readings of a call, the one that gives the agent least.
+  // Of all readings of a call, the one that gives the agent least: an error, or else the largest amount.
   const read = [taken, ...(taken.others ?? [])].reduce((a, b) => (!a.ok || (b.ok && b.value <= a.value) ? a : b));
   return read.ok
     ? { source, rule, limit, amount: read.value }

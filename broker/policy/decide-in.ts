@@ -1,10 +1,10 @@
-/** In which channels a held call may be decided by a button: only where all that holds it says so. Pure. */
+/** Computes in which channels a held call may be decided by a button: only those that every hold of the call permits. Pure. */
 import type { Facts, MatchedRule } from './facts.ts';
 import type { Hold } from './standing-terms.ts';
 
 const NOWHERE: readonly string[] = Object.freeze([]);
 
-/** Names of channels. A grant that requires approvals allows none, and neither does a rule that holds because its condition failed. */
+/** Returns names of channels. A grant that requires approvals permits none, and neither does a rule that holds because its condition failed. */
 export function channelsToDecideIn(
   { policy, guardrails }: Pick<Facts, 'policy' | 'guardrails'>,
   holds: readonly Hold[],

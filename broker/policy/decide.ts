@@ -1,6 +1,5 @@
 /**
- * The one decision of the broker. Governed calls, replays, permissions, AuthZEN, TRQP and git all ask here, so no two
- * doors can answer differently.
+ * The decision function of the broker. Governed calls, replays, permissions, AuthZEN, TRQP and git all use it, so no two entry points can decide differently.
  */
 
 import { present } from '../runtime/present.ts';
@@ -26,7 +25,7 @@ import type { Hold } from './standing-terms.ts';
 
 const CHECKS = [...standingChecks, ...concreteChecks];
 const NAMES = [...STANDING_CHECKS, ...CONCRETE_CHECKS];
-/** By how many checks were made: shared by all verdicts. */
+/** The names of the checks, by how many checks ran: shared by all verdicts. */
 const EVALUATED = CHECKS.map((_check, i) => Object.freeze(NAMES.slice(0, i + 1)));
 const NOT_EVALUATED = CHECKS.map((_check, i) => Object.freeze(NAMES.slice(i + 1)));
 const NO_RULES: readonly MatchedRule[] = Object.freeze([]);
@@ -35,9 +34,9 @@ const BREAKER = NAMES.indexOf('breaker');
 /**
  * Decides an ask: a concrete call, or without one a standing question about a scope.
  *
- * The checks run in their order. The first that denies decides, and nothing after it is looked at; when none denies, the
- * first that holds decides, unless one standing approval stands in for all that hold. A breaker that halts the agent comes before
- * what its grants lack: it is halted whatever it asks for (specification, ActionDenied). Pure; never throws.
+ * The checks run in order. The first that denies decides, and no later check runs; when none denies, the first that holds decides, unless one standing
+ * approval covers all holds. A breaker that halts the agent takes precedence over what its grants lack: the agent is halted for every call (specification,
+ * ActionDenied). Pure; never throws.
  *
  * @param now milliseconds since the epoch.
  */
@@ -121,8 +120,8 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
 const check = (i: number, matter: Matter): Finding => present(CHECKS[i], 'check')[1](matter);
 
 /**
- * The refusal of an agent that is halted, contained by its parent, or not set up yet; undefined for one that may call. Asked where there is nothing to
- * decide about, because what came is malformed: a halted agent is told that first. Pure; never throws.
+ * Returns the refusal of an agent that is halted, contained by its parent, or not set up yet; undefined for one that may call. Used for malformed requests,
+ * where there is nothing to decide: a halted agent receives its halt before the error. Pure; never throws.
  *
  * @param now milliseconds since the epoch.
  */

@@ -1,6 +1,6 @@
 /**
- * What a call does for which it may be the first time (`first_time` in conditions): its operations, the recipients that it names,
- * the repository that it is about.
+ * Lists what a call does and its agent may do for the first time (`first_time` in conditions): its operations, the recipients that it names, the repository
+ * that it is about.
  */
 import type { CallAsk, DeedKind } from './call-ask.ts';
 import { classify, isGraphql } from './operation.ts';
@@ -9,19 +9,19 @@ import { recipientsOf } from './recipients.ts';
 import { repositoryOf } from './repos.ts';
 import { toolOf } from './tool.ts';
 
-/** Whoever writes to more in one call does so for the first time each time: each is a row that is never deleted. */
+/** A call with more recipients counts as a first time each time: each recipient is stored in a row that is never deleted. */
 const MOST_RECIPIENTS = 100;
 
-/** `value`: with its platform, so that it tells one deed of this kind from every other. */
+/** `value`: includes the platform id, so that it is unique among all values of this kind. */
 export type Deed = { kind: DeedKind; value: string };
 
 /**
- * `isChange`: what was only read before is done for the first time by a call that changes something. `unknown`: of these kinds
- * nobody can tell what the call does, so it counts as a first time, and is not remembered.
+ * `isChange`: what was only read before counts as a first time when a call changes it. `unknown`: the kinds for which the call's values cannot be determined;
+ * they count as a first time, and are not stored.
  */
 export type Deeds = { isChange: boolean; known: readonly Deed[]; unknown: readonly DeedKind[] };
 
-/** What a call does. `rules`: of its platform, `platformId`. Pure; never throws. */
+/** Returns what a call does. `rules`: those of the platform `platformId`. Pure; never throws. */
 export function deedsOf(platformId: string, rules: PlatformRules, call: CallAsk): Deeds {
   const known: Deed[] = [];
   const unknown: DeedKind[] = [];
@@ -39,7 +39,7 @@ export function deedsOf(platformId: string, rules: PlatformRules, call: CallAsk)
   return { isChange: !isRead(call, operations), known, unknown };
 }
 
-/** The operation of the manifest; of an MCP server the tool itself, since a manifest may name many with one pattern. */
+/** Returns the operations of the manifest; for an MCP server the tool itself, since a manifest may cover many tools with one pattern. */
 function operationsOf(rules: PlatformRules, call: CallAsk): readonly string[] {
   if (call.git) return [call.git.service];
   const tool = rules.kind === 'mcp' ? toolOf(call.path) : undefined;
@@ -53,7 +53,7 @@ function isRead({ method, git }: CallAsk, operations: readonly string[]): boolea
   return method === 'GET' || (operations.length > 0 && operations.every((source) => source.startsWith('query ')));
 }
 
-/** A GraphQL document names repositories by ids and variables, where the platform has any. */
+/** A GraphQL document names repositories by ids and variables, so its repository is unknown on a platform that has repositories. */
 function namelessRepository(rules: PlatformRules): 'unknown' | undefined {
   for (const operations of rules.scopes.values())
     for (const operation of operations)

@@ -1,15 +1,15 @@
-/** The policy that every organisation has from its start. */
+/** The policy with which every organisation starts. */
 import type { RuleSource } from './facts.ts';
 
 export const DEFAULT_POLICY = 'default';
 
 /**
- * "Allow granted reads, hold everything else" (decisions, Deciding). A GET is a read. So is a POST under a scope whose
- * name says so (`linear:issues.read`, `notion:search.read`): GraphQL queries and many searches are POSTs, and whoever
- * wrote the manifest put each operation under its scope on purpose. Other methods are never taken for a read.
+ * "Allow granted reads, hold everything else" (decisions, Deciding). A GET is a read. So is a POST under a scope whose name ends in `read`
+ * (`linear:issues.read`, `notion:search.read`): GraphQL queries and many searches are POSTs, and manifests assign each operation to its scope deliberately.
+ * Other methods never count as a read.
  *
- * Rules have no "everything but", so the one for POST has a condition; the others stay without, so that a standing
- * question about what GET, PUT, PATCH and DELETE do has a plain answer.
+ * Rules cannot be negated, so the one for POST has a condition; the others have none, so that a standing question about GET, PUT, PATCH and DELETE has a
+ * definite answer.
  */
 export const DEFAULT_POLICY_RULES: readonly RuleSource[] = [
   { name: 'reads', effect: 'allow', methods: ['GET'] },

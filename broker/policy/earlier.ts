@@ -1,17 +1,14 @@
-/** Earlier calls of an agent that rules look back at, such as one that read what strangers write. */
+/** Earlier calls of an agent at which rules look back, such as one that read content written by strangers. */
 
-/**
- * A call that is made again within this time is not noted again, so that agents which read all the time cost nothing. By so much longer a
- * rule applies.
- */
+/** A call that is repeated within this time is not stored again, so that agents which read all the time cost nothing. Rules apply longer by this time. */
 export const NOTED_FOR_MS = 60_000;
 
-/** The longest that a rule looks back. */
+/** The longest look-back of a rule. */
 export const LONGEST_WITHIN_MS = 30 * 86_400_000;
 
 /**
- * A rule that looks back at the call of this audit row; without one, at what was done before the store was restored, of which nothing is known.
- * `place`: in the rules of its version. Moments are milliseconds since the epoch.
+ * A rule that looks back at the call of this audit row. Without `auditId`: at unknown calls, made after the backup from which the store was restored.
+ * `place`: index in the rules of its version. Times are milliseconds since the epoch.
  */
 export type Earlier = {
   source: 'policy' | 'guardrail';
@@ -21,20 +18,21 @@ export type Earlier = {
   until: number;
 };
 
-/** Until when a rule looks back at a call that was noted at this moment. */
+/** Returns until when a rule looks back at a call that was stored at this time. */
 export const untilOf = (withinMs: number, madeAt: number): number => madeAt + withinMs + NOTED_FOR_MS;
 
 /**
- * Until when a rule applies in a restored store because the call that it looks back at may have been made after the backup; undefined: it does not.
+ * Returns until when a rule applies in a restored store because the call at which it looks back may have been made after the backup; undefined: it does not
+ * apply.
  *
- * @param restoredAt when the store was restored, if it ever was
+ * @param restoredAt when the store was restored; undefined when it never was
  */
 export function unknownUntil(withinMs: number, restoredAt: number | undefined, now: number): number | undefined {
   const until = restoredAt === undefined ? undefined : untilOf(withinMs, restoredAt);
   return until !== undefined && until > now ? until : undefined;
 }
 
-/** `the agent made the call 0193… at 2026-11-27T12:00:00.000Z, and the rule applies until 2026-11-27T20:01:00.000Z`. */
+/** Formats: `the agent made the call 0193… at 2026-11-27T12:00:00.000Z, and the rule applies until 2026-11-27T20:01:00.000Z`. */
 export function earlierInWords({ auditId, madeAt, until }: Earlier): string {
   const at = new Date(madeAt).toISOString();
   const why =

@@ -1,6 +1,6 @@
 /**
- * The normal form of an endpoint. Nothing is normalised for the agent (decisions, Endpoint safety): what is not in normal
- * form already is refused, so that the one text that is matched is the one that is logged and sent.
+ * Validates that an endpoint is in normal form. The broker normalises nothing for the agent (decisions, Endpoint safety): anything else is refused, so that
+ * the same text is matched, logged and sent.
  */
 
 import { foldName, isListed, type NameList, parameterNames } from './names.ts';
@@ -15,7 +15,7 @@ export type Endpoint = {
 };
 
 const MAX_ENDPOINT_BYTES = 8192;
-/** PHP (`max_input_vars`) and Node's `qs` (`parameterLimit`) leave out what comes after so many, in a query and in a form. */
+/** PHP (`max_input_vars`) and Node's `qs` (`parameterLimit`) ignore parameters beyond this number, in a query and in a form. */
 export const MOST_PARAMETERS = 1_000;
 const MAX_SEGMENTS = 200;
 
@@ -29,14 +29,14 @@ const LOWER_CASE_ESCAPE = /%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])/;
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 const DOT_SEGMENT = /^\.\.?$/;
 
-/** Names under which credentials travel in a query, folded. The broker injects credentials itself. */
+/** Folded names under which credentials are sent in a query. The broker injects credentials itself. */
 const CREDENTIAL_NAMES = new Set(
   `accesstoken apikey apitoken authtoken oauthtoken idtoken refreshtoken bearertoken privatetoken sessiontoken clientsecret
   secretkey accesskey authorization xapikey xauthtoken xaccesstoken token bearer jwt secret password passwd sessionid
   xamzsignature xamzcredential xamzsecuritytoken`.split(/\s+/),
 );
 
-/** Names by which some servers take another method than the one that was judged (hostile case HD-06). */
+/** Names of parameters and fields from which some servers take a method other than the one that was checked (hostile case HD-06). */
 const METHOD_NAMES = new Set(
   `_method $httpmethod x-http-method x-http-method-override x-method-override x-tunneled-method`
     .split(' ')
@@ -44,13 +44,12 @@ const METHOD_NAMES = new Set(
 );
 
 /**
- * Reads the `endpoint` of an action.
+ * Parses the `endpoint` of an action.
  *
- * @param options.allowEncodedSlash the platform's manifest takes `%2F` inside a segment (project ids, for example).
- * @param options.decodeSlash the platform reads `%2F` as a slash: so it is judged, and sent.
- * @param options.refused names of parameters that the platform takes from no agent (`refused_parameters`).
- * @returns path and query when the text is in normal form, otherwise a sentence for the agent; answer it as a 400
- *   `invalid_endpoint`.
+ * @param options.allowEncodedSlash the platform's manifest permits `%2F` inside a segment (project ids, for example).
+ * @param options.decodeSlash the platform reads `%2F` as a slash: the decoded path is checked and sent.
+ * @param options.refused names of parameters that the platform accepts from no agent (`refused_parameters`).
+ * @returns path and query when the text is in normal form, otherwise a sentence for the agent; answer it as a 400 `invalid_endpoint`.
  */
 export function parseEndpoint(
   text: string,
@@ -106,8 +105,8 @@ function pathError(path: string, allowEncodedSlash: boolean): string | undefined
 }
 
 /**
- * A segment must be plain data in every reading: as it stands, unescaped up to three times, and without `;parameters`.
- * Where escaped slashes are taken, that goes for each piece between them.
+ * A segment must be plain data in every reading: as it stands, unescaped up to three times, and without `;parameters`. Where escaped slashes are permitted,
+ * each piece between them is checked.
  */
 function segmentError(segment: string, last: boolean, allowEncodedSlash: boolean): string | undefined {
   if (segment === '') return last ? undefined : 'the path holds an empty segment (`//`)';
@@ -160,14 +159,14 @@ function queryError(query: string, refused: NameList | undefined): string | unde
   return undefined;
 }
 
-/** Whether a server that takes methods from parameters may take one from a parameter or form field of this name. */
+/** Whether a server that reads methods from parameters may read one from a parameter or form field of this name. */
 export const namesMethod = (name: string): boolean => parameterNames(name).some((one) => METHOD_NAMES.has(one));
 
-/** What an agent is told of a parameter that the platform's manifest refuses. It is not left out: the call would do something else without it. */
+/** The refusal of a parameter that the platform's manifest refuses. The parameter is not dropped: without it, the call would do something else. */
 export const refusedParameter = (place: 'query' | 'body', name: string): string =>
   `the ${place} names ${JSON.stringify(name.slice(0, 100).toWellFormed())}, which may say for whom or for which account the call is made, or how it is answered, and this platform takes it from no agent: leave it out, or ask an owner to allow it in the platform's entry (refused_parameters)`;
 
-/** `auth[token]` names a credential as much as `token` does. */
+/** Whether a parameter names a credential: `auth[token]` does so as much as `token`. */
 function namesCredential(name: string): boolean {
   const parts = [...parameterNames(name), ...name.split(/[[\]]/).map(foldName)];
   return parts.some((part) => CREDENTIAL_NAMES.has(part.replace(/^_/, '')));

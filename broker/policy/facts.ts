@@ -1,6 +1,6 @@
 /**
- * What a decision looks at (facts), what is asked (ask) and what comes out (verdict): plain data, no behaviour.
- * Every door (governed calls, replays, permissions, AuthZEN, TRQP, git) fills the same types.
+ * The input of a decision (facts and ask) and its output (verdict): plain data, no behaviour. Every entry point (governed calls, replays, permissions,
+ * AuthZEN, TRQP, git) uses the same types.
  */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { type AgentHalt, HALT_CAUSES, type HaltCause } from './agent-halt.ts';
@@ -30,7 +30,7 @@ import {
 } from './rule.ts';
 import type { Basis, Hold, Repeat, StandingApproval } from './standing-terms.ts';
 
-/** Milliseconds since the Unix epoch. Time is always an argument here. */
+/** Milliseconds since the Unix epoch. Functions of this folder take the time as an argument. */
 export type Instant = number;
 
 export type {
@@ -56,13 +56,13 @@ export type {
 };
 export { EFFECTS, HALT_CAUSES, METHODS, REF_CHANGES, readMembers, UnreadBody };
 
-/** Instead of a platform, where facts are asked for: all platforms on which the agent has grants. */
+/** In place of a platform id when facts are requested: all platforms on which the agent has grants. */
 export const ALL_PLATFORMS = '*';
 
 export const AGENT_STATUSES = ['active', 'suspended', 'revoked', 'pending', 'pending_bind', 'deleted'] as const;
 export type AgentStatus = (typeof AGENT_STATUSES)[number];
 
-/** `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. */
+/** `reauth_needed`: the platform refused the stored credential. `not_connected`: no credential is stored. */
 export type GrantedConnection = { label: string; status: 'active' | 'reauth_needed' | 'not_connected' };
 
 export type Grant = {
@@ -70,7 +70,7 @@ export type Grant = {
   platformId: string;
   /** null: the platform's default connection. */
   connectionId: string | null;
-  /** The connection that it leads to, where that was read with it. */
+  /** The connection that the grant uses; absent when it was not loaded with the grant. */
   connection?: GrantedConnection;
   scopes: readonly string[];
   constraints: Constraints;
@@ -78,7 +78,7 @@ export type Grant = {
   expiresAt: Instant | null;
 };
 
-/** The parent of a child identity, with its grants on the same platform, and its breakers, as they are now. */
+/** The parent of a child identity, with its current grants on the same platform and its current breakers. */
 export type ParentFacts = {
   id: string;
   agentId: string;
@@ -101,50 +101,50 @@ export type AgentFacts = {
   statusCause: HaltCause | null;
   statusDetail: string | null;
   expiresAt: Instant | null;
-  /** Of a child those of its parent. */
+  /** For a child, those of its parent. */
   labels?: readonly string[];
   parent?: ParentFacts;
 };
 
-/** A breaker that is not closed. `openUntil` in the past means half-open: this call may be the trial, unless one is out. */
+/** A breaker that is not closed. `openUntil` in the past means half-open: the next call may take the trial, unless a trial is in flight. */
 export type BreakerFacts = {
   cause: 'breaker_auth_failure' | 'breaker_api_error' | 'breaker_upstream_failure';
-  /** It refuses the calls to this platform only; absent: it halts the agent. */
+  /** The only platform to which the breaker refuses calls; absent: it halts the agent. */
   platformId?: string;
   openedAt: Instant;
   openUntil: Instant;
-  /** Until when a trial call that is on its way is waited for at most; null when none is. */
+  /** When a trial call in flight times out; null when none is in flight. */
   trialUntil: Instant | null;
 };
 
 export type PlatformFacts = {
   platformId: string;
   name: string;
-  /** Of its manifest. */
+  /** The version of its manifest. */
   version: number;
-  /** The organisation's switch. */
+  /** Whether the organisation suspended the platform. */
   suspended: boolean;
   defaultConnectionId: string | null;
   rules: PlatformRules;
-  /** Each person has a token of their own there, and the connection none that calls use. */
+  /** Each person has their own token on the platform; calls do not use the connection's credential. */
   perPerson?: true;
 };
 
 export type Facts = {
   agent: AgentFacts;
-  /** undefined: the organisation has no such platform. */
+  /** Undefined: the organisation has no such platform. */
   platform?: PlatformFacts;
   /** The agent's grants on that platform. */
   grants: readonly Grant[];
-  /** Of a child its parent's. */
+  /** For a child, that of its parent. */
   policy?: Policy;
   guardrails: Guardrails;
   breakers: readonly BreakerFacts[];
-  /** Those of the agent on that platform that have not ended; their time may be over. Absent: there is none. */
+  /** The standing approvals of the agent on that platform that were not ended; some may have expired. Absent: there is none. */
   standing?: readonly StandingApproval[];
 };
 
-/** `repeat`: the call as it is sent, for comparing with those that were approved; without it no standing approval stands in. */
+/** `repeat`: the call as it is sent, for comparing with approved calls; without it no standing approval applies. */
 export type Ask = { platformId: string; scope: string; connectionId?: string; call?: CallAsk; repeat?: Repeat };
 
 /** In the order in which they run (specification, TRQP response base; decisions, Deciding). */
@@ -161,7 +161,7 @@ export const STANDING_CHECKS = [
 export const CONCRETE_CHECKS = ['endpoint', 'recipient_constraints', 'reach'] as const;
 export type CheckName = (typeof STANDING_CHECKS)[number] | (typeof CONCRETE_CHECKS)[number];
 
-/** `reason` of ActionDenied, and `agent_inactive`, which the wire answers as 409. */
+/** `reason` of ActionDenied, and `agent_inactive`, which is answered with a 409. */
 export const DENY_REASONS = [
   'scope_not_granted',
   'agent_suspended',
@@ -191,25 +191,22 @@ type Looked = {
   evaluated: readonly CheckName[];
   notEvaluated: readonly CheckName[];
   matched: readonly MatchedRule[];
-  /**
-   * Only without a concrete call: a rule's condition, or its narrowing to some of the scope's operations, may still hold
-   * or deny the real call.
-   */
+  /** Only without a concrete call: a rule's condition, or its selection of some of the scope's operations, may still hold or deny the concrete call. */
   conditional: boolean;
-  /** What decides has to know the body, which was not read: a call with another body may be decided otherwise. */
+  /** The deciding check needs the body, which was not read: a call with another body may get another verdict. */
   unread?: true;
-  /** The grant that was used, when one was found; for a child narrowed to what its parent's grant allows now. */
+  /** The grant that was used; absent when none was found. For a child, narrowed to what its parent's grant allows now. */
   grant?: Grant;
-  /** Of a call that may be made: what is masked in its answer. */
+  /** For a call that may be made: what is masked in its answer. */
   mask?: Mask;
 };
 
 export type Verdict =
-  /** `standing`: the approval that stands in for what holds it. */
+  /** `standing`: the standing approval that covers all holds of the call. */
   | (Looked & { kind: 'allow'; reason: 'approved'; standing?: StandingApproval })
   /**
-   * `reason`: of the first of `holds`, which is all that holds it. `basis`: from which a standing approval can be made. `decideIn`: channels
-   * in which a button may decide. `limit`: of the rule that holds it first.
+   * `reason`: of the first of `holds`, the complete list of holds. `basis`: from which a standing approval can be created. `decideIn`: channels in which a
+   * button may decide. `limit`: of the first rule that holds the call.
    */
   | (Looked & {
       kind: 'hold';
@@ -224,15 +221,15 @@ export type Verdict =
       reason: DenyReason;
       /** Present when the agent itself is halted. */
       halt?: AgentHalt;
-      /** When it may be tried again; with `halt` it is there. */
+      /** When a retry may succeed; always present with `halt`. */
       retryAfterSeconds?: number;
-      /** The platform whose breaker refuses; absent where one of all platforms does. */
+      /** The platform whose breaker refuses; absent when a breaker of all platforms does. */
       refusedPlatformId?: string;
       /** Recipients or repositories that the grant does not allow. */
       violating?: readonly string[];
-      /** Of the rule that denies, where it has one. */
+      /** The limit of the rule that denies, if it has one. */
       limit?: ToldLimit;
-      /** No owner could grant what was asked for: there is no such platform or scope, or the limits of the grant refuse all of it. */
+      /** No owner could grant the request: there is no such platform or scope, or the constraints of the grant refuse all of it. */
       notGrantable?: true;
       /** A guardrail with `effect: suspend` matched: the caller of `decide` suspends the agent. */
       suspend?: { guardrail: string };

@@ -1,11 +1,11 @@
-/** What the checks of a decision look at, and what each of them finds. */
+/** The input and the result of the checks of a decision. */
 import type { CheckName, DenyReason, Facts, Grant, HoldReason, Instant, MatchedRule, Verdict } from './facts.ts';
 import type { ToldLimit } from './limit.ts';
 import type { Rule } from './rule.ts';
 import type { Question } from './rule-selection.ts';
 import type { Hold } from './standing-terms.ts';
 
-/** What the checks look at. */
+/** The input of the checks. */
 export type Matter = {
   facts: Facts;
   now: Instant;
@@ -20,7 +20,7 @@ type More = Pick<
   'halt' | 'retryAfterSeconds' | 'refusedPlatformId' | 'violating' | 'suspend' | 'limit' | 'notGrantable'
 >;
 
-/** What one check found. `masking`: the rules that mask what comes back. */
+/** The result of one check. `masking`: the rules that mask the platform's answer. */
 export type Finding = {
   matched?: readonly MatchedRule[];
   masking?: readonly Rule[];
@@ -36,7 +36,7 @@ export type Check<Name extends CheckName> = readonly [name: Name, check: (matter
 
 export const PASS: Extract<Finding, { kind: 'pass' }> = Object.freeze({ kind: 'pass' });
 
-/** A refusal. */
+/** Returns a refusal. */
 export function deny(reason: DenyReason, detail: string, more: More & Pick<Deny, 'unread'> = {}): Finding {
   return { kind: 'deny', reason, detail, ...more };
 }

@@ -1,14 +1,14 @@
-/** The operations whose redirect is followed (decisions, Calling), from a manifest's `follow`. */
+/** The operations whose redirects are followed (decisions, Calling), from a manifest's `follow`. */
 import type { CallAsk } from './call-ask.ts';
 import type { Operation, PlatformRules } from './platform-rules.ts';
 
-/** What keeps an operation out of `follow`, as a sentence; undefined: nothing. */
+/** Returns why an operation cannot be in `follow`, as a sentence; undefined when it can. */
 export const followProblem = (operation: Operation): string | undefined =>
   operation.kind === 'http' && operation.method === 'GET'
     ? undefined
     : `"${operation.source}": only redirects of reads are followed; write "GET /path/*"`;
 
-/** Whether the redirect of a call is followed. A HEAD is asked about as a GET. Byte for byte: another spelling gets no more. */
+/** Whether the redirect of a call is followed. Call it with GET for a HEAD. The path is matched byte for byte: another spelling is not followed. */
 export const isFollowed = (
   { follow }: Pick<PlatformRules, 'follow'>,
   call: Pick<CallAsk, 'method' | 'path'>,

@@ -1,4 +1,4 @@
-/** Members of operations in which calls may differ that a standing approval covers: from a manifest's `free`. */
+/** Members of operations in which calls under a standing approval may differ: from a manifest's `free`. */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import type { CallAsk } from './call-ask.ts';
 import { entryFor } from './operation-index.ts';
@@ -11,10 +11,10 @@ const BODY = /^(?:\/(?:[^~/*]|~[01])+)+$/;
 const QUERY = /^\?([A-Za-z0-9._~[\]-]{1,100})$/;
 const PATH = /^[1-9][0-9]?$/;
 
-/** A member that may be ticked, with the value that it has in the held call. `isAmount`: only as a number of at most so much. */
+/** A member that the owner may release, with its value in the held call. `isAmount`: only as a number with an upper bound. */
 export type Offered = Free & { value: JsonValue; isAmount: boolean };
 
-/** @throws Error with a sentence that says what to write */
+/** @throws Error with a sentence that says what to write instead */
 export function compileFreeRule(operation: Operation, members: readonly FreeRuleSource[]): FreeRule {
   const { source } = operation;
   if (operation.kind === 'graphql')
@@ -48,7 +48,7 @@ function placeOf(operation: Operation, member: string): FreePlace {
   return segment === undefined ? refuse(`is not in the path, which has ${stars.length} *`) : { in: 'path', segment };
 }
 
-/** The members of a call that may be ticked: those that the manifest lists for its operation, and that it has. */
+/** Returns the members of a call that the owner may release: those that the manifest lists for its operation and that the call has. */
 export function offeredMembers(
   rules: PlatformRules,
   call: Pick<CallAsk, 'method' | 'path'>,

@@ -1,11 +1,11 @@
 /**
- * The arguments of a GraphQL root field as plain data, wherever they are written: in the document, in `variables`, or as
- * a variable's default. A recipient that is written into the document is a recipient all the same.
+ * Converts the arguments of a GraphQL root field to plain data, wherever they are written: in the document, in `variables`, or as a variable's default. A
+ * recipient that is written into the document is checked like any other.
  */
 import type { FieldNode, OperationDefinitionNode, ValueNode } from 'graphql/language';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 
-/** GraphQL, CoerceArgumentValues(), without the types: a variable that is nowhere given counts as null. */
+/** GraphQL, CoerceArgumentValues(), without the types: a variable without a value is null. */
 export function argumentsOf(field: FieldNode, definition: OperationDefinitionNode, variables: JsonObject): JsonObject {
   const known = new Map<string, JsonValue>();
   for (const { variable, defaultValue } of definition.variableDefinitions ?? []) {

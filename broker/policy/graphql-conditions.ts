@@ -1,6 +1,6 @@
 /**
- * What conditions read of a GraphQL call: `request.graphql`, and `request.body.variables`. Whoever writes a document chooses the names
- * of its variables, and may write values without any; so a rule about `variables.input` would be passed by calling it something else.
+ * The members of a GraphQL call that conditions read: `request.graphql`, and `request.body.variables`. The author of a document chooses the names of its
+ * variables, and may write values without any; so a rule about `variables.input` could be bypassed by renaming the variable.
  */
 import { BREAK, type DocumentNode, visit } from 'graphql/language';
 import type { JsonObject } from '../../json/json-value.ts';
@@ -10,9 +10,9 @@ import { argumentsOf } from './graphql-arguments.ts';
 /** A root field of the operation, without its alias. `arguments`: wherever they are written (graphql-arguments.ts). */
 export type GraphqlField = { name: string; arguments: JsonObject };
 export type GraphqlAsk = {
-  /** `Error`: the document cannot be read. Its message has no values of the call. */
+  /** `Error`: the document cannot be read. The message contains no values of the call. */
   graphql: { operation: 'query' | 'mutation'; fields: readonly GraphqlField[] } | Error;
-  /** In place of `variables` of the body, where conditions must not rely on its names; undefined: they may. */
+  /** The error in place of the body's `variables`, when conditions cannot rely on their names; undefined when they can. */
   variables: Error | undefined;
 };
 
@@ -20,7 +20,7 @@ const NOT_READ = 'what the document of the call does cannot be read';
 const OTHER_NAMES =
   'the document does not give each argument by a variable of the same name, so its variables do not tell what it does; write `name: $name` for all of them, or ask an owner to write the rule by `request.graphql`';
 
-/** @param body of a call that `isGraphql` says is judged by its document */
+/** @param body of a call that is checked by its document (`isGraphql`) */
 export function graphqlForConditions(body: JsonObject | undefined): GraphqlAsk {
   const read = readGraphqlCall(body);
   if (read.kind !== 'read') return { graphql: new Error(NOT_READ), variables: new Error(NOT_READ) };
@@ -36,8 +36,8 @@ export function graphqlForConditions(body: JsonObject | undefined): GraphqlAsk {
 }
 
 /**
- * Whether every argument of every field is a variable of the argument's name, and no default stands in for one that is not given: then
- * `variables.x` is what the call gives as `x`. Arguments of directives say what is answered, not what is done.
+ * Whether every argument of every field is a variable with the argument's name, and no default replaces a variable without a value: then `variables.x` is the
+ * value of the argument `x`. Arguments of directives are ignored: they select what is returned, not what is done.
  */
 function isToldByVariables(document: DocumentNode, variables: JsonObject): boolean {
   let told = true;

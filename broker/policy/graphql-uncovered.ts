@@ -1,8 +1,8 @@
-/** What an agent can change about a document that falls under no scope. */
+/** Explains why a document falls under no scope, and what the agent can change. */
 
 const MOST_NAMED = 5;
 
-/** Why no one scope covers all root fields of a document. `covering`: of each field the scopes that cover it. */
+/** Returns why no single scope covers all root fields of a document. `covering`: for each field, the scopes that cover it. */
 export function whyUncovered(
   operation: 'query' | 'mutation',
   fields: readonly string[],

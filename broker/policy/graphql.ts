@@ -1,6 +1,6 @@
 /**
- * Reads what a GraphQL call would do, with a real parser and under caps, so that a mutation never passes as a query.
- * What cannot be inspected (a persisted query, a subscription, an incremental answer) is never guessed at.
+ * Determines what a GraphQL call would do, with a real parser and under limits, so that a mutation never passes as a query. Calls that cannot be inspected (a
+ * persisted query, a subscription, an incremental answer) are reported as opaque, never guessed at.
  */
 
 import {
@@ -22,18 +22,18 @@ export type GraphqlCall =
   | {
       kind: 'read';
       operation: 'query' | 'mutation';
-      /** Root fields, also those that come through fragments and those that a directive would skip. */
+      /** Root fields, including those in fragments and those that a directive would skip. */
       roots: readonly FieldNode[];
       variables: JsonObject;
       definition: OperationDefinitionNode;
-      /** As it was sent: fields in fragments have arguments, too. */
+      /** As it was sent, with its fragments, whose fields have arguments, too. */
       document: DocumentNode;
     }
-  /** Well-formed, but what the platform would execute does not stand in it. `why`: a sentence for the agent. */
+  /** Well-formed, but it does not contain what the platform would execute. `why`: a sentence for the agent. */
   | { kind: 'opaque'; why: string }
   | { kind: 'malformed'; error: string };
 
-/** Hostile cases, GQ-05. Aliases and fields are counted with every fragment written out. */
+/** Hostile cases, GQ-05. Aliases and fields are counted with every fragment expanded. */
 export const GRAPHQL_LIMITS = {
   characters: 65_536,
   tokens: 2_000,
@@ -45,7 +45,7 @@ export const GRAPHQL_LIMITS = {
 
 /** GraphQL over HTTP, Request Parameters. */
 const MEMBERS = ['query', 'operationName', 'variables', 'extensions'];
-/** Names under which servers take a stored document in place of, or even before, the one that is sent. */
+/** Names under which servers accept a stored document in place of the one that is sent, or even with precedence over it. */
 const STORED_DOCUMENT = /^(?:id|(?:doc|document|query|operation|persisted).*(?:id|hash|query)|hash|sha256hash)$/i;
 const INCREMENTAL = new Set(['defer', 'stream']);
 
@@ -92,7 +92,7 @@ function read(body: JsonObject | undefined): GraphqlCall {
 function parameters(body: JsonObject): { text: string; operationName: string | undefined; variables: JsonObject } {
   const { query, operationName = null, variables = null, extensions = null } = body;
   const extra = Object.keys(body).filter((name) => !MEMBERS.includes(name));
-  // Apollo's persisted queries, and whatever else an extension makes a server do instead of the document.
+  // Apollo's persisted queries, and any other extension that makes a server execute something other than the document.
   const stored = extra.find((name) => STORED_DOCUMENT.test(name));
   if (stored !== undefined)
     throw new Opaque(
@@ -129,13 +129,13 @@ function parseDocument(text: string): DocumentNode {
   try {
     return parse(text, { noLocation: true, maxLexicalTokens: tokens });
   } catch (error) {
-    // The parser's words quote the document.
+    // The parser's message quotes the document.
     const why = error instanceof Error ? error.message.slice(0, 300).toWellFormed() : 'syntax error';
     throw new Refusal(`data.query is not a GraphQL document: ${why}`);
   }
 }
 
-/** Two fragments of one name would be read differently by different servers (GraphQL, Fragment Name Uniqueness). */
+/** Two fragments with the same name would be read differently by different servers (GraphQL, Fragment Name Uniqueness). */
 function fragmentsOf(document: DocumentNode): Fragments {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
@@ -149,7 +149,7 @@ function fragmentsOf(document: DocumentNode): Fragments {
   return fragments;
 }
 
-/** GraphQL, GetOperation(), and the uniqueness rules on which it stands. */
+/** GraphQL, GetOperation(), and the uniqueness rules that it relies on. */
 function selectOperation(document: DocumentNode, wanted: string | undefined): OperationDefinitionNode {
   const operations = document.definitions.filter((definition) => definition.kind === 'OperationDefinition');
   const names = operations.map((operation) => operation.name?.value);
@@ -168,7 +168,7 @@ function selectOperation(document: DocumentNode, wanted: string | undefined): Op
   );
 }
 
-/** Size with all fragments written out, without writing them out: each fragment is measured once. */
+/** Computes the size with all fragments expanded, without expanding them: each fragment is measured once. */
 function measure(
   set: SelectionSetNode,
   fragments: Fragments,
@@ -216,7 +216,7 @@ function checkSize({ depth, aliases, fields }: Size): void {
   if (fields > limits.fields) throw over(`${limits.fields} fields`);
 }
 
-/** GraphQL, Argument Uniqueness and Input Object Field Uniqueness: servers that do not check take one or the other. */
+/** GraphQL, Argument Uniqueness and Input Object Field Uniqueness: servers that do not check use either value. */
 function refuseRepeatedNames(members: readonly (ArgumentNode | ObjectFieldNode)[]): void {
   const seen = new Set<string>();
   for (const { name, value } of members) {
@@ -226,7 +226,7 @@ function refuseRepeatedNames(members: readonly (ArgumentNode | ObjectFieldNode)[
   }
 }
 
-/** GraphQL, Variable Uniqueness: the default of one or of the other would count. */
+/** GraphQL, Variable Uniqueness: either default might be used. */
 function refuseRepeatedVariables({ variableDefinitions = [] }: OperationDefinitionNode): void {
   const names = variableDefinitions.map(({ variable }) => variable.name.value);
   const repeated = names.find((name, i) => names.indexOf(name) < i);

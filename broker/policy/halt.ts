@@ -1,4 +1,4 @@
-/** Why an agent as a whole is stopped, and what ends it (specification, AgentHalt). */
+/** Computes whether and why an agent as a whole is halted, and what ends the halt (specification, AgentHalt). */
 import { BREAKER_LIMITS, refuses, refusesUntil } from './breaker.ts';
 import type { AgentFacts, AgentHalt, BreakerFacts, HaltCause, Instant } from './facts.ts';
 
@@ -21,14 +21,14 @@ const REVOKED = 'This agent was revoked permanently; its calls are refused. Ask 
 const EXPIRED = 'The lifetime of this agent is over. Ask its parent agent or the owner for a new one.';
 
 /**
- * The halt of an agent: revoked, expired, suspended, or stopped by a breaker, in this order. Of several breakers the one
- * that ends last speaks, and those of single platforms halt nobody. Undefined for an agent that may call, and for one that was never active (that is a 409).
+ * Returns the halt of an agent: revoked, expired, suspended, or stopped by a breaker, in this order. Of several breakers, the one that closes last is
+ * reported; breakers of single platforms halt no agent. Undefined for an agent that may call, and for one that was never active (which is a 409).
  */
 export function haltOf(agent: AgentFacts, breakers: readonly BreakerFacts[], now: Instant): AgentHalt | undefined {
   const { status } = agent;
   if (status === 'pending' || status === 'pending_bind') return undefined;
   const end = agent.expiresAt !== null && agent.expiresAt <= now ? agent.expiresAt : undefined;
-  // A lifetime that is over is on record without a cause: nobody stopped it.
+  // An expired agent may be stored as revoked without a cause: nobody stopped it.
   const wasStopped = status === 'revoked' || status === 'deleted';
   if (wasStopped && !(end !== undefined && agent.statusCause === 'unknown')) return stopped(agent, 'revoked', REVOKED);
   if (end !== undefined) return expired(end);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const MOST_LABELS = 10;
 
-/** Letter case counts for nothing, here and in conditions. */
+/** Normalises a label: letter case is ignored, here and in conditions. */
 export const foldLabel = (text: string): string => text.normalize('NFC').toLowerCase();
 
 const Label = z
@@ -14,7 +14,7 @@ const Label = z
   .max(40, 'has more than 40 characters')
   .regex(/^[\p{L}\p{N}][\p{L}\p{M}\p{N} ._:/-]*$/u, 'write letters, digits, spaces and . _ : / - only');
 
-/** As owners write them; letter case counts for nothing. */
+/** Labels as owners write them; letter case is ignored. */
 export const Labels = z
   .array(Label)
   .max(MOST_LABELS, `are more than ${MOST_LABELS}`)
@@ -22,9 +22,9 @@ export const Labels = z
     'Words by which agents are grouped, such as "prod" or "team:billing"; conditions read them as agent.labels.',
   );
 
-/** Each once, in the order of the alphabet. */
+/** Returns each label once, in alphabetical order. */
 export const inOrder = (labels: readonly string[]): string[] => [...new Set(labels)].toSorted();
 
-/** As they are stored; null: none. */
+/** Returns labels in the form of the store; null for none. */
 export const storedLabels = (labels: readonly string[]): string | null =>
   labels.length === 0 ? null : JSON.stringify(inOrder(labels));

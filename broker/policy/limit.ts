@@ -1,33 +1,33 @@
 /**
- * Limits of rules: a rule with one applies to the calls that would bring what was used in a period over it. Periods are those of the calendar
- * in UTC, so that everybody knows when the next one begins.
+ * Limits of rules: a rule with a limit applies to calls that would exceed it in the current period. Periods are those of the calendar in UTC, so that it is
+ * predictable when the next one begins.
  */
 import type { Amount } from './compiled-condition.ts';
 
 export const PERIODS = ['hour', 'day', 'week', 'month'] as const;
 export type Period = (typeof PERIODS)[number];
 
-/** As it is written. `of`: a CEL expression, the amount of a call; without it calls are counted. `together`: of all agents. */
+/** A limit as it is written. `of`: a CEL expression for the amount of a call; without it calls are counted. `together`: one count for all agents. */
 export type LimitSource = { most: number; per: Period; of?: string; together?: true };
 
-/** Compiled. */
+/** A compiled limit. */
 export type Limit = { most: number; per: Period; together: boolean; of?: Amount };
 
-/** A rule with a limit that counts a call. */
+/** A rule with a limit towards which a call counts. */
 export type Counted = {
   source: 'policy' | 'guardrail';
   rule: string;
   limit: Limit;
-  /** What the call adds; undefined: it cannot be told, and counts against the agent. */
+  /** The amount of the call; undefined: it cannot be determined, and the rule decides against the agent. */
   amount: number | undefined;
-  /** Why it cannot be told. */
+  /** Why the amount cannot be determined. */
   error?: string;
 };
 
-/** The same with what was used in the period before. */
+/** `used`: what was used in the period before this call. */
 export type Charge = Counted & { used: number };
 
-/** What is told of a limit. `asked`: by this call; null: that cannot be told. `left`: before it. */
+/** A limit as it is reported to clients. `asked`: the amount of this call; null: unknown. `left`: before this call. */
 export type ToldLimit = {
   rule: string;
   most: number;
@@ -38,7 +38,7 @@ export type ToldLimit = {
   resets_at: string;
 };
 
-/** A call that takes nothing brings nothing over its limit, also where more is used than that by what was approved. */
+/** Whether a call exceeds a limit. A call with the amount 0 never does, even when approved calls have already used more than the limit. */
 export const isOver = ({ amount, used, limit }: Charge): boolean =>
   amount === undefined || (amount > 0 && used + amount > limit.most);
 
@@ -54,10 +54,10 @@ export const toldLimit = ({ rule, amount, used, limit }: Charge, now: number): T
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The first Monday since the epoch, with which weeks begin (ISO 8601). */
+/** The first Monday after the epoch; weeks begin on Mondays (ISO 8601). */
 const MONDAY_MS = 4 * DAY_MS;
 
-/** The period of this moment. All are milliseconds since the epoch. */
+/** Returns the period that contains a time. All values are milliseconds since the epoch. */
 export function periodAt(per: Period, now: number): { start: number; end: number } {
   if (per === 'month') {
     const date = new Date(now);
@@ -72,10 +72,10 @@ export function periodAt(per: Period, now: number): { start: number; end: number
   return { start, end: start + length };
 }
 
-/** `100 a day of request.body.amount, of all agents together`. */
+/** Formats: `100 a day of request.body.amount, of all agents together`. */
 export const limitSaid = ({ most, per, of, together }: LimitSource): string =>
   `${most} a${per === 'hour' ? 'n' : ''} ${per}${of === undefined ? '' : ` of ${of}`}${together ? ', of all agents together' : ''}`;
 
-/** `20 of 20 a day are used, and the next day begins at 2026-11-28T00:00:00.000Z`. */
+/** Formats: `20 of 20 a day are used; the next day begins at 2026-11-28T00:00:00.000Z`. */
 export const limitInWords = ({ used, asked, most, per, resets_at }: ToldLimit): string =>
   `${used} of ${most} a${per === 'hour' ? 'n' : ''} ${per} are used${asked === null || asked === 1 ? '' : `, and it is ${asked}`}; the next ${per} begins at ${resets_at}`;

@@ -1,22 +1,24 @@
-/** Which rules look back from a call, and which look back at it later. */
+/** Determines which rules look back from a call, and which rules look back at it later. */
 import type { Ask, Facts, Instant } from './facts.ts';
 import type { After, MatchedRule, Rule } from './rule.ts';
 import { isAbout, questionOf, selects } from './rule-selection.ts';
 
-/** A rule that applies to the call if its agent made one of these before. */
+/** A rule that applies to the call if its agent made a call of `after` before. */
 export type Look = { source: MatchedRule['source']; place: number; after: After };
 
-/** An agent and its children are one: what a child reads, its parent may be told by it, and the other way round. The uuid of the parent. */
+/**
+ * Returns the uuid of the parent, or of an agent without one. An agent and its children are one family: what one of them reads, it may pass on to the others.
+ */
 export const familyIn = ({ agent }: Facts): string => agent.parent?.id ?? agent.id;
 
-/** The rules that look back at other calls. */
+/** Returns the rules that look back at other calls. */
 export function lookingIn({ guardrails, policy }: Facts): (Look & { rule: Rule })[] {
   const of = (rules: readonly Rule[], source: Look['source']) =>
     rules.flatMap((rule) => (rule.after ? [{ source, place: rule.place, after: rule.after, rule }] : []));
   return [...of(guardrails.rules, 'guardrail'), ...of(policy?.rules ?? [], 'policy')];
 }
 
-/** Those by which rules look back at a call of the past: what is not known of it counts against the agent. Pure; never throws. */
+/** Returns the selections by which rules look back at a past call: anything unknown about the call counts as selected. Pure; never throws. */
 export function lookedBackAt(facts: Facts, ask: Ask, now: Instant): After[] {
   const question = questionOf(facts, ask, now);
   const asks = question.byParent ? [question, question.byParent] : [question];
@@ -26,8 +28,8 @@ export function lookedBackAt(facts: Facts, ask: Ask, now: Instant): After[] {
 }
 
 /**
- * Of a concrete call. `looks`: the rules that look back from it; `noted`: those that later calls look back at it by. A condition that fails counts
- * against the agent. Pure; never throws.
+ * Evaluates a concrete call. `looks`: the rules that look back from it; `noted`: the selections by which later calls look back at it. A condition that fails
+ * decides against the agent. Pure; never throws.
  *
  * @param now milliseconds since the epoch
  */

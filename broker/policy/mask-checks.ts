@@ -1,4 +1,4 @@
-/** What is masked in the answer of a call, by its rules and by its platform; or why that cannot be done. */
+/** Computes what is masked in the answer of a call, by the rules and by the platform's manifest; or why it cannot be masked. */
 import { type DocumentNode, visit } from 'graphql/language';
 import { readMembers } from './call-ask.ts';
 import type { Rule } from './facts.ts';
@@ -9,7 +9,7 @@ import { isGraphql } from './operation.ts';
 import type { Question } from './rule-selection.ts';
 
 /**
- * Why not all of it can be masked, in a sentence for the agent; undefined: it can be.
+ * Returns why a part cannot be masked, in a sentence for the agent; undefined when everything can be masked.
  *
  * @param masking the rules that mask, at least one
  */
@@ -22,10 +22,10 @@ export function whyNotMasked(masking: readonly Rule[], question: Question): stri
   return `members of what comes back are masked by their path, and the document gives fields other names (${alias.as.slice(0, 64)}: …): leave such aliases out`;
 }
 
-/** What is masked by these rules, and by what the manifest of the platform says of the operation. Undefined: nothing. */
+/** Returns what is masked by these rules and by the manifest's entry for the operation. Undefined when nothing is. */
 export function maskOfCall(masking: readonly Rule[], question: Question): Mask | undefined {
   const document = documentOf(question);
-  // Other names of fields change paths: there the last step is masked wherever it stands.
+  // Aliases change the paths of fields, so for a GraphQL document the last step is masked at any depth.
   const members = membersOfPlatform(question).map((member) => (document ? lastStep(member) : member));
   const rules = members.length === 0 ? masking : [...masking, { name: 'platform', mask: { members } }];
   const all = maskOf(rules);
@@ -34,7 +34,7 @@ export function maskOfCall(masking: readonly Rule[], question: Question): Mask |
   return document ? { ...mask, members: [...mask.members, ...otherNames(mask.members, document)] } : mask;
 }
 
-/** In any spelling that a server may read alike. */
+/** Matches the path in any spelling that a server may read alike. */
 function membersOfPlatform({ platform, ask: { call }, spellings }: Question): readonly string[] {
   if (platform === undefined || call === undefined || platform.masks.length === 0) return NONE;
   return platform.masks.flatMap(({ operation, members }) => {
@@ -50,14 +50,14 @@ const lastStep = (member: string): string => member.slice(member.lastIndexOf('/'
 const NONE: readonly string[] = Object.freeze([]);
 const TOOLS = '/tools/';
 
-/** Of a GraphQL call that can be read. */
+/** Returns the document of a GraphQL call; undefined for another call, or when it cannot be read. */
 function documentOf({ platform, ask: { call } }: Question): DocumentNode | undefined {
   if (platform === undefined || call === undefined || !isGraphql(platform, call)) return undefined;
   const read = readGraphqlCall(readMembers(call));
   return read.kind === 'read' ? read.document : undefined;
 }
 
-/** Under which other names a document has the fields that are masked answered. */
+/** Returns the aliases under which a document returns fields that are masked. */
 function otherNames(members: readonly string[], document: DocumentNode): string[] {
   const mask = memberMask(members.filter((member) => !member.startsWith('/')));
   return mask ? aliasesIn(document).flatMap(({ field, as }) => (mask.isNamed(field) ? [as] : [])) : [];

@@ -1,43 +1,43 @@
-/** Which members of JSON a mask names: by name at any depth, or by path. */
+/** Matches members of JSON against a mask: by name at any depth, or by path. */
 import { foldName } from './names.ts';
 
-/** A name, folded, in pieces around each `*`. */
+/** A folded name, split at each `*`. */
 type Name = readonly string[];
 /** `**`: any number of steps. */
 type Step = Name | '**';
 
-/** How far paths have led to a value: indexes of the steps that come next, of all paths together. */
+/** The state of matching paths at a value: indexes of the steps that come next, for all paths together. */
 export type Led = readonly number[];
 
 export type MemberMask = {
-  /** Before the first step. */
+  /** The state at the root, before the first step. */
   start: Led;
-  /** One step further. `isMasked`: a path leads here, or the name is named. Costs what the paths do, however deep it is. */
+  /** Advances by one step. `isMasked`: a path ends here, or the name is masked at any depth. Costs as much as there are paths, at any depth. */
   step(from: Led, key: string | number): { led: Led; isMasked: boolean };
-  /** Whether a name is named, at any depth. */
+  /** Whether a name is masked at any depth. */
   isNamed(name: string): boolean;
-  /** Whether text that is no JSON has a member in it that may be masked: a name in quotes before a colon that is named, or that a path ends with. */
+  /** Whether text that is not JSON contains a member that may be masked: a quoted name before a colon that is masked by name, or is the last name of a path. */
   isIn(text: string): boolean;
 };
 
-/** What stands behind the last step of a path. */
+/** Marks the end of a path, after its last step. */
 const END = undefined;
 const MOST_KNOWN = 1_000;
-/** A name as JSON has it, also within texts of JSON. Bounded, so that a long text takes no longer than it has quotes. */
+/** A name in JSON, also inside strings that contain JSON. Bounded, so that the search in a long text is linear in the number of quotes. */
 const QUOTED = /"([^"]{1,200}?)\\{0,7}"\s*:/g;
 const ESCAPE = /\\{1,8}u([\da-f]{4})/gi;
-/** Steps of which a text does not say that it has them: `*`, `**` and indexes. */
+/** Steps without a name that could be searched in text: `*`, `**` and indexes. */
 const OF_NO_NAME = /^(?:\*+|\d+)$/;
 
 const nameOf = (written: string): Name => written.split('*').map(foldPiece);
 
-/** A separator at the start of a name stays; behind a `*` it is one within the name. */
+/** A separator at the start of a name is significant; after a `*` it is inside the name, and is dropped. */
 const foldPiece = (piece: string, i: number): string => {
   const folded = foldName(piece);
   return i > 0 && folded.startsWith('_') ? folded.slice(1) : folded;
 };
 
-/** @param members names and paths, as rules write them. Undefined: there are none */
+/** @param members names and paths, as rules write them. Returns undefined when there are none */
 export function memberMask(members: readonly string[]): MemberMask | undefined {
   if (members.length === 0) return undefined;
   const names = members.filter((member) => !member.startsWith('/')).map(nameOf);
@@ -55,7 +55,7 @@ export function memberMask(members: readonly string[]): MemberMask | undefined {
       );
       return begin;
     });
-  /** Adds a step that comes next, and those behind it where it may stand for none. Answers whether a path ends here. */
+  /** Adds a step, and the following one when it is `**`, which may stand for no step. Returns whether a path ends here. */
   const add = (to: Set<number>, step: number): boolean => {
     const next = steps[step];
     if (next === END) return true;
@@ -64,7 +64,7 @@ export function memberMask(members: readonly string[]): MemberMask | undefined {
   };
   const start = new Set<number>();
   for (const begin of begins) add(start, begin);
-  // An answer has few names, and each of them often.
+  // Cached, because an answer has few distinct names that occur often.
   const known = new Map<string, boolean>();
   const isNamed = (name: string): boolean => {
     let is = known.get(name);

@@ -1,10 +1,10 @@
 /**
- * What rules mask in the answers of the calls that they are about: members of JSON, by name or by path, and kinds of values wherever they
- * stand. All masks of all rules that match apply together.
+ * The masks of rules for the answers of the calls to which they apply: members of JSON, by name or by path, and kinds of values anywhere in it. The masks of
+ * all matching rules are combined.
  */
 import { VALUE_KINDS, type ValueKind } from './value-kinds.ts';
 
-/** As it is written in a rule. */
+/** A mask as it is written in a rule. */
 export type MaskSource = {
   // `email`, `*_token`: a name, at any depth. `/contacts/*/notes`: a path, in which `*` is one step and `**` any number.
   members?: readonly string[];
@@ -12,8 +12,9 @@ export type MaskSource = {
 };
 
 /**
- * What is masked in the answer of a call, and the names of the rules that say so. Plain data, which a thread can be given. `isStrict`: an answer in
- * which it cannot be told is withheld; otherwise only one that is no JSON and has such a member in it, as the platform answers in JSON.
+ * What is masked in the answer of a call, and the names of the rules that require it. Plain data, so that it can be sent to a worker thread. `isStrict`: an
+ * answer in which masking is not possible is withheld; otherwise it is withheld only when it is not JSON and contains such a member, as the platform answers
+ * in JSON.
  */
 export type Mask = {
   members: readonly string[];
@@ -22,7 +23,7 @@ export type Mask = {
   isStrict: boolean;
 };
 
-/** The masks of rules as one. Undefined: there is none. */
+/** Merges the masks of rules into one. Undefined when there is none. */
 export function maskOf(rules: readonly { name: string; mask?: MaskSource }[]): Mask | undefined {
   const masks = rules.flatMap(({ mask }) => mask ?? []);
   if (masks.length === 0) return undefined;
@@ -35,7 +36,7 @@ export function maskOf(rules: readonly { name: string; mask?: MaskSource }[]): M
   };
 }
 
-/** What is wrong with a mask of the right form, each with its path in the rule; empty when nothing is. */
+/** Returns the problems of a well-formed mask, each with its path in the rule; empty when there are none. */
 export function maskProblems({ members, values }: MaskSource): { path: (string | number)[]; message: string }[] {
   if (members === undefined && values === undefined)
     return [{ path: [], message: 'masks nothing: write members, values or both' }];

@@ -1,39 +1,37 @@
 /**
- * Names of headers, query parameters and members of a body, as lenient servers compare them. CGI, WSGI, Rack and PHP put
- * one character in place of several (`X_Api-Key` arrives as `HTTP_X_API_KEY`, `?user.id` as `user_id`), others ignore
- * letter case, and readers of proto3 JSON take `email_address` for `emailAddress`. Every list that forbids, constrains or
- * matches a name compares the folded name, so that a spelling is no way around it.
+ * Names of headers, query parameters and members of a body, as lenient servers compare them. CGI, WSGI, Rack and PHP map several characters to one
+ * (`X_Api-Key` arrives as `HTTP_X_API_KEY`, `?user.id` as `user_id`), others ignore letter case, and readers of proto3 JSON accept `email_address` for
+ * `emailAddress`. Every list that forbids, constrains or matches a name compares the folded name, so that another spelling does not bypass it.
  */
 
-/** Folds to itself. Most names of members and parameters are like this. */
+/** Names that fold to themselves. Most names of members and parameters do. */
 const FOLDED = /^_?[a-z0-9]+$/;
 const ASCII = /^[\x00-\x7f]*$/;
-/** Punctuation, blanks, symbols: what a server may drop, or put another character in place of. */
+/** Punctuation, blanks, symbols: characters that a server may drop or replace. */
 const SEPARATORS = /[^\p{L}\p{N}\p{M}]+/gu;
 const ASCII_SEPARATORS = /[^a-z0-9]+/g;
-/** `list[]`, `a[b][0]`: read alike by everybody. */
+/** `list[]`, `a[b][0]`: forms that all servers read alike. */
 const BRACKETED = /^[^[\]]+(?:\[[^[\]]*\])+$/;
 
-/** Whether a name is the form in which it is compared. */
+/** Whether a name is folded already. */
 export const isFolded = (name: string): boolean => FOLDED.test(name);
 
 /**
- * The form in which a name is compared: NFKC, lower case, without separators. A separator at the start stays, as `_`:
- * `_method` and `method` are two names to everybody.
+ * Folds a name for comparison: NFKC, lower case, without separators. A separator at the start is kept, as `_`: all servers distinguish `_method` and
+ * `method`.
  */
 export function foldName(name: string): string {
   if (FOLDED.test(name)) return name;
   const isAscii = ASCII.test(name);
-  // Blanks at the start are dropped by PHP.
+  // PHP drops blanks at the start.
   const text = (isAscii ? name : name.normalize('NFKC')).trim().toLowerCase();
   const folded = text.replace(isAscii ? ASCII_SEPARATORS : SEPARATORS, '');
   return text !== '' && text.search(isAscii ? ASCII_SEPARATORS : SEPARATORS) === 0 ? `_${folded}` : folded;
 }
 
 /**
- * What the name of a query parameter or form field may be called once it is read, folded. `a[b]` is `a` to everybody;
- * brackets in other places are dropped by Rack (`[a]` is `a`) and replaced by PHP (`a[b` is `a_b`), which ends a name at a NUL
- * (`php_register_variable_ex`).
+ * Returns the folded names under which servers may find a query parameter or form field. `a[b]` is `a` on all servers; brackets in other places are dropped
+ * by Rack (`[a]` is `a`) and replaced by PHP (`a[b` is `a_b`), which ends a name at a NUL (`php_register_variable_ex`).
  */
 export function parameterNames(name: string): string[] {
   const nul = name.indexOf('\0');
@@ -46,13 +44,13 @@ function namesOf(name: string): string[] {
   return BRACKETED.test(name) ? [head] : [head, foldName(name)];
 }
 
-/** Names of parameters, and beginnings of such, folded. */
+/** Folded names of parameters, and prefixes of names. */
 export type NameList = { names: ReadonlySet<string>; beginnings: readonly string[] };
 
 /**
- * A list of names as it is compared. `x-amz-*` stands for all names that begin so.
+ * Compiles a list of names for comparison. `x-amz-*` stands for all names with this prefix.
  *
- * @returns undefined for an empty list, so that nothing is looked for
+ * @returns undefined for an empty list, so that callers can skip the check
  */
 export function nameList(written: readonly string[]): NameList | undefined {
   if (written.length === 0) return undefined;

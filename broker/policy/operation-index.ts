@@ -1,6 +1,6 @@
 /**
- * Finds what a manifest says of an operation, by the most specific entry. Scope rules are hundreds, on the hot path of every governed call: a tree of
- * path segments gives the few candidates, and the pattern itself has the last word, so the tree can never allow more.
+ * Finds the most specific entry of a manifest for an operation. Manifests have hundreds of scope rules, matched on every governed call: a tree of path
+ * segments returns a few candidates, and the pattern itself decides, so the tree can never allow more than the patterns.
  */
 import type { CallAsk, Method } from './call-ask.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
@@ -14,7 +14,7 @@ type Entry = { pattern: Pattern; answer: Classified };
 type Node = { literals: Map<string, Node>; any: Node | undefined; rest: Entry[]; here: Entry[] };
 type Tree = { exact: Node; folded: Node; foldsItself: boolean };
 
-/** Made once for each version of a platform. */
+/** Builds the index, once for each version of a platform. */
 export function indexOperations(
   scopes: ReadonlyMap<string, readonly Operation[]>,
   door: string | undefined,
@@ -139,7 +139,7 @@ function walk(node: Node, segments: Spelling, at: number, found: Entry[]): void 
   if (node.any !== undefined) walk(node.any, segments, at + 1, found);
 }
 
-/** All rules of the top specificity count; most of the time it is one, and its answer is ready-made. */
+/** Merges all rules of the highest specificity; usually there is one, whose result is precomputed. */
 function mostSpecific(found: readonly Entry[]): { answer: Classified; specificity: number } | undefined {
   let top: Entry[] = [];
   for (const entry of found) {
@@ -166,7 +166,7 @@ function narrow(exact: Classified, other: Classified): Classified | undefined {
   return scopes.length === 0 ? undefined : classified(scopes, [...exact.operations, ...other.operations]);
 }
 
-/** The most specific of a few entries. Undefined: none names the call. Byte for byte: another spelling gets no more. */
+/** Returns the most specific entry for a call; undefined when none matches. Paths are matched byte for byte: another spelling matches no entry. */
 export function entryFor<Entry extends { operation: Operation }>(
   entries: readonly Entry[],
   call: Pick<CallAsk, 'method' | 'path'>,

@@ -1,6 +1,6 @@
 /**
- * The operations of a platform: what a manifest's rules name, and which scopes a call falls under (decisions, Deciding:
- * "the most specific scope rule of a manifest classifies an endpoint; an endpoint in no rule is a mismatch").
+ * The operations of a platform: the entries of a manifest's rules, and the scopes under which a call falls (decisions, Deciding: "the most specific scope
+ * rule of a manifest classifies an endpoint; an endpoint in no rule is a mismatch").
  */
 
 import { bodyKindsProblem } from './body-kinds.ts';
@@ -28,7 +28,10 @@ import { compileRefRule } from './ref-rules.ts';
 import type { Spelling } from './spelling.ts';
 import { findListing, findTool, toolOf } from './tool.ts';
 
-/** `why`: what an agent can change, where more can be said than that no scope covers the call. `unread`: because the body was not read. */
+/**
+ * `why`: what the agent can change, when there is more to say than that no scope covers the call. `unread`: the call is unclassified because the body was not
+ * read.
+ */
 export type Classification =
   | Classified
   | { kind: 'unclassified'; why?: string; unread?: true }
@@ -40,7 +43,7 @@ const TOOL = /^tool ([A-Za-z0-9_.*-]{1,128})$/;
 const ALLOWED = 'write "GET /path/*", "query name*", "mutation name" or "tool name_*"';
 const UNCLASSIFIED: Classification = Object.freeze({ kind: 'unclassified' });
 
-/** @throws Error with a sentence that says what is allowed */
+/** @throws Error with a sentence that describes what is allowed */
 export function parseOperation(text: string): Operation {
   const [, method, path] = HTTP.exec(text) ?? [];
   if (path !== undefined) {
@@ -58,11 +61,7 @@ export function parseOperation(text: string): Operation {
   throw new Error(`"${text}" is not an operation; ${ALLOWED}`);
 }
 
-/**
- * Says whether an operation has a place on a platform.
- *
- * @returns undefined when it has, otherwise a sentence that says what is allowed there
- */
+/** Returns undefined when an operation may appear in a platform's manifest, otherwise a sentence that describes what is allowed there. */
 export function misplaced(operation: Operation, platform: Pick<RulesSource, 'kind' | 'graphql'>): string | undefined {
   const { source, kind } = operation;
   if (platform.kind === 'mcp')
@@ -83,7 +82,7 @@ export function misplaced(operation: Operation, platform: Pick<RulesSource, 'kin
     : undefined;
 }
 
-/** @throws Error with a sentence that names the scope or recipient rule and says what is allowed there */
+/** @throws Error with a sentence that names the scope or recipient rule and describes what is allowed there */
 export function compilePlatformRules(source: RulesSource): PlatformRules {
   const read = (text: string, where: string): Operation => {
     try {
@@ -173,11 +172,11 @@ const refusedNames = (refused: readonly RefusedParameter[]): PlatformRules['refu
 });
 
 /**
- * The scopes that a call falls under. Pure and fast: this runs on every governed call.
+ * Returns the scopes under which a call falls. Pure and fast: this runs on every governed call.
  *
- * The endpoint of a platform of kind `graphql` is `/`, which stands for its `base_url` itself, and of a tool of kind
- * `mcp` it is `/tools/<name>` with the arguments in `data`, so that policies and receipts can name the tool; both are
- * POST. A GET of `/tools` lists the tools of a scope, whichever it is. On a REST platform with a GraphQL door a POST to the door is classified by its document and by nothing else.
+ * The endpoint of a platform of kind `graphql` is `/`, which stands for its `base_url` itself, and of a tool of kind `mcp` it is `/tools/<name>` with the
+ * arguments in `data`, so that policies and receipts can name the tool; both are POST. A GET of `/tools` lists the tools of any scope. On a REST platform
+ * with a GraphQL endpoint, a POST to that endpoint is classified by its document only.
  */
 export function classify(rules: PlatformRules, call: CallAsk): Classification {
   if (rules.kind === 'graphql') return isGraphql(rules, call) ? classifyGraphql(rules, call) : UNCLASSIFIED;
@@ -200,8 +199,8 @@ export function classify(rules: PlatformRules, call: CallAsk): Classification {
 }
 
 /**
- * Whether an operation that is no GraphQL names a call, in any spelling of its path. For what constrains calls. `spellings`: of the
- * path, where many operations are asked.
+ * Whether an operation other than GraphQL matches a call, in any spelling of its path. Used by constraints. `spellings`: those of the path, to compute them
+ * once for many operations.
  */
 export function namesCall(
   operation: Operation,
@@ -221,12 +220,12 @@ function isPost(call: Pick<CallAsk, 'method'>): boolean {
   return call.method === 'POST';
 }
 
-/** Whether a call is judged by its GraphQL document. */
+/** Whether a call is classified by its GraphQL document. */
 export function isGraphql(rules: PlatformRules, call: Pick<CallAsk, 'method' | 'path'>): boolean {
   return isPost(call) && (rules.kind === 'graphql' ? call.path === '/' : call.path === rules.graphqlPath);
 }
 
-/** Every root field must be covered, and the call has the scopes that cover them all. */
+/** Every root field must be covered; the call has the scopes that cover all of them. */
 function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   // Several servers read `?query=` before they read the body.
   if (call.query !== '') return { kind: 'malformed', error: 'a GraphQL endpoint takes no query string; use `data`' };
@@ -237,7 +236,7 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   if (read.kind === 'malformed') return read;
   if (read.kind === 'opaque') return { kind: 'unclassified', why: read.why };
   const fields = [...new Set(read.roots.map((root) => root.name.value))];
-  // `__typename` tells nothing and does nothing; alone, it needs a rule like any field.
+  // `__typename` returns no data and changes nothing; alone, it needs a rule like any field.
   const judged = fields.length > 1 ? fields.filter((field) => field !== '__typename') : fields;
   const found = judged.map((field) => rules.index[read.operation].find(field));
   const needed = rulesByArguments(rules.content, read);

@@ -1,4 +1,4 @@
-/** Who decides a held call by passkey alone, from its link: as the API, governance files and the store have it. */
+/** Who may decide a held call by passkey alone, from its link: the setting in the API, governance files and the store. */
 import { z } from 'zod';
 
 export const PasskeyDeciders = z
@@ -8,6 +8,6 @@ export const PasskeyDeciders = z
   );
 export type PasskeyDeciders = z.output<typeof PasskeyDeciders>;
 
-/** What the setting comes to. `elsewhere`: owners sign in at an identity provider, where an account may have ended. */
+/** Resolves the setting. `elsewhere`: owners sign in at an identity provider, where an account may have been disabled. */
 export const passkeyDecidersIn = (setting: PasskeyDeciders, elsewhere: boolean): Exclude<PasskeyDeciders, 'default'> =>
   setting === 'default' ? (elsewhere ? 'agents_owner' : 'approvers') : setting;

@@ -1,38 +1,36 @@
 /**
- * The patterns that people write in governance files and manifests (decisions, Deciding): in endpoints `*` is one
- * segment and `**` any rest; in scopes, platforms, GraphQL fields and tool names `*` is any text. Matching walks the
- * text by hand, never through a backtracking regular expression, so that no pattern can stall the broker.
+ * The patterns of governance files and manifests (decisions, Deciding): in endpoints `*` is one segment and `**` any rest; in scopes, platforms, GraphQL
+ * fields and tool names `*` is any text. Matching is hand-written and never uses a backtracking regular expression, so that no pattern can stall the broker.
  */
 import { foldPath, type Spelling, spellingsOf, withoutFormat } from './spelling.ts';
 
 export type Pattern = {
   source: string;
-  /** Byte for byte, case-sensitive: this and nothing else gives permission. */
+  /** Matches byte for byte, case-sensitively: only this match may give permission. */
   matches(text: string): boolean;
   /**
-   * Also matches other spellings of a path that some servers take for the same: other case, escaped reserved characters,
-   * `;parameters`, a trailing slash, a format such as `.json` at the end (see spelling.ts). For rules that deny or hold; a
-   * spelling must never be a way around them.
+   * Also matches other spellings of a path that some servers treat as the same: other case, escaped reserved characters, `;parameters`, a trailing slash, a
+   * format such as `.json` at the end (see spelling.ts). For rules that deny or hold, so that another spelling does not bypass them.
    */
   matchesAnySpelling(text: string, spellings?: readonly Spelling[]): boolean;
   /** Higher is more specific: a literal counts more than `*`, and `*` more than `**`. Compare within one kind only. */
   specificity: number;
-  /** The pieces of an endpoint pattern; empty for other patterns. Only `relate` looks at them. */
+  /** The segments of an endpoint pattern; empty for other patterns. Used by `relate` only. */
   segments: readonly string[];
 };
 
-/** How much of what `inner` matches is matched by `outer` too. */
+/** How much of what `inner` matches is also matched by `outer`. */
 export type Relation = 'all' | 'some' | 'none';
 
 const MAX_PATTERN_LENGTH = 1024;
 const MAX_PATTERN_SEGMENTS = 64;
-/** RFC 3986 §3.3 pchar, and `*`, which is one of them. */
+/** RFC 3986 §3.3 pchar, which includes `*`. */
 const PATH_PATTERN = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-F]{2})+$/;
 
 /**
  * Compiles a pattern once, for many matches.
  *
- * @throws Error with a sentence that says what is wrong and what to write instead.
+ * @throws Error with a sentence that describes the problem and what to write instead.
  */
 export function compilePattern(text: string, kind: 'path' | 'text'): Pattern {
   if (text === '') throw new Error('a pattern may not be empty; `*` matches any text, `/**` any endpoint');
@@ -41,8 +39,8 @@ export function compilePattern(text: string, kind: 'path' | 'text'): Pattern {
 }
 
 /**
- * Compares two endpoint patterns. `all`: whatever `inner` matches, `outer` matches. `none`: no path matches both.
- * Where neither can be shown, the answer is `some`, which every caller takes as "it depends on the call".
+ * Compares two endpoint patterns. `all`: whatever `inner` matches, `outer` matches. `none`: no path matches both. When neither can be proved, the result is
+ * `some`, which every caller treats as "it depends on the call".
  *
  * @param spelling how `outer` is matched: `matches`, or `matchesAnySpelling` without or with escaped slashes in paths.
  */
@@ -63,13 +61,13 @@ export function relate(
   return together || overlaps(folded, spelt) || (bare && overlaps(folded, bare)) ? 'some' : 'none';
 }
 
-/** The shortest that is left of what a pattern matches when a format at the end is taken away. */
+/** Returns the shortest pattern that is left when a format at the end of what a pattern matches is removed. */
 function withoutAnyFormat(segments: readonly string[]): string[] | undefined {
   const rest = segments.findLastIndex((segment) => segment !== '**') + 1;
   return rest === 0 ? undefined : withoutFormat(segments.slice(0, rest));
 }
 
-/** What the readings of a segment can be: `;` may cut off what a `*` and all after it stand for, `%2F` may end it. */
+/** Returns patterns for the readings of a segment: `;` may cut off what a `*` and everything after it match, `%2F` may end the segment. */
 function widen(segment: string, slashes: boolean): string[] {
   const star = segment.indexOf('*');
   if (star < 0) return slashes && /%2f/i.test(segment) ? ['**'] : [segment];
@@ -78,7 +76,7 @@ function widen(segment: string, slashes: boolean): string[] {
   return slashes ? [cut, '**'] : [cut];
 }
 
-/** Whether `text` matches a glob in which `*` is any text, the empty one included. Time: text length × pieces. */
+/** Whether `text` matches a glob in which `*` is any text, including the empty text. Time: text length × pieces. */
 export function matchesGlob(glob: string, text: string): boolean {
   if (!glob.includes('*')) return glob === text;
   const pieces = glob.split('*');
@@ -137,7 +135,7 @@ function compilePathPattern(text: string): Pattern {
   };
 }
 
-/** Weights are apart by more than 64 segments can bridge, so that they compare like digits. */
+/** Weights differ by factors that 64 segments cannot bridge, so that they compare like digits. */
 function weight(segment: string): number {
   if (segment === '**') return -1;
   if (segment === '*') return 100;
@@ -148,7 +146,7 @@ function matchesSegment(pattern: string, segment: string): boolean {
   return pattern === '*' ? segment !== '' : matchesGlob(pattern, segment);
 }
 
-/** The usual greedy walk of glob matching, on segments: steps back only to the last `**`. */
+/** Greedy glob matching on segments: backtracks only to the last `**`. */
 function matchesSegments(
   pattern: readonly string[],
   path: readonly string[],
@@ -175,15 +173,16 @@ function matchesSegments(
   return p === pattern.length;
 }
 
-/** Whether every path that `inner` matches is matched by `outer`: `inner`'s wildcards are taken as symbols that only
- * a wildcard at least as wide can stand for. */
+/**
+ * Whether every path that `inner` matches is matched by `outer`: `inner`'s wildcards are treated as symbols that only a wildcard at least as wide can match.
+ */
 function covers(outer: readonly string[], inner: readonly string[]): boolean {
   return matchesSegments(outer, inner, (piece, segment) => segment !== '**' && matchesSegment(piece, segment));
 }
 
-/** Whether some path matches both. Never says no when one does. */
+/** Whether some path matches both. Never returns false when one does. */
 function overlaps(a: readonly string[], b: readonly string[]): boolean {
-  // reachable[j]: the first i segments of `a` and the first j of `b` can stand for one path.
+  // reachable[j]: the first i segments of `a` and the first j of `b` can match the same path.
   let reachable = new Array<boolean>(b.length + 1).fill(false);
   reachable[0] = true;
   for (let j = 0; j < b.length && b[j] === '**'; j++) reachable[j + 1] = true;

@@ -1,12 +1,12 @@
-/** What an agent can act on (specification, Effective permissions), asked of `decide` scope by scope. */
+/** Computes what an agent can act on (specification, Effective permissions), with one `decide` per scope. */
 import { earliest, effectiveGrant } from './attenuation.ts';
 import { decide } from './decide.ts';
 import type { Ask, Constraints, Facts, Grant, GrantedConnection, Instant, PlatformFacts, Verdict } from './facts.ts';
 
-/** Instants stand in place of `expiresInSeconds`: the ETag is made over these values, and does not change while time passes. */
+/** The instant in place of `expiresInSeconds`: the ETag is computed from these values, and must not change as time passes. */
 type Expiring = { expiresAt: Instant | null };
 
-/** What a grant gives on a connection. */
+/** What a grant permits on a connection. */
 type Granted = {
   scopes: string[];
   requireApproval: boolean;
@@ -16,16 +16,16 @@ type Granted = {
   constraints?: Constraints;
 } & Expiring;
 
-/** One item of `connections`. `default`: it is what a call without `connection_id` goes through. */
+/** One item of `connections`. `default`: calls without `connection_id` use this connection. */
 export type ConnectionPermissions = {
   connection_id: string;
   label: string | null;
-  /** `per_person`: people give their own tokens for it. */
+  /** `per_person`: people connect their own tokens. */
   status: GrantedConnection['status'] | 'per_person';
   default: boolean;
 } & Granted;
 
-/** One item of `platforms`. `changesAt`: when the first of the grants ends that this is made of. */
+/** One item of `platforms`. `changesAt`: when the first of the grants behind these permissions expires. */
 export type PlatformPermissions = {
   platformId: string;
   platformName: string;
@@ -35,10 +35,10 @@ export type PlatformPermissions = {
 } & Granted;
 
 /**
- * The permissions of an agent on its platforms, sorted by platform id. `scopes`, `requireApproval`, `constraints` and the end of
- * a platform describe a call without `connection_id`; where one has to be named there are no such scopes. The lists of scopes
- * that are held, conditional or unenforced are those of all connections. A scope of which the constraints of the grant refuse every
- * call is no permission. A platform on which no scope can be used now is left out.
+ * Returns the permissions of an agent on its platforms, sorted by platform id. `scopes`, `requireApproval`, `constraints` and the expiry of a platform
+ * describe a call without `connection_id`; where one has to be named there are no such scopes. The lists of scopes that are held, conditional or unenforced
+ * are those of all connections. A scope is omitted when the constraints of the grant refuse every call under it. A platform on which no scope can be used now
+ * is omitted.
  */
 export function effectivePermissions(platforms: readonly Facts[], now: Instant): PlatformPermissions[] {
   return platforms
@@ -46,7 +46,7 @@ export function effectivePermissions(platforms: readonly Facts[], now: Instant):
     .sort((a, b) => (a.platformId < b.platformId ? -1 : 1));
 }
 
-/** The wire form of one platform, at the moment of the answer. */
+/** Returns the wire form of one platform, at the time of the answer. */
 export function toWirePermissions({ connections, changesAt: _, ...permissions }: PlatformPermissions, now: Instant) {
   return { ...inSeconds(permissions, now), connections: connections.map((one) => inSeconds(one, now)) };
 }
@@ -55,7 +55,7 @@ function inSeconds<T extends Expiring>({ expiresAt, ...rest }: T, now: Instant) 
   return expiresAt === null ? rest : { ...rest, expiresInSeconds: Math.max(0, Math.floor((expiresAt - now) / 1000)) };
 }
 
-/** The first moment after `now` at which these permissions become others by themselves; null when none is in sight. */
+/** Returns the first time after `now` at which these permissions change by themselves; null when they do not. */
 export function nextChange(permissions: readonly PlatformPermissions[]): Instant | null {
   return permissions.reduce<Instant | null>((first, { changesAt }) => earliest(first, changesAt), null);
 }
@@ -94,7 +94,7 @@ function platformPermissions(facts: Facts, now: Instant): PlatformPermissions | 
   };
 }
 
-/** What the grant that an ask with this connection uses gives now, and that grant; undefined when there is none. */
+/** Returns the grant that an ask with this connection uses, and what it permits now; undefined when there is none. */
 function grantedTo(
   facts: Facts,
   platform: PlatformFacts,
@@ -130,7 +130,7 @@ function grantedTo(
   return { grant, granted };
 }
 
-/** The lists of scopes of which something more is said: sorted, and absent when empty. */
+/** Returns the lists of scopes with a special condition: sorted, and absent when empty. */
 function listed(approval: readonly string[], conditional: readonly string[], unenforced: readonly string[]) {
   const sorted = (scopes: readonly string[]) => [...new Set(scopes)].sort();
   return {

@@ -1,4 +1,4 @@
-/** What a manifest says about deciding, as it is written and as it is compiled (operation.ts). */
+/** The parts of a manifest that decisions use, as written and as compiled (operation.ts). */
 import type { JsonObject } from '../../json/json-value.ts';
 import type { Method, RefChange } from './call-ask.ts';
 import type { Constraints } from './constraints.ts';
@@ -13,8 +13,8 @@ export type Operation = { source: string } & (
 );
 
 /**
- * What the text at a pointer is: a list of e-mail addresses unless told, a whole mail message, an id that only the platform
- * knows, several of those between commas, or a text in which anybody may be named, and which therefore no list of recipients allows.
+ * The format of the text at a pointer: a list of e-mail addresses by default, a whole mail message, an id that only the platform can interpret, several ids
+ * separated by commas, or free text that may name anybody, and which therefore no list of recipients allows.
  */
 export const RECIPIENT_FORMATS = ['rfc822-base64url', 'id', 'ids', 'text'] as const;
 export type RecipientFormat = (typeof RECIPIENT_FORMATS)[number];
@@ -22,7 +22,7 @@ export type RecipientFormat = (typeof RECIPIENT_FORMATS)[number];
 /** `optional`: a call that names nobody there sends nothing to anybody. */
 export type RecipientPointer = { pointer: string; format?: RecipientFormat; optional?: true };
 export type RecipientRule = { operation: Operation; pointers: readonly RecipientPointer[] };
-/** A recipient rule that a call falls under, and the value into which its pointers point. */
+/** A recipient rule that applies to a call, and the value into which its pointers point. */
 export type RecipientMatch = RecipientRule & { subject: JsonObject };
 
 /** A recipient pointer as a manifest writes it. */
@@ -31,9 +31,9 @@ export type RecipientPointerSource =
   | { pointer: string; format?: RecipientFormat | undefined; optional?: boolean | undefined };
 
 /**
- * Where a call names a ref that it writes, as a manifest writes it. `at`: a JSON pointer into the body, or the name of a
- * parameter; in the path it is what `**` stands for. `prefix`: what stands before it in the full name. `unless`: a member of the
- * body, and the value with which this ref is not written.
+ * The position at which a call names a ref that it writes, as a manifest writes it. `at`: a JSON pointer into the body, or the name of a parameter; in the
+ * path, the ref is what `**` matches. `prefix`: is prepended to form the full name. `unless`: a member of the body, and the value with which this ref is not
+ * written.
  */
 export type RefPositionSource = {
   in: 'path' | 'body' | 'query';
@@ -45,8 +45,8 @@ export type RefPositionSource = {
 export const REF_PREFIXES = ['refs/', 'refs/heads/', 'refs/tags/'] as const;
 
 /**
- * A member of the body with which it cannot be told what a call writes, and why. `values`: only with one of these texts, in which `*` is
- * any text, in any letter case. `unless`: not with this value.
+ * A member of the body whose presence makes unknown which refs a call writes, and why. `values`: only with one of these texts, in which `*` is any text, in
+ * any letter case. `unless`: not with this value.
  */
 export type RefDoubtSource = {
   in: 'body';
@@ -56,10 +56,10 @@ export type RefDoubtSource = {
   unless?: boolean | undefined;
 };
 
-/** What an operation writes; an empty list: no ref; a text: why that cannot be told. */
+/** The refs that an operation writes; an empty list: no ref; a text: why they cannot be determined. */
 export type RefRuleSource = readonly (RefPositionSource | RefDoubtSource)[] | string;
 
-/** `names`: of the pointer, folded. */
+/** `names`: the folded names of the pointer. */
 export type RefDoubt = {
   at: string;
   names: readonly string[];
@@ -75,7 +75,7 @@ export type RefPosition = {
   action: RefChange;
   unless?: { at: string; is: boolean };
 };
-/** `folded`: the segments of the operation's path, as spellings are compared. */
+/** `folded`: the segments of the operation's path in the form in which spellings are compared. */
 export type RefRule = {
   operation: Operation;
   folded: readonly string[];
@@ -84,28 +84,28 @@ export type RefRule = {
 };
 
 /**
- * How a body is written. An object: as JSON, as a form, or in parts (multipart/form-data). `list`: a JSON array; `text`: as it is;
- * `bytes`: what base64 stands for.
+ * The kinds of body. An object: as JSON, as a form, or in parts (multipart/form-data). `list`: a JSON array; `text`: sent as it is; `bytes`: decoded from
+ * base64.
  */
 export const BODY_KINDS = ['json', 'form', 'multipart', 'list', 'text', 'bytes'] as const;
 export type BodyKind = (typeof BODY_KINDS)[number];
 export type BodyRule = { operation: Operation; kinds: readonly BodyKind[] };
 
-/** A member that may differ under a standing approval, as a manifest writes it. `at_most`: only as a number, of at most so much. */
+/** A member that may differ under a standing approval, as a manifest writes it. `at_most`: only as a number, with an upper bound. */
 export type FreeRuleSource = string | { member: string; at_most?: boolean | undefined };
 export type FreeRule = {
   operation: Operation;
   members: readonly { member: string; place: FreePlace; isAmount: boolean }[];
 };
 
-/** A parameter that a platform takes from no agent, as a manifest writes it: in the query and in bodies, or in the query alone. */
+/** A parameter that a platform accepts from no agent, as a manifest writes it: in the query and in bodies, or in the query only. */
 export type RefusedParameter = string | { name: string; in: 'query' };
 
-/** How far an App's token goes, by the name of a permission. `if_allowed`: where the agent holds that scope as well, with no rule in its way. */
+/** The access levels of an App's token, by the name of a permission. `if_allowed`: only when the agent also holds that scope and no rule prevents it. */
 export type AppPermissions = Readonly<Record<string, AppAccess | { access: AppAccess; if_allowed: string }>>;
 type AppAccess = 'read' | 'write' | 'admin';
 
-/** The fields of a manifest that deciding needs. */
+/** The fields of a manifest that decisions use. */
 export type RulesSource = {
   kind: 'rest' | 'graphql' | 'mcp';
   scopes: Readonly<Record<string, readonly string[]>>;
@@ -134,41 +134,41 @@ export type PlatformRules = {
   recipients: readonly RecipientRule[];
   content: readonly ContentRule[];
   refs: readonly RefRule[];
-  /** Names of push options (`git push -o`) that change nothing but what a push says anyway. */
+  /** Names of push options (`git push -o`) that change nothing beyond what a push does anyway. */
   pushOptions: readonly string[];
-  /** Reads whose redirect is followed. */
+  /** Reads whose redirects are followed. */
   follow: readonly Operation[];
-  /** Operations at another address of the platform. */
+  /** Operations at another base URL of the platform. */
   baseUrls: readonly { operation: Operation; baseUrl: string }[];
-  /** Operations whose answer has addresses for clients that hold a key: in these members. */
+  /** Operations whose answer contains URLs for clients that hold a key, in these members. */
   answerUrls: readonly { operation: Operation; members: readonly string[] }[];
-  /** Operations in whose answers members are masked, whatever the rules say: keys of the platform. */
+  /** Operations in whose answers these members are always masked, whatever the rules say: keys of the platform. */
   masks: readonly { operation: Operation; members: readonly string[] }[];
-  /** Operations whose clients look at the status alone: that of a refusal. */
+  /** Operations whose clients examine only the status: the status of a refusal. */
   errorStatus: readonly { operation: Operation; status: number }[];
-  /** Operations for which an App must be allowed something else than for their scope. */
+  /** Operations for which an App needs other permissions than for their scope. */
   appOperations: readonly { operation: Operation; permissions: AppPermissions }[];
-  /** Operations that take other bodies than the platform does. */
+  /** Operations that accept other kinds of body than the platform's default. */
   bodies: readonly BodyRule[];
-  /** Members in which calls of an operation may differ under one standing approval. */
+  /** Members in which calls under one standing approval may differ. */
   free: readonly FreeRule[];
   graphqlPath?: string;
   allowEncodedSlash: boolean;
-  /** An escaped slash is judged and sent as a slash. */
+  /** Whether an escaped slash is checked and sent as a slash. */
   decodeSlash: boolean;
-  /** Bodies are sent as forms. */
+  /** Whether bodies are sent as forms. */
   isForm: boolean;
-  /** What clients of the platform send on the raw door, where no entry of `bodies` says otherwise. */
+  /** The kinds of body that clients of the platform send on the raw entry point, unless an entry of `bodies` applies. */
   rawBodies: readonly BodyKind[];
-  /** Names of parameters that say for whom or for which account a call is made, or how it is answered: no agent sends them. */
+  /** Names of parameters that select for whom or for which account a call is made, or how it is answered; agents may not send them. */
   refused: { query: NameList | undefined; body: NameList | undefined };
-  /** Built from `scopes` by `compilePlatformRules`, and only there. */
+  /** Built from `scopes`, by `compilePlatformRules` only. */
   index: OperationIndex;
-  /** Whether a call under a scope could stay within the repositories and refs that a grant is limited to (reachable.ts). */
+  /** Whether a call under a scope could stay within the repositories and refs of a grant's constraints (reachable.ts). */
   isReachable(scope: string, constraints: Constraints): boolean;
 };
 
-/** As a manifest writes it. */
+/** A content rule as a manifest writes it. */
 export type ContentRuleSource = {
   pointer?: string | undefined;
   paths?: readonly string[] | undefined;
@@ -182,29 +182,29 @@ type PlainValue = string | number | boolean;
 
 export type ContentRule = {
   operation: Operation;
-  /** Where to look in the body, or in the arguments of a GraphQL root field; undefined: every call counts. */
+  /** The member of the body, or of the arguments of a GraphQL root field, that the rule examines; undefined: the rule applies to every call. */
   pointer: readonly string[] | undefined;
-  /** Paths of files that count. Without it everything counts but false and null. */
+  /** Paths of files that match. Without it every value matches except false and null. */
   paths: readonly Pattern[] | undefined;
-  /** Values that do not count. */
+  /** Values that do not match. */
   unless: readonly PlainValue[];
-  /** Null alone counts. */
+  /** Whether only null matches. */
   isNull: boolean;
-  /** False: the query alone is looked at. */
+  /** False: only the query is examined. */
   isOfBody: boolean;
-  /** Null: such a call is in no scope. */
+  /** Null: such a call falls under no scope. */
   scope: string | null;
-  /** The pointer as the manifest has it, or the operation where there is none. */
+  /** The pointer as the manifest has it, or the operation when the rule has no pointer. */
   source: string;
 };
 
-/** Frozen and shared: made when the rules are compiled, handed out on every call. */
+/** Frozen and shared: created when the rules are compiled, returned for every call. */
 export type Classified = { kind: 'classified'; scopes: readonly string[]; operations: readonly string[] };
 
 /**
- * The rules of a REST platform. `find` answers undefined when no rule matches byte for byte. A path that in another
- * spelling (case, `;parameters`, a trailing slash, see `Pattern`) falls under a more specific rule keeps only the scopes
- * that both readings have: rewriting an endpoint never leads around the rule that was written for it.
+ * The rules of a REST platform. `find` returns undefined when no rule matches byte for byte. A path that in another spelling (case, `;parameters`, a trailing
+ * slash, see `Pattern`) falls under a more specific rule keeps only the scopes that both readings have: rewriting an endpoint never bypasses the rule that
+ * was written for it.
  */
 export type HttpIndex = { find(method: Method, path: string): Classified | undefined };
 
@@ -216,6 +216,6 @@ export type OperationIndex = {
   query: NameIndex;
   mutation: NameIndex;
   tool: NameIndex;
-  /** The path of a REST platform's GraphQL door. */
+  /** The path of a REST platform's GraphQL endpoint. */
   door: Pattern | undefined;
 };

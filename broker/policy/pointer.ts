@@ -1,4 +1,4 @@
-/** JSON pointers (RFC 6901, with `*` for each member of a list or object) into what an agent sends. */
+/** JSON pointers (RFC 6901, with `*` for each member of a list or object) into the values that an agent sends. */
 import type { JsonValue } from '../../json/json-value.ts';
 import { foldName } from './names.ts';
 
@@ -6,15 +6,15 @@ import { foldName } from './names.ts';
 export const POINTER = /^(?:\/(?:[^~/]|~[01])*)+$/;
 
 export type Visitor = {
-  /** `listed`: it is in a list, or under a `*`. */
+  /** `listed`: the value is in a list, or under a `*`. */
   value(value: JsonValue, listed: boolean): void;
-  /** An element of a list, or what stands in a list's place, under which the rest of the pointer is not found. */
+  /** An element of a list, or a value in place of a list, under which the rest of the pointer is not found. */
   deadEnd(value: JsonValue): void;
-  /** A null; without this, one under a `*` or in a list is a dead end, and any other is nothing. */
+  /** A null; without this callback, a null under a `*` or in a list is a dead end, and any other null is ignored. */
   unset?(): void;
 };
 
-/** The names of a pointer that matches `POINTER`, folded; `*` stays. */
+/** Returns the folded names of a pointer that matches `POINTER`; `*` is kept. */
 export function pointerNames(pointer: string): string[] {
   return pointer
     .slice(1)
@@ -23,8 +23,8 @@ export function pointerNames(pointer: string): string[] {
 }
 
 /**
- * Walks to the values under a pointer. Where the call has another shape than the pointer (one text for a list, a list for
- * one member), the platform may take that too, and so do we. Names of members match in any spelling, as some servers' do.
+ * Walks to the values under a pointer. Where the call has another shape than the pointer (one text for a list, a list for one member), the platform may
+ * accept it, so the walk does, too. Names of members match in any spelling, as on some servers.
  */
 export function walkPointer(value: JsonValue, names: readonly string[], visitor: Visitor): void {
   walk(value, names, 0, false, visitor);

@@ -1,7 +1,7 @@
 /**
- * Whether the limits of a grant to repositories and refs leave a scope anything to call. Code search, or GraphQL, cannot be limited to
- * repositories, so that every call is refused (specification, Repository constraint). For what agents are offered: a call itself is judged
- * by concrete-checks.ts.
+ * Whether the constraints of a grant on repositories and refs leave any callable operation under a scope. Code search and GraphQL cannot be limited to
+ * repositories, so every call of them is refused (specification, Repository constraint). Used for what agents are offered; a call itself is checked by
+ * concrete-checks.ts.
  */
 import { type Constraints, limitsRefs } from './constraints.ts';
 import { relate } from './pattern.ts';
@@ -11,13 +11,13 @@ import { GIT_PATHS, isNeverInRepositories } from './repos.ts';
 type Rules = Pick<PlatformRules, 'scopes' | 'refs' | 'allowEncodedSlash'>;
 type HttpOperation = Extract<Operation, { kind: 'http' }>;
 
-/** Makes `isReachable` of a platform's rules. Answers are kept for as long as these live: by scope, and by what counts of the limits. */
+/** Returns `isReachable` for a platform's rules. Results are cached as long as the rules live: by scope, and by the relevant part of the constraints. */
 export function reachability(rules: Rules): PlatformRules['isReachable'] {
   const known = new Map<string, boolean>();
   return (scope, constraints) => {
     const operations = rules.scopes.get(scope);
     const limits = whatCounts(constraints);
-    // Tools of an MCP server come and go; and of scopes that nobody wrote in the manifest none is kept.
+    // Tools of an MCP server change at any time; and results are not cached for scopes that are not in the manifest.
     if (limits === undefined || operations === undefined || operations.length === 0) return true;
     const key = `${limits} ${scope}`;
     const found = known.get(key) ?? operations.some((operation) => !isNeverAllowed(rules, constraints, operation));
@@ -26,14 +26,14 @@ export function reachability(rules: Rules): PlatformRules['isReachable'] {
   };
 }
 
-/** The same text for limits that refuse the same operations as a whole; undefined: there are none. */
+/** Returns a cache key, equal for constraints that refuse the same operations as a whole; undefined when there is no such constraint. */
 function whatCounts(constraints: Constraints): string | undefined {
   const { repos, allow_repo_creation: creation = false, refs, ref_changes: changes } = constraints;
   if (repos === undefined && !limitsRefs(constraints)) return undefined;
   return JSON.stringify([repos && repos.length > 0, creation, refs && refs.length > 0, changes?.toSorted()]);
 }
 
-/** Never says so where a call could pass. */
+/** Whether every call of an operation is refused. Never returns true when a call could pass. */
 function isNeverAllowed(rules: Rules, constraints: Constraints, operation: Operation): boolean {
   // What a GraphQL call or a tool reaches is not in its path.
   if (operation.kind !== 'http') return true;

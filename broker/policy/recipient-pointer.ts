@@ -2,7 +2,7 @@
 import type { RecipientPointer, RecipientPointerSource } from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
 
-/** @throws Error with a sentence that names the operation and says what to write */
+/** @throws Error with a sentence that names the operation and describes what to write */
 export function compileRecipientPointer(source: RecipientPointerSource, operation: string): RecipientPointer {
   const {
     pointer: text,

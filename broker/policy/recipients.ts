@@ -1,6 +1,6 @@
 /**
- * The recipient constraint of a grant: the addresses and ids that a call names, where the platform's manifest points at
- * them, must all be in the grant's allow-list. What cannot be read as one is not allowed.
+ * The recipient constraint of a grant: the addresses and ids that a call names, at the pointers of the platform's manifest, must all be in the grant's
+ * allow-list. A value that cannot be parsed as an address or id is not allowed.
  */
 import { type Address, readAddress, readAddresses, readId, readIds, readMessageRecipients } from './addresses.ts';
 import { type CallAsk, type JsonValue, readMembers, UnreadBody } from './facts.ts';
@@ -12,28 +12,27 @@ import type { PlatformRules, RecipientMatch, RecipientPointer, RecipientRule } f
 import { pointerNames, walkPointer } from './pointer.ts';
 import { spellingsOf } from './spelling.ts';
 
-/** `unread`: because the body was not read. */
+/** `unread`: the call is refused because the body was not read. */
 export type RecipientRefusal = { violating: string[]; detail: string; unread?: true };
 
-/** Somebody whom a call names: the text, and the address or id when it is plainly one. */
+/** A recipient that a call names: the text, and its address or id; undefined when it is not a plain one. */
 type Recipient = { text: string; who: Address | string | undefined };
 
 const MAX_NAMED = 50;
 const MAX_NAMED_LENGTH = 320;
 
 /**
- * Whether a call stays within an allow-list of addresses (`ann@x.example`), domains (`@x.example`, without its subdomains)
- * and ids (any other text, which matches itself alone); undefined when it does. An operation for which the manifest names
- * no recipients sends to nobody. One for which it does must name at least one, through a pointer that is not optional
- * where there is such a pointer: recipients that the platform takes from elsewhere (a stored draft, an existing event)
- * cannot be judged.
+ * Checks that a call stays within an allow-list of addresses (`ann@x.example`), domains (`@x.example`, without its subdomains) and ids (any other text, which
+ * matches only itself); undefined when it does. An operation for which the manifest has no recipient rule sends to nobody. An operation with a rule must name
+ * at least one recipient, through a pointer that is not optional if there is such a pointer: recipients that the platform takes from elsewhere (a stored
+ * draft, an existing event) cannot be checked.
  */
 export function refuseRecipients(
   allowed: readonly string[],
   rules: PlatformRules,
   call: CallAsk,
 ): RecipientRefusal | undefined {
-  // Several rules may point into one body; the root fields of a GraphQL call have a subject each.
+  // Several rules may point into one body; each root field of a GraphQL call has its own subject.
   const named = new Map<object, number>();
   const violating = new Set<string>();
   const isAllowed = allowList(allowed);
@@ -60,7 +59,7 @@ export function refuseRecipients(
   return { violating: [], detail: 'the call names no recipient that can be checked against the grant' };
 }
 
-/** Everybody whom a call names where the manifest points, as text, each once: for people to read. */
+/** Returns the recipients that a call names, as text for people to read, each once. */
 export function namedRecipients(rules: PlatformRules, call: CallAsk): string[] {
   const named = recipientRulesFor(rules, call).flatMap(({ pointers, subject }) =>
     pointers
@@ -71,8 +70,8 @@ export function namedRecipients(rules: PlatformRules, call: CallAsk): string[] {
 }
 
 /**
- * Everybody whom a call names where the manifest points, each once, and written in one way however the call writes it: to be compared
- * with whom other calls name. `isClear` false: somebody is named who cannot be told, or nobody where somebody must be.
+ * Returns the recipients that a call names, each once and in normalised form, for comparison with those of other calls. `isClear` false: a recipient cannot
+ * be parsed, or a required one is missing.
  */
 export function recipientsOf(rules: PlatformRules, call: CallAsk): { named: readonly string[]; isClear: boolean } {
   const applying = recipientRulesFor(rules, call);
@@ -95,20 +94,20 @@ export function recipientsOf(rules: PlatformRules, call: CallAsk): { named: read
 
 const NOBODY = Object.freeze({ named: Object.freeze([]), isClear: true });
 
-/** The entries that lie in both lists: `@x.example` and `ann@x.example` have the address in common. */
+/** Returns the entries covered by both lists: `@x.example` and `ann@x.example` have the address in common. */
 export function intersectRecipients(a: readonly string[], b: readonly string[]): string[] {
   const within = (entry: string, list: readonly string[]) => list.some((other) => entryCovers(other, entry));
   return [...new Set([...a.filter((entry) => within(entry, b)), ...b.filter((entry) => within(entry, a))])];
 }
 
-/** What an entry of an allow-list is: an address, a domain after `@`, or an id; undefined when it can match nothing. */
+/** Returns the kind of an entry of an allow-list: an address, a domain after `@`, or an id; undefined when it can match nothing. */
 export function recipientEntryKind(entry: string): 'address' | 'domain' | 'id' | undefined {
   if (!entry.includes('@')) return readId(entry) === undefined ? undefined : 'id';
   if (entry.startsWith('@')) return readAddress(`x${entry}`) && 'domain';
   return readAddress(entry) && 'address';
 }
 
-/** Whether a list has somebody: an id is covered by the very same text, an address by itself and by its domain. */
+/** Returns a function that checks whether a list covers a recipient: an id by the identical text, an address by itself or by its domain. */
 function allowList(entries: readonly string[]): (who: Address | string) => boolean {
   const texts = new Set(entries);
   const domains = new Set<string>();
@@ -130,7 +129,7 @@ function entryCovers(outer: string, inner: string): boolean {
   return who !== undefined && allowList([outer])(who);
 }
 
-/** Whom a text names, by the format of its pointer. */
+/** Parses the recipients in a text, by the format of its pointer. */
 function readRecipients(text: string, format: RecipientPointer['format']): Recipient[] {
   switch (format) {
     case 'id':
@@ -149,9 +148,9 @@ function readRecipients(text: string, format: RecipientPointer['format']): Recip
 }
 
 /**
- * The recipients at a JSON pointer (RFC 6901, with `*` for each member of a list or object). Under an optional pointer
- * nobody is named by what is absent, null, or an empty text or list. Anything else names somebody: when it cannot be said
- * whom (a list element without the member, a text without an address), it counts as a recipient that is not allowed.
+ * Returns the recipients at a JSON pointer (RFC 6901, with `*` for each member of a list or object). Under an optional pointer, an absent value, null, and an
+ * empty text or list name nobody. Anything else names somebody: a value that cannot be parsed (a list element without the member, a text without an address)
+ * counts as a recipient that is not allowed.
  */
 function recipientsAt(subject: JsonValue, { pointer, format, optional }: RecipientPointer): Recipient[] {
   const found: Recipient[] = [];
@@ -169,7 +168,7 @@ function recipientsAt(subject: JsonValue, { pointer, format, optional }: Recipie
   return found;
 }
 
-/** The bare address, its domain in lower case, or the id; what is plainly neither is told as it stands. */
+/** Returns the bare address, its domain in lower case, or the id; undefined for a recipient that could not be parsed. */
 function nameOf(who: Address | string | undefined): string | undefined {
   return typeof who === 'object' ? `${who.local}@${who.domain}` : who;
 }
@@ -179,9 +178,9 @@ function shorten(text: string): string {
 }
 
 /**
- * The recipient rules that a call falls under, each with the value its pointers point into: the body, and for GraphQL
- * the root field's arguments. Where an API also takes the same member in the query string (Slack does), that is one more
- * match. A call that `classify` refuses has none. Of a body that was not read there are no members.
+ * Returns the recipient rules that apply to a call, each with the value into which its pointers point: the body, and for GraphQL the root field's arguments.
+ * Where an API also accepts the same member in the query string (Slack does), that is an additional match. A call that `classify` refuses has none. An unread
+ * body has no members.
  */
 export function recipientRulesFor(rules: PlatformRules, call: CallAsk): readonly RecipientMatch[] {
   if (rules.recipients.length === 0) return [];
@@ -204,14 +203,14 @@ function graphqlRecipients(rules: PlatformRules, call: CallAsk): RecipientMatch[
   });
 }
 
-/** `?channel=C1` and `?to[]=a` beside a body that also names recipients: each value is judged, as it stands. */
+/** Handles `?channel=C1` and `?to[]=a` in addition to recipients in the body: each value is checked as it stands. */
 function queryRecipients(rule: RecipientRule, query: string): RecipientMatch[] {
   if (query === '') return [];
   const pairs = [...new URLSearchParams(query)];
-  // Some servers take `;` for `&` (HTML 4.01, B.2.2): both readings are judged.
+  // Some servers treat `;` as `&` (HTML 4.01, B.2.2): both readings are checked.
   if (query.includes(';')) pairs.push(...new URLSearchParams(query.replaceAll(';', '&')));
   return pairs.flatMap(([name, value]) => {
-    // `to.email` is a member of `to` to some readers, and one name to others.
+    // `to.email` is a member of `to` on some servers, and a single name on others.
     const [root = ''] = name.split('.', 1);
     const names = [...parameterNames(name), ...parameterNames(root)];
     const here = rule.pointers.filter(({ pointer }) => names.includes(pointerNames(pointer)[0] ?? ''));

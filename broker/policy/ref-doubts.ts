@@ -1,6 +1,6 @@
 /**
- * Members of a body with which an operation writes refs that the call does not name: an issue that is assigned to an agent of the code
- * host, a fork that is made beside an advisory. Without them the operation writes what the rest of its rule says.
+ * Members of a body that make an operation write refs which the call does not name: an issue that is assigned to an agent of the code host, a fork that is
+ * created for an advisory. Without them the operation writes the refs of the rest of its rule.
  */
 import { type CallAsk, type JsonValue, readMembers, UnreadBody } from './facts.ts';
 import { parameterNames } from './names.ts';
@@ -8,7 +8,7 @@ import { matchesGlob } from './pattern.ts';
 import type { RefDoubt, RefDoubtSource } from './platform-rules.ts';
 import { POINTER, pointerNames } from './pointer.ts';
 
-/** @throws Error with a sentence that says what to write */
+/** @throws Error with a sentence that describes what to write */
 export function compileDoubt({ at, why, values, unless }: RefDoubtSource): RefDoubt {
   if (!POINTER.test(at) || at.includes('*'))
     throw new Error('a member that leaves open what is written has a JSON pointer without `*`: `at: /assignees`');
@@ -21,14 +21,14 @@ export function compileDoubt({ at, why, values, unless }: RefDoubtSource): RefDo
   };
 }
 
-/** Why it cannot be told which refs a call writes, because of what its body holds; undefined: nothing in it says so. */
+/** Returns why the refs that a call writes cannot be determined, because of a member of its body; undefined when no such member is present. */
 export function doubtOf(
   { names, at, why, values, unless }: RefDoubt,
   { query, body, isForm }: CallAsk,
 ): string | undefined {
   if (body instanceof UnreadBody) return body.why;
   const [first] = names;
-  // Some servers take members of a body from the query too.
+  // Some servers also read members of a body from the query.
   const queried = [...new URLSearchParams(query.replaceAll(';', '&'))].some(([name]) =>
     [name, name.split('.', 1)[0] ?? ''].some((one) => parameterNames(one).some((each) => each === first)),
   );
@@ -40,11 +40,11 @@ export function doubtOf(
   return counts.length === 0 ? undefined : why;
 }
 
-/** In a form a boolean is a text. */
+/** Whether a value is this boolean; in a form, booleans are texts. */
 export const isBoolean = (value: JsonValue | undefined, is: boolean | undefined, isForm = false): boolean =>
   is !== undefined && (value === is || (isForm && value === String(is)));
 
-/** The values under names in any spelling, also of each element of a list. */
+/** Returns the values under names in any spelling, including those in each element of a list. */
 function valuesAt(value: JsonValue, names: readonly string[]): JsonValue[] {
   const [name, ...rest] = names;
   if (Array.isArray(value)) return value.flatMap((one) => valuesAt(one, names));
@@ -55,11 +55,11 @@ function valuesAt(value: JsonValue, names: readonly string[]): JsonValue[] {
   );
 }
 
-/** Whether a text is one of the values; of an object any text that it holds. */
+/** Whether a text is one of the values; of an object, whether any text in it is. */
 function isAnyOf(value: JsonValue, values: readonly string[]): boolean {
   if (typeof value === 'object' && value !== null) return Object.values(value).some((one) => isAnyOf(one, values));
   return values.some((pattern) => matchesGlob(pattern, foldText(String(value))));
 }
 
-/** Logins have no letter case, and some clients write them with `@`. */
+/** Logins ignore letter case, and some clients write them with `@`. */
 const foldText = (text: string): string => text.normalize('NFKC').trim().toLowerCase().replace(/^@/, '');

@@ -1,17 +1,17 @@
 /** Names of refs (git-check-ref-format). */
 
-/** In bytes. No code host takes longer ones, and a row holds them all. */
+/** In bytes. No code host accepts longer names, and an audit row stores all of them. */
 const LONGEST_NAME = 1_024;
-/** Rules 4, 5 and 10: control characters, space, and what has a meaning in patterns and revisions. */
+/** Rules 4, 5 and 10: control characters, space, and characters with a meaning in patterns and revisions. */
 const FORBIDDEN = /[\x00-\x20\x7f~^:?*[\\]/;
 /**
- * Not forbidden by git: what is invisible, or turns the direction of text, would show another name to whoever reads the record. U+FE0F makes a
- * symbol before it a picture.
+ * Not forbidden by git: invisible characters and those that change the direction of text would display another name to readers of the audit log. U+FE0F turns
+ * the symbol before it into a picture.
  */
 const INVISIBLE =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u2800]|(?!\ufe0f)\p{Default_Ignorable_Code_Point}|(?<!\p{Extended_Pictographic})\ufe0f/u;
 
-/** Why a name is none, as a phrase; undefined for a full name such as `refs/heads/main`. */
+/** Returns why a name is not valid, as a phrase; undefined for a full name such as `refs/heads/main`. */
 export function refNameProblem(name: string): string | undefined {
   if (Buffer.byteLength(name) > LONGEST_NAME) return `is longer than ${LONGEST_NAME} bytes`;
   const parts = name.split('/');

@@ -1,13 +1,13 @@
 /**
- * Names of git refs, and the patterns in which a grant lists them: `agent/*` is every branch right under `agent/`,
- * `release/**` every one below `release/`, `refs/tags/v*` some tags. Letter case counts, as it does for git.
+ * Patterns of git refs in the constraints of a grant: `agent/*` matches every branch directly under `agent/`, `release/**` every one below `release/`,
+ * `refs/tags/v*` some tags. Letter case is significant, as in git.
  */
 import { matchesGlob } from './pattern.ts';
 import { refNameProblem } from './ref-name.ts';
 
 const HEADS = 'refs/heads/';
 const TAGS = 'refs/tags/';
-/** Why a text is no pattern of refs, and what to write instead; undefined when it is one. */
+/** Returns why a text is not a pattern of refs, and what to write instead; undefined when it is one. */
 export function refPatternProblem(text: string): string | undefined {
   if (/^(?:heads|tags)\//.test(text)) return `begins in the middle of a name; write "refs/${text}"`;
   const full = fullPattern(text);
@@ -20,14 +20,14 @@ export function refPatternProblem(text: string): string | undefined {
   return 'is no name or pattern of a branch or tag; write "main", "agent/*", "agent/**" or "refs/tags/v*"';
 }
 
-/** Whether one of the patterns is for this full name of a ref. Malformed patterns are for none. */
+/** Whether one of the patterns matches this full name of a ref. Malformed patterns match nothing. */
 export function matchesRef(patterns: readonly string[], name: string): boolean {
   return refNameProblem(name) === undefined && wellFormed(patterns).some((pattern) => covers(pattern, name));
 }
 
 /**
- * The patterns of two lists that are for nothing but what both lists are for. Where two overlap and neither covers the other
- * (`a*` and `*b`), what they have in common cannot be written, and is left out.
+ * Returns the patterns of two lists that match only what both lists match. Where two overlap and neither covers the other (`a*` and `*b`), their intersection
+ * cannot be written as a pattern, and is omitted.
  */
 export function intersectRefs(a: readonly string[], b: readonly string[]): string[] {
   const within = (entry: string, list: readonly string[]) =>
@@ -46,8 +46,8 @@ function wellFormed(patterns: readonly string[]): string[] {
 }
 
 /**
- * Whether a full pattern is for a name, or for all that another one is for: wildcards of `inner` are symbols that only a
- * wildcard at least as wide can stand for.
+ * Whether a full pattern matches a name, or everything that another pattern matches: wildcards of `inner` are symbols that only a wildcard at least as wide
+ * can match.
  */
 function covers(outer: string, inner: string): boolean {
   const [a, b] = [outer.split('/'), inner.split('/')];

@@ -1,4 +1,4 @@
-/** Where the calls of a platform name the refs that they write, as its manifest says it. */
+/** Determines which refs the calls of a platform write, from the rules of its manifest. */
 
 import { type CallAsk, type JsonObject, type JsonValue, type RefChange, UnreadBody } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
@@ -17,13 +17,13 @@ import { compileDoubt, doubtOf, isBoolean } from './ref-doubts.ts';
 import { refNameProblem } from './ref-name.ts';
 import { foldPath, spellingsOf, unescapeOnce } from './spelling.ts';
 
-/** A ref that a call writes. `name` is its full name, or undefined where `why` says why it has none that can be judged. */
+/** A ref that a call writes. `name` is its full name; undefined when no name can be determined, for the reason in `why`. */
 export type WrittenRef = { action: RefChange } & ({ name: string } | { name?: undefined; why: string });
 
-/** What git, and so some servers, would take for another name than prefix and value. */
+/** Values that git, and so some servers, would not read as relative to the prefix. */
 const BEGINS_A_NAME = /^(?:refs|heads|tags|remotes)\//;
 
-/** @throws Error with a sentence that says what is wrong */
+/** @throws Error with a sentence that describes the problem */
 export function compileRefRule(operation: Operation, source: RefRuleSource): RefRule {
   const folded = operation.kind === 'http' ? foldPath(operation.path.segments) : [];
   if (typeof source === 'string') return { operation, folded, writes: source, doubts: [] };
@@ -36,7 +36,7 @@ export function compileRefRule(operation: Operation, source: RefRuleSource): Ref
   };
 }
 
-/** Whether the segments before the first wildcard that is no whole segment are those of the path. */
+/** Quick check: whether the segments before the first partial wildcard equal those of the path. */
 function mayMatch(pattern: readonly string[], path: readonly string[]): boolean {
   for (const [i, piece] of pattern.entries()) {
     if (piece === '*') continue;
@@ -46,7 +46,7 @@ function mayMatch(pattern: readonly string[], path: readonly string[]): boolean 
   return true;
 }
 
-/** The refs that a call writes by these rules, or why that cannot be told. A GET that no rule is about writes none. */
+/** Returns the refs that a call writes by these rules, or why they cannot be determined. A GET without a rule writes none. */
 export function writtenByRules(
   { refs: rules, isForm }: Pick<PlatformRules, 'refs' | 'isForm'>,
   asked: CallAsk,
@@ -57,7 +57,7 @@ export function writtenByRules(
   const found = rules.filter(({ operation, folded }) => {
     if (operation.kind !== 'http' || operation.method !== call.method) return false;
     const { path } = operation;
-    // Most rules are about other paths, which the first segments tell soonest.
+    // Most rules are for other paths, which the first segments exclude quickly.
     if (!mayMatch(path.segments, segments) && !spellings.some((one) => mayMatch(folded, one))) return false;
     return path.matchesAnySpelling(call.path, spellings);
   });
@@ -117,7 +117,7 @@ function readPosition(position: RefPosition, operation: Operation, call: CallAsk
 const place = ({ in: where, at, prefix }: RefPosition): string =>
   `${where === 'path' ? '' : ` at \`${at}\``}${prefix === '' ? '; write it in full, as "refs/heads/x"' : ` under ${prefix}`}`;
 
-/** The full name; undefined where another reader may take the value for another ref. */
+/** Returns the full name; undefined when a server may read the value as another ref. */
 function nameOf(value: string, { prefix }: RefPosition): string | undefined {
   if (prefix === 'refs/' ? value.startsWith('refs/') : prefix !== '' && BEGINS_A_NAME.test(value)) return undefined;
   const name = prefix + value;
@@ -135,7 +135,7 @@ function valuesAt(position: RefPosition, operation: Operation, call: CallAsk): s
   }
 }
 
-/** What `**` of the operation stands for, in a path that has one reading only. */
+/** Returns what `**` of the operation matches, in a path with a single reading. */
 function inPath(operation: Operation, path: string): string[] | string {
   if (operation.kind !== 'http' || !operation.path.matches(path)) return 'the path does not name a ref plainly';
   const pattern = operation.path.segments;
@@ -163,7 +163,7 @@ function inBody(at: string, { query, body }: CallAsk): string[] | string {
   return textsAt(body, names) ?? `the body does not name a ref plainly; write \`${at}\` once, as a text`;
 }
 
-/** Whether the body says so plainly. */
+/** Whether the body has exactly this value, unambiguously. */
 function isSaid({ at, is }: { at: string; is: boolean }, { query, body, isForm }: CallAsk): boolean {
   const names = exactNames(at);
   if (body instanceof UnreadBody || isQueried(query, names)) return false;
@@ -171,7 +171,7 @@ function isSaid({ at, is }: { at: string; is: boolean }, { query, body, isForm }
   return isBoolean(value, is, isForm);
 }
 
-/** The names of a pointer as they are written. */
+/** Returns the names of a pointer as they are written, unescaped. */
 function exactNames(pointer: string): string[] {
   return pointer
     .slice(1)
@@ -179,12 +179,12 @@ function exactNames(pointer: string): string[] {
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** Some servers take members of a body from the query too. */
+/** Some servers also read members of a body from the query. */
 function isQueried(query: string, [first = '']: readonly string[]): boolean {
   return parameters(query).some(([name]) => parameterNames(name).includes(foldName(first)));
 }
 
-/** A member of an object, unless the same name stands there in another spelling as well, or only. */
+/** Returns a member of an object; undefined when the name also, or only, occurs in another spelling. */
 function memberOf(value: JsonValue | undefined, name: string): JsonValue | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const [only, other] = Object.keys(value).filter((one) => foldName(one) === foldName(name));
@@ -192,8 +192,8 @@ function memberOf(value: JsonValue | undefined, name: string): JsonValue | undef
 }
 
 /**
- * The texts under a pointer; undefined when one is missing, is no text, or stands beside the same name in another spelling: some
- * servers read that one, and others pass it over and take a default.
+ * Returns the texts under a pointer; undefined when one is missing, is not a text, or has a second spelling of the same name beside it: some servers read the
+ * other spelling, and others ignore it and use a default.
  */
 function textsAt(value: JsonValue | undefined, [name, ...rest]: readonly string[]): string[] | undefined {
   if (name === undefined) return typeof value === 'string' ? [value] : undefined;
@@ -210,7 +210,7 @@ function namesMember(body: JsonObject | undefined, folded: string): boolean {
   return Object.keys(body ?? {}).some((name) => foldName(name) === folded);
 }
 
-/** Some servers take `;` for `&` (HTML 4.01, B.2.2). */
+/** Some servers treat `;` as `&` (HTML 4.01, B.2.2). */
 function parameters(query: string): [string, string][] {
   return query === '' ? [] : [...new URLSearchParams(query.replaceAll(';', '&'))];
 }

@@ -1,6 +1,6 @@
 /**
- * The ref constraint of a grant: which branches and tags may be written (`refs`), and how (`ref_changes`). It binds git, and
- * every operation of a platform that writes a ref; what cannot be shown to stay within it is refused.
+ * The ref constraint of a grant: which branches and tags may be written (`refs`), and how (`ref_changes`). It applies to git, and to every operation of a
+ * platform that writes a ref; a call is refused unless it provably stays within the constraint.
  */
 import { limitsRefs } from './constraints.ts';
 import { type CallAsk, type Constraints, type GitRef, UnreadBody } from './facts.ts';
@@ -10,15 +10,15 @@ import type { PlatformRules } from './platform-rules.ts';
 import { matchesRef } from './ref-patterns.ts';
 import { type WrittenRef, writtenByRules } from './ref-rules.ts';
 
-/** A refusal names the refs, as far as the call names any, and says why. `unread`: that the body was not read. */
+/** A refusal with the refs, as far as the call names any, and the reason. `unread`: the reason is that the body was not read. */
 export type RefRefusal = { violating: string[]; detail: string; unread?: true };
 
 const MAX_NAMED = 50;
 const MAX_NAMED_LENGTH = 400;
-/** Of the patterns that a refusal names: who is refused can choose another ref. */
+/** The limit of patterns that a refusal lists, so that the agent can choose another ref. */
 const MAX_SHOWN = 5;
 
-/** Whether a call writes only refs that the grant allows, in the ways that it allows; undefined when it does. */
+/** Checks that a call writes only refs that the grant allows, in the allowed ways; undefined when it does. */
 export function refuseRefs(constraints: Constraints, rules: PlatformRules, call: CallAsk): RefRefusal | undefined {
   if (!limitsRefs(constraints)) return undefined;
   const { refs, ref_changes: changes } = constraints;
@@ -47,7 +47,7 @@ function whyForbidden({ action, name }: WrittenRef): string {
   return `the grant does not allow to ${action} refs${name === undefined ? '' : `: ${shorten(name)}`}`;
 }
 
-/** The refs that a call writes, or why that cannot be told. */
+/** Returns the refs that a call writes, or why they cannot be determined. */
 function refsWritten(rules: PlatformRules, call: CallAsk): readonly WrittenRef[] | string {
   if (call.git !== undefined) return call.git.refs;
   if (isGraphql(rules, call)) return 'GraphQL is refused as a whole where refs are limited';
@@ -55,8 +55,8 @@ function refsWritten(rules: PlatformRules, call: CallAsk): readonly WrittenRef[]
 }
 
 /**
- * The refs that a call writes, as conditions read them (`request.refs`), or why they cannot be told, without values of the call. A platform
- * whose manifest says nothing of refs writes none. Of GraphQL a query writes none; what a mutation writes is not in it.
+ * Returns the refs that a call writes, as conditions read them (`request.refs`), or why they cannot be determined, without values of the call. On a platform
+ * whose manifest has no ref rules, no call writes refs. A GraphQL query writes none; which refs a mutation writes cannot be determined from it.
  */
 export function refsForConditions(rules: PlatformRules | undefined, call: CallAsk): readonly GitRef[] | string {
   if (call.git !== undefined) return call.git.refs;
@@ -76,9 +76,9 @@ function isQuery({ query, body }: CallAsk): boolean {
 }
 
 /**
- * Refuses a push with an option (`git push -o`) that the platform's manifest does not list, on a grant that limits repositories or refs;
- * undefined: it may pass. Code hosts act on options with the credential of the push: GitLab opens and merges merge requests, into another
- * branch or project (GitLab documentation, "Push options"), Gitea publishes a repository.
+ * Refuses a push with an option (`git push -o`) that the platform's manifest does not list, on a grant that limits repositories or refs; undefined when the
+ * push is allowed. Code hosts act on options with the credential of the push: GitLab opens and merges merge requests, into another branch or project (GitLab
+ * documentation, "Push options"), Gitea publishes a repository.
  */
 export function refusePushOptions(
   constraints: Constraints,
@@ -95,10 +95,10 @@ export function refusePushOptions(
   };
 }
 
-/** Of a push option: values are never shown or recorded. */
+/** Returns the name of a push option: values are never shown or recorded. */
 const nameOf = (option: string): string => option.split('=', 1)[0] ?? '';
 
-/** Names of refs are as long as git takes them. */
+/** Bounds a text: names of refs may be as long as git accepts. */
 function shorten(text: string): string {
   return text.length > MAX_NAMED_LENGTH ? `${text.slice(0, MAX_NAMED_LENGTH)}…` : text;
 }

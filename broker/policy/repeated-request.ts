@@ -1,19 +1,19 @@
-/** Whether a request is like the one of a standing approval: equal in every member, but for those that may differ. Pure. */
+/** Compares a request with that of a standing approval: equal in every member, except for those that may differ. Pure. */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { present } from '../runtime/present.ts';
 import { sameJson } from './same-json.ts';
 import type { Free, Written, WrittenBody } from './standing-terms.ts';
 
-/** Clients change these from call to call, and no platform does anything else because of them. */
+/** Clients change these headers from call to call, and no platform behaves differently because of them. */
 const NOT_COUNTED = new Set(['idempotency-key', 'user-agent', 'x-request-id', 'traceparent', 'tracestate']);
 
-/** What may stand for a free segment of a path, or a free value of a query: nothing that a server may read as more than one value. */
+/** Permitted values of a free segment of a path and of a free query parameter: none that a server may read as more than one value. */
 const PLAIN_SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._~-]*$/;
 const PLAIN_VALUE = /^(?:[A-Za-z0-9._~*+-]|%(?!00|26|3[Bb])[0-9A-Fa-f]{2})+$/;
-/** A whole number that every reader takes for the same. */
+/** A whole number in the one form that all servers read alike. */
 const WHOLE = /^[1-9][0-9]{0,14}$/;
 
-/** @param held of the call that was approved */
+/** @param held the request of the call that was approved */
 export function isLike(held: Written, written: Written, free: readonly Free[]): boolean {
   return (
     held.door === written.door &&
@@ -25,7 +25,7 @@ export function isLike(held: Written, written: Written, free: readonly Free[]): 
   );
 }
 
-/** Whether a value may stand in place of another: of the same type, and as a number within its limit. */
+/** Whether a value may replace another: of the same type, and within the bound if it is a number. */
 function mayStand(held: JsonValue | undefined, value: JsonValue | undefined, { atMost }: Free): boolean {
   if (held === undefined || value === undefined || kindOf(held) !== kindOf(value)) return false;
   if (atMost === undefined) return kindOf(held) !== 'number';
@@ -33,7 +33,7 @@ function mayStand(held: JsonValue | undefined, value: JsonValue | undefined, { a
   return number !== undefined && number <= atMost;
 }
 
-/** A number above 0, or a text that every reader takes for one; undefined: it is none. */
+/** Returns a number above 0, also from a text that all servers read as the same number; undefined for anything else. */
 export function amountOf(value: JsonValue): number | undefined {
   if (typeof value === 'number') return Number.isFinite(value) && value > 0 ? value : undefined;
   return typeof value === 'string' && WHOLE.test(value) ? Number(value) : undefined;

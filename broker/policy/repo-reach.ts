@@ -1,7 +1,6 @@
 /**
- * What of a call under `/repos/<owner>/<repo>` reaches beyond that repository: parts that are about others, the foreign side of
- * a comparison or of a pull request, and ids, which name things of any repository. Source: GitHub's REST API description
- * (octokit/openapi-types 29).
+ * Detects where a call under `/repos/<owner>/<repo>` reaches beyond that repository: paths that concern other repositories, the foreign side of a comparison
+ * or of a pull request, and ids, which identify objects of any repository. Source: GitHub's REST API description (octokit/openapi-types 29).
  */
 
 import { type CallAsk, type JsonValue, readMembers } from './facts.ts';
@@ -13,19 +12,19 @@ import { type Spelling, unescapeToFixedPoint } from './spelling.ts';
 const MAX_NAMED_LENGTH = 400;
 const folded = (names: string): ReadonlySet<string> => new Set(names.split(/\s+/).map(foldName));
 
-/** Parts of a repository that reach into, or become, another one, and answers that hold what stands in others. */
+/** Paths of a repository that affect or create another one, and whose answers contain content of others. */
 const BEYOND = [
   'forks/**',
   'transfer/**',
   'import/**',
   'merge-upstream/**',
-  // Links between issues are made by ids and lead to issues of any repository, read or written.
+  // Links between issues use ids, and read or write issues of any repository.
   'issues/*/sub_issue/**',
   'issues/*/sub_issues/**',
   'issues/*/dependencies/**',
   'issues/*/parent/**',
   'issues/*/timeline/**',
-  // Writes into the head's repository, which the call does not name.
+  // Writes to the head's repository, which the call does not name.
   'pulls/*/update-branch',
   'pulls/*/codespaces',
   'codespaces',
@@ -39,31 +38,31 @@ const BEYOND = [
 /** `repos`, owner and name. */
 const BEFORE_PARTS = 3;
 
-/** Parts of a repository whose path names branches, tags or commits. */
+/** Paths of a repository whose segments name branches, tags or commits. */
 const NAMES_REFS = new Set('branches commits compare dependency-graph git statuses tarball zipball'.split(' '));
-/** Members that name a side: a branch, where `owner:branch` is a fork's. In the query of a read these are filters. */
+/** Members that name a branch; `owner:branch` is one of a fork. In the query of a read these are filters. */
 const SIDES = folded('head base ref');
 const READ_REFS = folded('ref sha');
 const WRITTEN_REFS = folded('ref sha base');
-/** Members that name issues or repositories by ids, or several repositories at once. */
+/** Members that identify issues or repositories by ids, or several repositories at once. */
 const OTHERS = folded(
   `duplicate_issue_id issue_id parent_issue_id sub_issue_id repository_id repository_ids selected_repository_ids
   repositories repository_lists repository_owners`,
 );
 const NEW_REPOSITORY = folded('owner name');
 const HEAD_REPO = folded('head_repo');
-/** Of a pull request or a merge. */
+/** Members of a pull request or a merge. */
 const HEAD = folded('head head_repo');
-/** Makes a fork beside a security advisory. */
+/** Creates a fork for a security advisory. */
 const PRIVATE_FORK = folded('start_private_fork');
-/** Of a task for the platform's own agent. */
+/** The member of a task for the platform's own agent. */
 const AGENT_TASK = folded('agent_assignment');
-/** Of a workflow that a ruleset requires: it stands in any repository. */
+/** The path to a workflow that a ruleset requires: the workflow may be in any repository. */
 const RULESET_WORKFLOW = ['rules', 'parameters', 'workflows', 'repository_id'].map(foldName);
 const RULES = folded('rules');
 const NAMED_IN_BODY = [HEAD, OTHERS, PRIVATE_FORK, AGENT_TASK, RULES];
 
-/** The part of a repository that reaches beyond it, in any spelling of the path. */
+/** Returns the path below a repository that reaches beyond it, in any spelling; undefined when there is none. */
 export function outwardPart(spellings: readonly Spelling[]): string | undefined {
   const isUnder = (spelling: Spelling, { parts, isOpen }: (typeof BEYOND)[number]) =>
     parts.every((part, i) => {
@@ -74,25 +73,22 @@ export function outwardPart(spellings: readonly Spelling[]): string | undefined 
   return BEYOND.find((one) => spellings.some((spelling) => isUnder(spelling, one)))?.name;
 }
 
-/** Whether whatever is under a path reaches beyond its repository. */
+/** Whether everything under a path reaches beyond its repository. */
 export const isOutwardPath = (path: Pattern): boolean => BEYOND.some((one) => relate(one.path, path) === 'all');
 
-/**
- * The first parameter in the query of a call that changes something which names what only a body should; undefined when none
- * does. `creates`: the call makes a repository.
- */
+/** Returns the first query parameter of a write that names a member of the body; undefined when there is none. `creates`: the call creates a repository. */
 export function namedInQuery({ method, query }: CallAsk, creates: boolean): string | undefined {
   if (method === 'GET') return undefined;
   const lists = creates ? [...NAMED_IN_BODY, NEW_REPOSITORY] : NAMED_IN_BODY;
   return parameters(query).find(([name]) =>
-    // `a.b` is `b` of `a` to some readers, and one name to others.
+    // `a.b` is `b` of `a` on some servers, and a single name on others.
     [name, name.split('.', 1)[0] ?? ''].some((text) =>
       parameterNames(text).some((one) => lists.some((list) => list.has(one))),
     ),
   )?.[0];
 }
 
-/** What names something outside of a repository, beside the path's parts: a foreign side, an id. Undefined: nothing does. */
+/** Returns what, other than the path, names something outside of a repository: a foreign side, an id. Undefined when nothing does. */
 export function foreignName(
   call: CallAsk,
   spellings: readonly Spelling[],
@@ -109,7 +105,7 @@ export function foreignName(
   return found === undefined ? undefined : shorten(found);
 }
 
-/** The members of a body with one of these names, in any spelling, without those that are null. */
+/** Returns the members of a body with one of these names, in any spelling, except those that are null. */
 export function membersNamed(call: CallAsk, names: ReadonlySet<string>): [string, JsonValue][] {
   return Object.entries(readMembers(call)).filter(([member, value]) => value !== null && names.has(foldName(member)));
 }
@@ -121,7 +117,7 @@ function sidesNamed(call: CallAsk): string[] {
   return [...named, ...asked.map(([, value]) => value)];
 }
 
-/** The repository of a pull request's head, or of a task for the platform's own agent, when it is another one. */
+/** Returns the repository of a pull request's head, or of a task for the platform's own agent, when it is another one. */
 function otherRepository(call: CallAsk, owner: string, repo: string): string | undefined {
   const isOwn = (name: string) => [repo, `${owner}/${repo}`].some((one) => one.toLowerCase() === name.toLowerCase());
   const named = membersNamed(call, HEAD_REPO).map(([, value]) => textOf(value));
@@ -130,7 +126,7 @@ function otherRepository(call: CallAsk, owner: string, repo: string): string | u
   return named.find((name) => !isOwn(name));
 }
 
-/** The member of a ruleset that names a repository, by an id that may be any one's. */
+/** Returns the member of a ruleset that names a repository by an id, which may be that of any repository. */
 function workflowElsewhere(call: CallAsk): string | undefined {
   let isNamed = false;
   const note = () => {
@@ -140,28 +136,28 @@ function workflowElsewhere(call: CallAsk): string | undefined {
   return isNamed ? 'repository_id' : undefined;
 }
 
-/** `owner:branch` and `owner:repo:branch` are another repository's, but for the first with the same owner. */
+/** `owner:branch` and `owner:repo:branch` belong to another repository, except for the former with the same owner. */
 function isForeign(side: string, owner: string): boolean {
   const [name = '', ...more] = side.split(':');
   return more.length > 1 || (more.length === 1 && name.toLowerCase() !== owner.toLowerCase());
 }
 
-/** A text as it stands, and unescaped as often as anybody may. */
+/** Returns a text as it is, and after each round of unescaping. */
 function readings(text: string): string[] {
   return [text, ...(unescapeToFixedPoint(text) ?? [])];
 }
 
-/** Some servers take `;` for `&` (HTML 4.01, B.2.2). */
+/** Some servers treat `;` as `&` (HTML 4.01, B.2.2). */
 function parameters(query: string): [string, string][] {
   return query === '' ? [] : [...new URLSearchParams(query.replaceAll(';', '&'))];
 }
 
-/** What is no text is read as it is sent: an object may have a member `toString`. */
+/** Converts a value that is not a text as it is sent, and not with `String`: an object may have a member `toString`. */
 function textOf(value: JsonValue): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** No repository and no branch has a longer name. */
+/** Bounds a text: no name of a repository or branch is longer. */
 function shorten(text: string): string {
   return text.length > MAX_NAMED_LENGTH ? `${text.slice(0, MAX_NAMED_LENGTH)}…` : text;
 }

@@ -1,6 +1,6 @@
 /**
- * The repository constraint of a grant on the code host (specification, Repository constraint): what is not surely one
- * of the listed repositories is refused.
+ * The repository constraint of a grant on the code host (specification, Repository constraint): a call is refused unless it certainly stays within the listed
+ * repositories.
  */
 import { bodyKinds } from './body-kinds.ts';
 import { type CallAsk, type Constraints, type JsonObject, readMembers, UnreadBody } from './facts.ts';
@@ -9,10 +9,10 @@ import type { Operation, PlatformRules } from './platform-rules.ts';
 import { foreignName, isOutwardPath, membersNamed, namedInQuery, outwardPart } from './repo-reach.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
-/** A refusal names the repositories that are not allowed, as far as the call names any, and says why. `unread`: that the body was not read. */
+/** A refusal with the repositories that are not allowed, as far as the call names any, and the reason. `unread`: the reason is that the body was not read. */
 export type RepositoryRefusal = { violating: string[]; detail: string; unread?: true };
 
-/** What is known of the bodies of operations. */
+/** The part of a platform's rules that describes bodies of operations. */
 type Bodies = Pick<PlatformRules, 'bodies'>;
 
 const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
@@ -20,20 +20,20 @@ const FREE_READS = [/^\/user$/, /^\/rate_limit$/, /^\/user\/repos$/, /^\/orgs\/[
 /** The three paths of governed git (specification, Governed git). */
 const GIT = /^\/git\/([^/]+)\/([^/]+)\/(?:info\/refs|git-upload-pack|git-receive-pack)$/;
 const patterns = (...texts: string[]) => texts.map((text) => compilePattern(text, 'path'));
-/** What the forms above are in patterns, or more than they are. */
+/** Patterns that cover the forms above, or more. */
 const FREE_PATHS = patterns('/user', '/rate_limit', '/user/repos', '/orgs/*/repos');
 export const GIT_PATHS = patterns('/git/*/*/**');
 const REPOSITORY_PATHS = [...patterns('/repos/*/*/**'), ...GIT_PATHS];
 const CREATION_PATHS = patterns('/orgs/*/repos');
 const TEMPLATE_PATHS = patterns('/repos/*/*/generate/**');
-/** Names that hosts may take for other ones. */
+/** Suffixes of names that hosts may resolve to another name. */
 const ALIAS = /\.(?:git)?$/i;
 const OWNER = new Set(['owner']);
 const ANYWHERE = 'the call names no repository, and may reach any; call an endpoint under /repos/<owner>/<repo>';
 const GRAPHQL =
   'GraphQL cannot be limited to repositories; use REST under /repos/<owner>/<repo>, with gh: "gh api repos/<owner>/<repo>/issues"';
 
-/** Whether a call, REST or git, stays within the listed repositories; undefined when it does. */
+/** Checks that a call, REST or git, stays within the listed repositories; undefined when it does. */
 export function refuseRepositories(
   constraints: Constraints,
   call: CallAsk,
@@ -57,7 +57,7 @@ export function refuseRepositories(
   return refuseTarget(listed, call, spellings, rules);
 }
 
-/** Whether each call of an operation is refused, whichever repository it names. Never says so where one could pass. */
+/** Whether every call of an operation is refused, whichever repository it names. Never returns true when a call could pass. */
 export function isNeverInRepositories(
   { repos = [], allow_repo_creation: mayCreate }: Constraints,
   { method, path }: Extract<Operation, { kind: 'http' }>,
@@ -70,7 +70,7 @@ export function isNeverInRepositories(
   return !meets(REPOSITORY_PATHS) || isOutwardPath(path);
 }
 
-/** The entries that lie in both lists: `acme/*` and `ACME/app` have `ACME/app` in common. */
+/** Returns the entries covered by both lists: `acme/*` and `ACME/app` have `ACME/app` in common. */
 export function intersectRepositories(a: readonly string[], b: readonly string[]): string[] {
   return [
     ...a.filter((entry) => b.some((other) => covers(other, entry))),
@@ -82,7 +82,7 @@ function refuse(detail: string, ...violating: string[]): RepositoryRefusal {
   return { violating, detail };
 }
 
-/** The repository that a path is under, and what else the call names. */
+/** Checks the repository of a path, and everything else that the call names. */
 function refuseTarget(
   listed: readonly string[],
   call: CallAsk,
@@ -111,9 +111,8 @@ function refuseTarget(
 }
 
 /**
- * The call with each body in which it may name something, where its own is no object; or why that cannot be told. Where the manifest says
- * that an operation takes nothing but a text or bytes, and the body says that it is such, there are no members for a server to read. Of
- * a list that the operation takes each item is looked at.
+ * Returns the call with each body in which it may name something, when its own body is not an object; or why that cannot be determined. For an operation that
+ * accepts only a text or bytes, an opaque body has no members for a server to read. For an operation that accepts a list, each item is checked.
  */
 function namingCalls(call: CallAsk, { why, isOpaque, items }: UnreadBody, rules: Bodies): readonly CallAsk[] | string {
   const kinds = bodyKinds(rules, call);
@@ -124,8 +123,8 @@ function namingCalls(call: CallAsk, { why, isOpaque, items }: UnreadBody, rules:
 }
 
 /**
- * The pieces of a path of governed git: its root, owner and repository. Git's own door has taken `.git` off the name, once;
- * elsewhere that is done here. Undefined for other paths.
+ * Returns the segments of a path of governed git: root, owner and repository. The git entry point has removed one `.git` from the name already; for other
+ * calls it is removed here. Undefined for other paths.
  */
 function gitRepository({ path, git }: CallAsk): readonly ['', 'git', string, string] | undefined {
   const [found, owner = '', given = ''] = GIT.exec(path) ?? [];
@@ -134,8 +133,8 @@ function gitRepository({ path, git }: CallAsk): readonly ['', 'git', string, str
 }
 
 /**
- * The repository that a call is about, in lower case, because hosts ignore letter case. `unknown`: it is about one that has no name
- * yet, or whose name is not plain; undefined: about none.
+ * Returns the repository that a call is about, in lower case, because hosts ignore letter case. `unknown`: the repository has no name yet, or its name is not
+ * plain; undefined: the call is about none.
  */
 export function repositoryOf(call: CallAsk): { name: string } | 'unknown' | undefined {
   const [, root, owner = '', repo = ''] = gitRepository(call) ?? call.path.split('/');
@@ -173,7 +172,7 @@ function refuseCreation(
   return refuse('a repository may be created only under an owner in the list of the grant', ...names);
 }
 
-/** What a call creates: under an organisation, under whoever the credential is (unknown here), or from a template. */
+/** Returns the repository that a call creates: under an organisation, under the account of the credential (unknown here), or from a template. */
 function creation(call: CallAsk): Creation | undefined {
   if (call.method !== 'POST') return undefined;
   const segments = call.path.slice(1).split('/');
@@ -189,13 +188,13 @@ function creation(call: CallAsk): Creation | undefined {
   if (isFromTemplate(call)) {
     const given = membersNamed(call, OWNER).map(([, value]) => value);
     const owners = given.flatMap((one) => (typeof one === 'string' && NAME.test(one) ? [one] : []));
-    // One that cannot be read may be anybody.
+    // An owner that cannot be read may be anybody.
     return { owners: owners.length < given.length ? [] : owners, fromTemplate: true, names: labels(owners) };
   }
   return undefined;
 }
 
-/** Whether a call makes another repository than the one that its path names. */
+/** Whether a call creates a repository other than the one in its path. */
 export function isFromTemplate({ method, path }: Pick<CallAsk, 'method' | 'path'>): boolean {
   const [, root, , , part] = path.split('/');
   return method === 'POST' && root === 'repos' && part === 'generate';

@@ -1,7 +1,7 @@
-/** How long audit rows are kept: as the API, governance files and the store have it. */
+/** How long audit rows are kept: the setting in the API, governance files and the store. */
 import { z } from 'zod';
 
-/** Longer than any held call waits, so that no row is deleted that something may still come of. */
+/** Longer than any held call waits, so that no row of a call that may still continue is deleted. */
 export const FEWEST_DAYS = 31;
 const MOST_DAYS = 36_500;
 
@@ -20,5 +20,5 @@ export const RETAINED_KINDS: readonly RetainedKind[] = ['reads', 'calls', 'event
 
 export const KEEP_ALL: Retention = { reads_days: null, calls_days: null, events_days: null };
 
-/** The reason of the event that says which rows were deleted. It is kept for ever: it proves that they were. */
+/** The reason of the event that records which rows were deleted. The event is kept for ever, as proof of the deletion. */
 export const PURGED = 'audit_purged';

@@ -1,4 +1,4 @@
-/** The checks by rules: guardrails, and the policy of the agent. */
+/** The checks by rules: the guardrails, and the agent's policy. */
 
 import { present } from '../runtime/present.ts';
 import { earlierInWords } from './earlier.ts';
@@ -80,7 +80,7 @@ export function checkPolicy(matter: Matter): Finding {
   }
 }
 
-/** The rules that mask what comes back; a refusal, where that cannot be done. */
+/** Returns the rules that mask the platform's answer; a refusal when masking is not possible. */
 function masksOf(
   { masking, matched }: RuleFinding,
   { who, reason }: { who: string; reason: DenyReason },
@@ -93,7 +93,7 @@ function masksOf(
   return { kind: 'deny', reason, detail: `${who} ${first.name} masks what this call is answered, and ${why}`, matched };
 }
 
-/** A refusal of what is not granted or not allowed; of a platform or a scope that there is not it says so. */
+/** Returns a refusal of something not granted or not allowed; when the platform or the scope does not exist, the detail states it. */
 export function denyUnknown(matter: Matter, reason: DenyReason, detail: string, more: { unread?: true } = {}): Finding {
   const { facts, grant, question } = matter;
   const { platformId, scope } = question.ask;
@@ -102,7 +102,7 @@ export function denyUnknown(matter: Matter, reason: DenyReason, detail: string, 
     return deny(reason, `${detail}; the organisation has no such platform`, { ...more, notGrantable: true });
   const { rules } = platform;
   const problem = unknownScope(platformId, scope, rules);
-  // The tools of an MCP server come and go, and their scopes with them.
+  // The tools of an MCP server change at any time, and their scopes with them.
   const isUnknown = problem !== '' && rules.kind !== 'mcp';
   const isGrantable = !isUnknown && rules.isReachable(scope, grant?.constraints ?? {});
   return deny(reason, `${detail}${problem}`, { ...more, ...(!isGrantable && { notGrantable: true }) });
@@ -113,7 +113,7 @@ const holdsOf = (source: 'policy' | 'guardrail', { holding }: RuleFinding): Hold
 
 const unreadOf = ({ unread }: RuleFinding): { unread?: true } => (unread ? { unread } : {});
 
-/** Of the rule that decides, where it has a limit. */
+/** Returns the limit of the deciding rule, if it has one. */
 function limitOf(
   { rule }: RuleFinding,
   source: MatchedRule['source'],
@@ -123,7 +123,7 @@ function limitOf(
   return charge ? { limit: toldLimit(charge, now) } : {};
 }
 
-/** Why the rule that decides applies, beside what it says: what is used of its limit, or what the agent did before. */
+/** Returns why the deciding rule applies, beyond its text: the used part of its limit, or the agent's earlier call. */
 function toldOf(found: RuleFinding, source: MatchedRule['source'], matter: Matter): string {
   const { rule } = found;
   const { limit } = limitOf(found, source, matter);

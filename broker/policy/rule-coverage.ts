@@ -1,6 +1,6 @@
 /**
- * How many of a scope's operations a rule's `methods` and `endpoints` cover (decisions, Deciding): a standing question
- * knows the scope but no call, so a rule applies when it covers all of them, and may apply when it covers some.
+ * Computes how many of a scope's operations a rule's `methods` and `endpoints` cover (decisions, Deciding): a standing question has a scope but no call, so a
+ * rule applies when it covers all operations, and may apply when it covers some.
  */
 import type { Method, Rule } from './facts.ts';
 import { compilePattern, type Pattern, type Relation, relate } from './pattern.ts';
@@ -8,14 +8,14 @@ import type { Operation, PlatformRules } from './platform-rules.ts';
 
 type Narrowing = { effect: Rule['effect']; methods: readonly Method[] | undefined; endpoints: Pattern[] | undefined };
 
-/** The `coverage` of a rule. Answers are kept with the rule, and for as long as the platform's rules live. */
+/** Returns the `coverage` of a rule. Results are cached with the rule, as long as the platform's rules live. */
 export function coverageOf(narrowing: Narrowing): Rule['coverage'] {
   if (narrowing.methods === undefined && narrowing.endpoints === undefined) return () => 'all';
   const known = new WeakMap<PlatformRules, Map<string, Relation>>();
   return (platform, scope) => {
     const scopes = known.get(platform) ?? new Map<string, Relation>();
     known.set(platform, scopes);
-    // Only scopes of the manifest are kept, so that made-up ones in questions fill no memory.
+    // Only scopes of the manifest are cached, so that invented scopes in questions use no memory.
     const operations = platform.scopes.get(scope);
     if (operations === undefined || operations.length === 0) return 'some';
     const found =
@@ -25,12 +25,12 @@ export function coverageOf(narrowing: Narrowing): Rule['coverage'] {
   };
 }
 
-/** `isTool`: it calls tools. */
+/** `isTool`: the calls are those of tools. */
 type Calls = { method: Method; path: Pattern; isTool: boolean };
 
 const LISTING: Calls = { method: 'GET', path: compilePattern('/tools', 'path'), isTool: false };
 
-/** What operations stand for; with any scope that has tools they may be listed, too. */
+/** Returns the calls that operations stand for; on an MCP platform, also the listing of its tools. */
 function callsOf(operations: readonly Operation[], platform: PlatformRules): Calls[] {
   const calls = operations.map((operation) => {
     const [method, path] = httpForm(operation, platform);
@@ -42,7 +42,7 @@ function callsOf(operations: readonly Operation[], platform: PlatformRules): Cal
 function coverage(narrowing: Narrowing, { method, path, isTool }: Calls, platform: PlatformRules): Relation {
   const { effect, methods } = narrowing;
   if (methods !== undefined && !methods.includes(method)) {
-    // Which of the tools destroy is not known here: to them it applies (see `actsAs`).
+    // Which of the tools destroy is not known here; the rule applies to those that do (see `actsAs`).
     const mayActAs = isTool && effect !== 'allow' && methods.includes('DELETE');
     return mayActAs && relationTo(narrowing, path, platform) !== 'none' ? 'some' : 'none';
   }
@@ -57,7 +57,7 @@ function relationTo({ effect, endpoints }: Narrowing, path: Pattern, platform: P
   return relations.includes('some') ? 'some' : 'none';
 }
 
-/** The calls that an operation stands for (see `classify`): a POST to the GraphQL door, or to a tool's path. */
+/** Returns the calls that an operation stands for (see `classify`): a POST to the GraphQL endpoint, or to a tool's path. */
 function httpForm(operation: Operation, platform: PlatformRules): [Method, Pattern] {
   switch (operation.kind) {
     case 'http':

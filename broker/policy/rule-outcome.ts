@@ -1,12 +1,12 @@
-/** What the rules alone make of a call: of a policy and the guardrails together, whatever the grant says. */
+/** Computes the outcome of a call by the rules alone: of a policy and the guardrails together, without the grant. */
 import type { Ask, Facts, Instant, MatchedRule } from './facts.ts';
 import { questionOf } from './rule-selection.ts';
 import { matchRules, type RuleFinding } from './rules.ts';
 
-/** `cannot_tell`: it depends on what is not known of the call (`recorded`). */
+/** `cannot_tell`: the outcome depends on parts of the call that are not known (`recorded`). */
 export type RuleOutcome = {
   effect: 'allow' | 'require_approval' | 'deny' | 'cannot_tell';
-  /** The rule that decides; null: none matches, or it cannot be told. */
+  /** The deciding rule; null: none matches, or the outcome is unknown. */
   rule: Pick<MatchedRule, 'source' | 'name'> | null;
 };
 
@@ -21,7 +21,7 @@ export function ruleOutcome(facts: Facts, ask: Ask, now: Instant): RuleOutcome {
   const least = Math.max(leastOf(guardrails, 0), leastOf(policy, 2)) as Level;
   const most = Math.max(mostOf(guardrails, 0), mostOf(policy, 2)) as Level;
   if (least !== most) return { effect: 'cannot_tell', rule: null };
-  // Guardrails are asked first.
+  // Guardrails take precedence.
   const source = leastOf(guardrails, 0) === least && guardrails.rule ? 'guardrail' : 'policy';
   const { rule } = source === 'guardrail' ? guardrails : policy;
   return { effect: LEVELS[least], rule: rule ? { source, name: rule.name } : null };
@@ -32,7 +32,7 @@ const leastOf = ({ effect }: RuleFinding, none: Level): Level => (effect === und
 const mostOf = (finding: RuleFinding, none: Level): Level =>
   finding.conditional && finding.worst !== undefined ? level(finding.worst) : leastOf(finding, none);
 
-/** A suspension denies. */
+/** A suspension counts as a denial. */
 function level(effect: NonNullable<RuleFinding['effect']>): Level {
   if (effect === 'allow' || effect === 'mask') return 0;
   return effect === 'require_approval' ? 1 : 2;

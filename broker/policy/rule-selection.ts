@@ -1,4 +1,4 @@
-/** An ask as rules look at it, and which calls a rule is about. */
+/** Prepares an ask for the rules, and determines to which calls a rule applies. */
 
 import { present } from '../runtime/present.ts';
 import type { CallAsk, Method } from './call-ask.ts';
@@ -9,15 +9,15 @@ import type { Pattern } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
-/** An ask, with what rules need of it, computed when the first rule needs it. */
+/** An ask, with lazily computed inputs of rules. */
 export type Question = {
   ask: Ask;
   platform: PlatformRules | undefined;
   spellings(): readonly Spelling[];
   input(): ConditionInput;
-  /** The same with the method that the call counts as, too. */
+  /** The input with the method as which the call also counts (`actsAs`). */
   inputActing(method: Method): ConditionInput;
-  /** Of a child: the same, asked by its parent. */
+  /** For a child: the same question for its parent. */
   byParent?: Question;
 };
 
@@ -46,10 +46,10 @@ function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): 
   };
 }
 
-/** Whether a rule is about a call. `depends`: on what is not known of it; `error`: its condition cannot be evaluated. */
+/** Whether a rule applies to a call. `depends`: on unknown parts of the call; `error`: its condition cannot be evaluated. */
 export type Match = 'yes' | 'no' | 'depends' | { error: string };
 
-/** Whether a rule is about the platform and the scope. */
+/** Whether a rule matches the platform and the scope. */
 export function namesAsk(rule: Rule, ask: Ask): boolean {
   return anyMatches(rule.platforms, ask.platformId) && anyMatches(rule.scopes, ask.scope);
 }
@@ -58,18 +58,18 @@ function anyMatches(patterns: readonly Pattern[] | undefined, text: string): boo
   return patterns === undefined || patterns.some((pattern) => pattern.matches(text));
 }
 
-/** Whether a rule is about a concrete call; a condition that fails counts against the agent. */
+/** Whether a rule applies to a concrete call; a condition that fails decides against the agent. */
 export function isAbout(rule: Rule, question: Question): boolean {
   const match = selects(rule, question);
   return match === 'yes' || typeof match === 'object';
 }
 
-/** Whether a rule is about a concrete call, whatever was used of its limit. */
+/** Whether a rule applies to a concrete call, regardless of its limit. */
 export function selects(rule: Rule, question: Question): Match {
   if (!namesAsk(rule, question.ask)) return 'no';
   const call = present(question.ask.call, 'call');
   if (rule.methods !== undefined && !rule.methods.includes(call.method)) {
-    // What a server says of its own tool never loosens anything.
+    // An MCP server's claim about its own tool never loosens a decision.
     if (rule.effect === 'allow' || call.actsAs === undefined || !rule.methods.includes(call.actsAs)) return 'no';
   }
   if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
@@ -86,23 +86,23 @@ export function selects(rule: Rule, question: Question): Match {
   return isAsked ? matches(question.inputActing(actsAs)) : match;
 }
 
-/** Also in a text literal, which costs an evaluation that was not needed. */
+/** May match inside a text literal, which only costs an unneeded evaluation. */
 const READS_METHOD = /\bmethod\b/;
 
-/** Whether a condition reads what is not known of a call of the past. */
+/** Whether a condition reads parts of a past call that are unknown. */
 function isUntold({ recorded }: CallAsk, { readsUnrecorded, readsFirstTimes }: Condition): boolean {
   if (recorded === undefined) return false;
   return recorded === 'row' ? readsUnrecorded : readsFirstTimes;
 }
 
-/** Of all readings of a call, the one that gives the agent least. */
+/** Returns, of the results for all readings of a call, the one that gives the agent least. */
 function strictest(rule: Rule, { others, ...exactly }: ReturnType<Condition['evaluate']>): Evaluated {
   if (others === undefined) return exactly;
   const all = [exactly, ...others];
   return all.find((one) => one.ok && one.value === (rule.effect !== 'allow')) ?? all.find((one) => !one.ok) ?? exactly;
 }
 
-/** Permission is byte for byte; what denies or holds also takes other spellings of the path. */
+/** Rules that allow match a path byte for byte; rules that deny or hold also match other spellings. */
 function matchesPath(rule: Rule, path: string, question: Question): boolean {
   const endpoints = present(rule.endpoints, 'endpoints');
   if (rule.effect === 'allow') return endpoints.some((pattern) => pattern.matches(path));

@@ -1,4 +1,4 @@
-/** What a rule says, in words, for rules that have no name. */
+/** Describes rules without a name in words. */
 import type { RuleSource } from './facts.ts';
 import { limitSaid } from './limit.ts';
 import type { MaskSource } from './mask.ts';
@@ -15,7 +15,7 @@ const EFFECTS: Readonly<Record<RuleSource['effect'], { one: string; many: string
 const MOST_NAMED = 4;
 const MOST_OF_CONDITION = 100;
 
-/** `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
+/** Formats, for example: `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
 export function ruleInWords(rule: RuleSource): string {
   const { effect, methods, endpoints, scopes, platforms, when, mask, limit, after } = rule;
   const verb = EFFECTS[effect];
@@ -33,13 +33,13 @@ export function ruleInWords(rule: RuleSource): string {
   return [...said, ...masked, ...beyond, ...earlier, ...condition].join(' ');
 }
 
-/** `email, phone and values of the kinds card, iban`. */
+/** Formats, for example: `email, phone and values of the kinds card, iban`. */
 export function maskSaid({ members = [], values = [] }: MaskSource): string {
   const kinds = values.length === 0 ? [] : [`values of the kinds ${values.join(', ')}`];
   return [...(members.length === 0 ? [] : [named(members)]), ...kinds].join(' and ');
 }
 
-/** `for 8h after GET /issues/** with codehost:issues.read if request.query.state == "open"`. */
+/** Formats, for example: `for 8h after GET /issues/** with codehost:issues.read if request.query.state == "open"`. */
 export function afterSaid({ within, methods, endpoints, scopes, platforms, when }: AfterSource): string {
   const what = [methods?.join(', '), endpoints && named(endpoints)].filter(Boolean).join(' ');
   const where = [

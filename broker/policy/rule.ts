@@ -1,4 +1,4 @@
-/** Rules of policies and guardrails: as they are written, and as they are compiled (compile-rules.ts). */
+/** Rules of policies and guardrails: as written, and as compiled (compile-rules.ts). */
 import type { Method } from './call-ask.ts';
 import type { Condition } from './compiled-condition.ts';
 import type { Limit, LimitSource } from './limit.ts';
@@ -6,11 +6,11 @@ import type { MaskSource } from './mask.ts';
 import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 
-/** `mask` lets nothing pass and stops nothing: it is about what comes back. */
+/** `mask` neither allows nor stops a call: it applies to the answer. */
 export const EFFECTS = ['allow', 'require_approval', 'deny', 'mask'] as const;
 export type Effect = (typeof EFFECTS)[number];
 
-/** Members of a rule that say which calls it is about. */
+/** Members of a rule that select calls. */
 type SelectionSource = {
   platforms?: readonly string[];
   scopes?: readonly string[];
@@ -19,40 +19,40 @@ type SelectionSource = {
   when?: string;
 };
 
-/** Which calls a rule looks back at, and for how long after one (`8h`). */
+/** The earlier calls at which a rule looks back, and for how long after such a call it applies (`8h`). */
 export type AfterSource = SelectionSource & { within: string };
 
 /** One rule of a policy, or of the guardrails, as it is written. An absent list matches everything, an empty one nothing. */
 export type RuleSource = SelectionSource & {
-  /** For a guardrail its name; a policy rule without one is called `rule 1`, `rule 2` … */
+  /** Required for a guardrail; a policy rule without a name is called `rule 1`, `rule 2` … */
   name?: string;
   /** A guardrail may also `suspend`: deny, and suspend the agent. Guardrails never `allow`. */
   effect: Effect | 'suspend';
-  /** What is masked in the answers of the calls. Rules that mask have one, others none. */
+  /** What is masked in the answers of the calls. Required for rules that mask; other rules have none. */
   mask?: MaskSource;
-  /** It applies to calls that would bring a period over this. Rules that allow or mask have none. */
+  /** The rule applies to calls that would exceed this limit in a period. Rules that allow or mask have none. */
   limit?: LimitSource;
-  /** It applies where the agent made one of these calls before. Rules that allow or mask have none. */
+  /** The rule applies when the agent made one of these calls before. Rules that allow or mask have none. */
   after?: AfterSource;
-  /** Of a guardrail that requires an approval: a standing approval may stand in for it. */
+  /** For a guardrail that requires an approval: whether a standing approval may replace it. */
   remember?: boolean;
-  /** Of a rule that requires an approval: names of channels in which a button may decide. */
+  /** For a rule that requires an approval: names of channels in which a button may decide. */
   decide_in?: readonly string[];
 };
 
-/** Compiled. `made`: selects the calls. `text`: says which, the same for all rules that look back at the same. */
+/** Compiled. `made`: selects the earlier calls. `text`: identifies the selection, equal for all rules that look back at the same calls. */
 export type After = { made: Rule; text: string; withinMs: number };
 
 /** A rule compiled by `compilePolicy` or `compileGuardrails` (compile-rules.ts), once per version. */
 export type Rule = {
   name: string;
-  /** Its place in the rules of its version. */
+  /** Its index in the rules of its version. */
   place: number;
-  /** A standing approval may stand in for it, where it requires an approval. */
+  /** Whether a standing approval may replace the approval that it requires. */
   lasting: boolean;
-  /** Names of channels in which a button may decide, where it requires an approval. */
+  /** For a rule that requires an approval: names of channels in which a button may decide. */
   decideIn?: readonly string[];
-  /** What it says, of one that has no name of its own. */
+  /** Its description in words; only for a rule without a name of its own. */
   says?: string;
   effect: Effect | 'suspend';
   platforms?: readonly Pattern[];
@@ -67,7 +67,7 @@ export type Rule = {
   coverage(platform: PlatformRules, scope: string): Relation;
 };
 
-/** `readsFirstTimes`: a condition asks whether the agent does something for the first time. `readsPast`: a rule has a limit, or looks back at other calls. */
+/** `readsFirstTimes`: a condition reads whether the agent does something for the first time. `readsPast`: a rule has a limit, or looks back at other calls. */
 type RuleSet = {
   version: number;
   rules: readonly Rule[];
@@ -78,8 +78,8 @@ export type Policy = RuleSet & { id: string; name: string };
 export type Guardrails = RuleSet;
 
 /**
- * A rule that matched, as it is recorded in the audit row and the receipt. `error`: its condition failed to evaluate. `after`: the audit id of
- * the earlier call because of which it applies.
+ * A matching rule, as it is recorded in the audit row and the receipt. `error`: its condition failed to evaluate. `after`: the audit id of the earlier call
+ * because of which the rule applies.
  */
 export type MatchedRule = {
   source: 'policy' | 'guardrail';

@@ -1,6 +1,6 @@
 /**
- * Policies and guardrails are matched on every decision. The most severe matching effect wins (suspend and deny, then
- * require_approval, then allow), so the order of rules never matters.
+ * Matches policies and guardrails, on every decision. The most severe matching effect wins (suspend and deny, then require_approval, then allow), so the
+ * order of rules never matters.
  */
 
 import type { Earlier } from './earlier.ts';
@@ -9,25 +9,25 @@ import { isOver } from './limit.ts';
 import type { Relation } from './pattern.ts';
 import { type Match, namesAsk, type Question, selects } from './rule-selection.ts';
 
-/** What a list of rules says about an ask. */
+/** The result of a list of rules for an ask. */
 export type RuleFinding = {
   /** Undefined: no rule matches. */
   effect: Rule['effect'] | undefined;
   /** The first rule with that effect. */
   rule?: Rule;
-  /** The rules that matched, in the order in which they are written. */
+  /** The matching rules, in the order in which they are written. */
   matched: MatchedRule[];
-  /** Those of them that require an approval. */
+  /** The matching rules that require an approval. */
   holding: Rule[];
-  /** Those of them that mask what comes back; they are no effect. */
+  /** The matching rules that mask the answer; they do not influence `effect`. */
   masking: readonly Rule[];
-  /** Without a concrete call: a rule that depends on the call may still change the effect. */
+  /** Whether rules that depend on unknown parts of the call may still change the effect. */
   conditional: boolean;
-  /** Then the most severe effect that it may become. */
+  /** When `conditional`: the most severe effect that is possible. */
   worst?: Rule['effect'];
   /** Allow rules that did not apply because their condition failed: `rule 1: …`. */
   failures: string[];
-  /** All rules with that effect match, or without one the rules that allow fail, only because the body was not read. */
+  /** Whether all rules with that effect match, or without one the rules that allow fail, only because the body was not read. */
   unread: boolean;
 };
 
@@ -35,9 +35,8 @@ const SEVERITY: Record<Rule['effect'], number> = { mask: 0, allow: 1, require_ap
 const NO_RULES: readonly Rule[] = Object.freeze([]);
 
 /**
- * Matches rules against an ask: a concrete call, or a standing question about the scope as a whole. Rules may name an agent
- * (`agent.name`), and a child bears whatever name its parent gave it: the rules have to let both of them, and what is said to
- * the one that they let less is the answer. What is masked for either is masked.
+ * Matches rules against an ask: a concrete call, or a standing question about the scope as a whole. Rules may name an agent (`agent.name`), and a child has a
+ * name that its parent chose: so the rules are matched for both, and the stricter result counts. Whatever is masked for either is masked.
  */
 export function matchRules(rules: readonly Rule[], source: MatchedRule['source'], question: Question): RuleFinding {
   const own = matchOne(rules, source, question);
@@ -51,7 +50,7 @@ export function matchRules(rules: readonly Rule[], source: MatchedRule['source']
   return { ...stricter, masking: [...stricter.masking, ...more], matched: [...stricter.matched, ...matched] };
 }
 
-/** What no rule of a policy lets pass is denied. */
+/** A policy without a matching rule denies. */
 function severityOf({ effect }: RuleFinding, source: MatchedRule['source']): number {
   if (effect !== undefined) return SEVERITY[effect];
   return source === 'policy' ? SEVERITY.deny : 0;
@@ -90,7 +89,7 @@ function matchOne(rules: readonly Rule[], source: MatchedRule['source'], questio
   return finding;
 }
 
-/** A mask is no effect: nothing passes or stops because of it. One that depends on what is not known is not said to match. */
+/** Adds a mask, which has no influence on the effect. A mask that depends on unknown parts of the call is not added. */
 function takeMask(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], match: Exclude<Match, 'no'>): void {
   if (match === 'depends') return;
   finding.masking = [...finding.masking, rule];
@@ -99,15 +98,14 @@ function takeMask(finding: RuleFinding, rule: Rule, source: MatchedRule['source'
 }
 
 /**
- * Rules that depend on the call do not decide a standing question: beside rules that surely match they only make the
- * answer conditional. Alone, the mildest of them is the best that a call can hope for, and the answer; where all of them deny, nothing
- * allows the call, and none of them is said to match.
+ * Rules that depend on the call do not decide a standing question: when other rules certainly match, they only make the result conditional. Otherwise the
+ * mildest of them is the best possible result for a call, and is returned; when all of them deny, no call is allowed, and none of them is listed as matching.
  */
 function addDepending(finding: RuleFinding, depending: readonly Rule[], source: MatchedRule['source']): void {
   const settled = finding.effect;
   if (settled === undefined && source === 'policy') {
     const mildest = depending.reduce((a, b) => (SEVERITY[b.effect] < SEVERITY[a.effect] ? b : a));
-    // None of them may match.
+    // Possibly none of them matches.
     finding.worst = 'deny';
     if (SEVERITY[mildest.effect] >= SEVERITY.deny) return;
     take(finding, mildest, { source, name: mildest.name, effect: mildest.effect });
@@ -121,7 +119,7 @@ function addDepending(finding: RuleFinding, depending: readonly Rule[], source: 
     if (finding.worst === undefined || SEVERITY[effect] > SEVERITY[finding.worst]) finding.worst = effect;
 }
 
-/** Whether the condition of a rule, or the amount of its limit, which failed, mentions a body that was not read, or the refs that stand in it. */
+/** Whether the failed condition of a rule, or the failed amount of its limit, mentions an unread body, or the refs in it. */
 function wantsUnread({ when, limit }: Rule, { call }: Ask): boolean {
   const read = `${when?.source ?? ''} ${limit?.of?.source ?? ''}`;
   return call?.body instanceof UnreadBody && /\b(?:body|refs)\b/.test(read);
@@ -158,7 +156,7 @@ function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 
 function matchCall(rule: Rule, source: MatchedRule['source'], question: Question): Match {
   const { call } = question.ask;
   const earlier = rule.after && earlierOf(rule, source, question.ask);
-  // Which calls it is about was looked at when none was found.
+  // Whether the rule selects the call was checked when `earlier` was computed.
   if (rule.after !== undefined && !earlier && call?.earlier !== undefined && call.recorded === undefined) return 'no';
   const selected = selects(rule, question);
   if (rule.after !== undefined && !earlier && (selected === 'yes' || typeof selected === 'object')) {
@@ -168,11 +166,11 @@ function matchCall(rule: Rule, source: MatchedRule['source'], question: Question
   return selected === 'yes' && rule.limit !== undefined ? beyondLimit(rule, source, question) : selected;
 }
 
-/** The earlier call for which a rule applies that looks back. */
+/** Returns the earlier call because of which a rule that looks back applies. */
 export const earlierOf = ({ place }: Rule, source: MatchedRule['source'], { call }: Ask): Earlier | undefined =>
   call?.earlier?.find((one) => one.source === source && one.place === place);
 
-/** Whether the call would bring the period over the limit of a rule that counts it. */
+/** Whether the call would exceed the limit of a rule that counts it. */
 function beyondLimit({ name }: Rule, source: MatchedRule['source'], { ask: { call } }: Question): Match {
   if (call?.charges === undefined || call.recorded !== undefined) return 'depends';
   const charge = call.charges.find((one) => one.source === source && one.rule === name);

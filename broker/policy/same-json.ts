@@ -1,7 +1,7 @@
-/** Equality of JSON values: the order of members is no difference, everything else is. */
+/** Equality of JSON values: the order of members is ignored, all else is compared. */
 import type { JsonValue } from '../../json/json-value.ts';
 
-/** Pure; the values are as deep as JSON that was read may be. */
+/** Pure and recursive; the depth is limited by the JSON parser. */
 export function sameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (typeof a !== 'object' || a === null || typeof b !== 'object' || b === null) return Object.is(a, b);
   if (Array.isArray(a) || Array.isArray(b)) {

@@ -1,6 +1,6 @@
 /**
- * Standing approvals: which one stands in for what holds a call (decisions, Standing approvals). It names a held call, and stands in for
- * the holds of that call only; whatever decides the call has to be as it was then. Pure.
+ * Finds the standing approval that covers the holds of a call (decisions, Standing approvals). It was created from a held call, and covers only the holds of
+ * that call; everything that decided that call must be unchanged. Pure.
  */
 import type { JsonObject } from '../../json/json-value.ts';
 import type { Ask, Facts, Grant, Instant } from './facts.ts';
@@ -10,8 +10,8 @@ import { sameJson } from './same-json.ts';
 import type { Basis, Hold, StandingApproval } from './standing-terms.ts';
 
 /**
- * A held call with all that decides it; undefined where none can stand for others: without the request as it is sent, of a child, of a
- * call that no operation covers.
+ * Returns a held call with everything that decided it; undefined when no standing approval can be created from it: without the request as it is sent, for a
+ * child, for a git request, for a call that no operation covers.
  */
 export function basisOf(facts: Facts, ask: Ask, grant: Grant | undefined, holds: readonly Hold[]): Basis | undefined {
   const { agent, platform, policy, guardrails } = facts;
@@ -34,7 +34,7 @@ export function basisOf(facts: Facts, ask: Ask, grant: Grant | undefined, holds:
   };
 }
 
-/** What a grant says, without what is read along with it. */
+/** Returns the terms of a grant, without the connection that is loaded with it. */
 const termsOf = ({ id, connectionId, scopes, constraints, requireApproval, expiresAt }: Grant): JsonObject => ({
   id,
   connectionId,
@@ -44,7 +44,7 @@ const termsOf = ({ id, connectionId, scopes, constraints, requireApproval, expir
   expiresAt,
 });
 
-/** What of all that decided a call is another now, in words; undefined: nothing. */
+/** Returns which of the things that decided a call has changed since, in words; undefined when nothing has. */
 export function changedSince({ agent, platform, policy, guardrails, grants }: Facts, basis: Basis): string | undefined {
   if (agent.parent || agent.id !== basis.agentId) return 'The agent';
   if (platform?.version !== basis.manifest) return 'The platform';
@@ -55,7 +55,7 @@ export function changedSince({ agent, platform, policy, guardrails, grants }: Fa
   return (grant.connectionId ?? platform.defaultConnectionId) === basis.connectionId ? undefined : 'The connection';
 }
 
-/** The first that stands in for all that holds this call; undefined: none does. */
+/** Returns the first standing approval that covers all holds of this call; undefined when none does. */
 export function standsIn(
   approvals: readonly StandingApproval[],
   basis: Basis,
@@ -64,7 +64,7 @@ export function standsIn(
   return approvals.find((approval) => covers(approval, basis, now));
 }
 
-/** Everything is named, so that a part of a basis that is added later is compared, or does not compile. */
+/** All members are destructured, so that a member added to `Basis` later is compared, or does not compile. */
 function covers({ terms, expiresAt }: StandingApproval, basis: Basis, now: Instant): boolean {
   const { basis: held, free, session } = terms;
   const { written, sessionId, holds, ...rest } = basis;

@@ -1,4 +1,4 @@
-/** The checks of every question, also those that know no concrete call (specification, TRQP response base). */
+/** The checks of every question, including those without a concrete call (specification, TRQP response base). */
 
 import { connectionChoices } from './attenuation.ts';
 import { refuses, refusesUntil } from './breaker.ts';
@@ -21,7 +21,7 @@ export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] 
 
 const BREAKER_OPEN = 'a circuit breaker of the agent is open';
 
-/** Why no call of the agent is made, whatever it asks for: its status, a breaker that halts it, or the same of its parent. */
+/** The checks by which every call of the agent is refused, whatever it asks for: its status, a breaker that halts it, or the same of its parent. */
 export const agentChecks: readonly (readonly [CheckName, (at: Pick<Matter, 'facts' | 'now'>) => Finding])[] = [
   ['status', checkStatus],
   [
@@ -34,7 +34,7 @@ export const agentChecks: readonly (readonly [CheckName, (at: Pick<Matter, 'fact
   ['child_liveness', ({ facts: { agent }, now }) => checkParent(agent.parent, now, agentWide(agent.parent?.breakers))],
 ];
 
-/** Those of single platforms halt nobody. */
+/** Breakers of single platforms halt no agent. */
 const agentWide = (breakers: readonly BreakerFacts[] = []) =>
   breakers.filter(({ platformId }) => platformId === undefined);
 
@@ -75,7 +75,7 @@ const BY_GRANT: Finding = Object.freeze({
 
 const MOST_NAMED = 20;
 
-/** For an agent that has to say which of its grants a call is to use. */
+/** The refusal of an agent that has to name which of its connections a call uses. */
 function nameOneOf(choices: readonly Grant[], platformId: string): string {
   const named = choices
     .map(({ connectionId, connection }) => (connection ? `${connection.label} (${connectionId})` : connectionId))
@@ -103,14 +103,14 @@ function checkBreaker({ facts: { agent, breakers }, now }: Matter): Finding {
   });
 }
 
-/** Until when at least one of these breakers refuses; undefined when none does now. */
+/** Returns until when at least one of these breakers refuses; undefined when none refuses now. */
 function refusedUntil(breakers: readonly BreakerFacts[], now: Instant): Instant | undefined {
   let until: Instant | undefined;
   for (const breaker of breakers) if (refuses(breaker, now)) until = Math.max(until ?? 0, refusesUntil(breaker));
   return until;
 }
 
-/** The platform that those of these breakers that refuse belong to; nothing when one of them refuses all platforms. */
+/** Returns the platform whose breaker refuses; empty when a breaker of all platforms refuses. */
 function refusedPlatform(breakers: readonly BreakerFacts[], now: Instant): { refusedPlatformId?: string } {
   const refusing = breakers.filter((breaker) => refuses(breaker, now));
   const [platformId] = refusing.map((breaker) => breaker.platformId);

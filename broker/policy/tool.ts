@@ -1,24 +1,22 @@
-/**
- * Tools of MCP servers: their endpoints, what a definition says, what a tool does, and whether it is still the one that was accepted.
- */
+/** Tools of MCP servers: their endpoints, definitions and effects, and whether a tool is unchanged since it was accepted. */
 import type { CallAsk } from './call-ask.ts';
 import type { JsonObject, Method } from './facts.ts';
 import type { Classified, PlatformRules } from './platform-rules.ts';
 
-/** What a call of a tool does. A server's own word for it only ever tightens a decision; an owner's stands. */
+/** The effect of a call of a tool. The server's own claim can only tighten a decision; an owner's setting is authoritative. */
 export const TOOL_EFFECTS = ['reads', 'writes', 'destroys'] as const;
 export type ToolEffect = (typeof TOOL_EFFECTS)[number];
 
-/** `new`: nobody has accepted it. `changed`: it is not what was accepted. Neither is called. */
+/** `new`: nobody has accepted it. `changed`: it differs from what was accepted. Neither can be called. */
 export type ToolState = 'accepted' | 'new' | 'changed';
 
-/** Names as MCP has them since revision 2025-11-25, which is also what an endpoint can name. */
+/** Names that MCP allows since revision 2025-11-25, which can also be part of an endpoint. */
 export const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 
-/** Members of a definition that a model reads or that say how to call: a change of any is a change of the tool. */
+/** Members of a definition that a model reads or that define how to call: a change of any of them is a change of the tool. */
 const MEMBERS = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations', 'execution'] as const;
 
-/** A definition as it is compared, kept and shown: icons, and what a server notes for itself, left out. */
+/** Returns a definition as it is compared, stored and shown: without icons and the server's own metadata. */
 export function toolDefinition(listed: JsonObject): JsonObject {
   return Object.fromEntries(
     MEMBERS.flatMap((name) => {
@@ -28,7 +26,7 @@ export function toolDefinition(listed: JsonObject): JsonObject {
   );
 }
 
-/** What a tool does by its annotations. Who says nothing destroys (MCP, ToolAnnotations: the defaults). */
+/** Returns the effect of a tool by its annotations. Without annotations it destroys (MCP, ToolAnnotations: the defaults). */
 export function effectOf({ annotations }: JsonObject): ToolEffect {
   const { readOnlyHint, destructiveHint } = (
     typeof annotations === 'object' && annotations !== null ? annotations : {}
@@ -45,7 +43,7 @@ export function toolState(tool: { accepted_hash: string | null; offered_hash: st
   return tool.accepted_hash === tool.offered_hash ? 'accepted' : 'changed';
 }
 
-/** The method that a call also counts as, for rules that hold or deny: to destroy is a DELETE, though it is sent as a POST. */
+/** Returns the method as which a call also counts, for rules that hold or deny: a tool that destroys counts as a DELETE, though it is sent as a POST. */
 export function actsAs(effect: ToolEffect | undefined): Method | undefined {
   return effect === 'destroys' ? 'DELETE' : undefined;
 }
@@ -54,18 +52,18 @@ export function actsAs(effect: ToolEffect | undefined): Method | undefined {
 const TOOLS = '/tools';
 const TOOL_CALL = /^\/tools\/([A-Za-z0-9_.-]{1,128})$/;
 
-/** The tool that an endpoint of an MCP platform names. */
+/** Returns the tool in an endpoint of an MCP platform. */
 export function toolOf(path: string): string | undefined {
   return TOOL_CALL.exec(path)?.[1];
 }
 
-/** The scopes that cover a call of a tool. */
+/** Returns the scopes that cover a call of a tool. */
 export function findTool(rules: PlatformRules, path: string): Classified | undefined {
   const tool = toolOf(path);
   return tool === undefined ? undefined : rules.index.tool.find(tool);
 }
 
-/** What is listed are tools of the scope that is used, so any scope that has some will do. */
+/** Returns the scopes that cover a listing: every scope with tools, as only the tools of the call's scope are listed. */
 export function findListing(rules: PlatformRules, { method, path }: CallAsk): Classified | undefined {
   if (method !== 'GET' || path !== TOOLS) return undefined;
   const scopes = [...rules.scopes].flatMap(([scope, operations]) => (operations.length > 0 ? [scope] : []));

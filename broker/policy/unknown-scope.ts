@@ -1,11 +1,11 @@
-/** Scopes that a platform does not have, in the words of a refusal. */
+/** Describes a scope that a platform does not have, for refusals. */
 import type { PlatformRules } from './platform-rules.ts';
 
 const MOST_SHOWN = 100;
 
 /**
- * `; platform shop has no scope "orders:read", but "shop:orders.read"`, or nothing where the manifest has the scope: of operations, or
- * asked for by content. The end of a refusal's sentence.
+ * Returns the end of a refusal's sentence, such as `; platform shop has no scope "orders:read", but "shop:orders.read"`; empty when the manifest has the
+ * scope, of operations or of content rules.
  */
 export function unknownScope(platformId: string, scope: string, { scopes, content }: PlatformRules): string {
   if (scopes.has(scope) || content.some((rule) => rule.scope === scope)) return '';
@@ -16,6 +16,6 @@ export function unknownScope(platformId: string, scope: string, { scopes, conten
   return `; platform ${platformId} has no scope ${JSON.stringify(written)}${but}`;
 }
 
-/** What stands behind the platform's id, which many leave out or write in another way. */
+/** Returns the part after the platform's id, which agents often omit or misspell. */
 const actionOf = (scope: string): string => scope.slice(scope.indexOf(':') + 1);
 const fold = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');

@@ -1,6 +1,6 @@
 /**
- * Kinds of values that are found in text by how they are written: personal data, and keys of well-known services. Each search is linear in
- * the text. What is encoded (base64, compressed) or cut in pieces is not found.
+ * Kinds of values that are recognised in text by their form: personal data, and keys of well-known services. Each search is linear in the text. Encoded
+ * (base64, compressed) or split values are not found.
  */
 
 export const PERSONAL_KINDS = ['email', 'phone', 'card', 'iban', 'national_id'] as const;
@@ -12,23 +12,23 @@ export type ValueKind = (typeof VALUE_KINDS)[number];
 /** Offsets of a value, in UTF-16 code units. */
 export type ValueSpan = { from: number; to: number };
 
-/** Begins with the `@`, also as it is written in a URL: from each character before one on, it would be 64 times the work. */
+/** Searches for the `@` first, also as it is escaped in a URL: beginning the match at each possible local part would cost 64 times as much. */
 const EMAIL = /(?:@(?<=[\p{L}\p{N}._%+'-]@)|%40(?<=[\p{L}\p{N}._%+'-]%40))(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/gu;
 const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
 const LONGEST_LOCAL_PART = 64;
-/** The letter of an escape, as in a text of JSON, belongs to no value that begins behind it. */
+/** The letter of an escape, as in a JSON text, is not part of a value that begins after it. */
 const BEHIND_ESCAPE = String.raw`(?<=\\[nrtbf])`;
 const ESCAPE = /\\[nrtbf]$/;
 const begin = (border: string): string => `(?:${border}|${BEHIND_ESCAPE})`;
 const PHONE = new RegExp(String.raw`${begin(String.raw`(?<![\w+])`)}\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)`, 'g');
-/** Digits in groups, in which a card's number may begin and end at each border: other numbers stand beside it. */
+/** Digits in groups; a card number may begin and end at each group, as other numbers may stand beside it. */
 const CARD = /(?<!\d\.?)\d(?:[ -]?\d){12,}(?!\.?\d)/g;
 const IBAN_BEGIN = new RegExp(String.raw`${begin(String.raw`(?<!\w)`)}[A-Z]{2}\d{2}(?= ?[A-Z0-9])`, 'g');
 const IBAN = /^[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?![A-Z0-9])/;
 const LONGEST_IBAN = 64;
 const US_SSN = /(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])/g;
 
-/** Keys of services that begin them alike so that they can be found, tokens in the form of a JWT, and private keys. */
+/** Keys of services with a recognisable prefix, tokens in the form of a JWT, and private keys. */
 const API_KEY = new RegExp(
   `${begin(String.raw`(?<!\w)`)}(?:${[
     'gh[pousr]_[A-Za-z0-9]{20,255}',
@@ -74,11 +74,11 @@ function isIban(text: string): boolean {
   return remainder === 1;
 }
 
-/** Digits of a card's number (ISO/IEC 7812-1), which begins with that of an issuer of cards. */
+/** Whether digits are a card number (ISO/IEC 7812-1) with the first digit of a card issuer. */
 const isCard = (digits: string): boolean => digits.length >= 13 && /^[2-6]/.test(digits) && passesLuhn(digits);
 const LONGEST_CARD = 19;
 
-/** The cards' numbers in groups of digits. */
+/** Yields the card numbers in groups of digits. */
 function* cardsIn(groups: string, at: number): Generator<ValueSpan, void> {
   const parts = [...groups.matchAll(/\d+/g)];
   for (let first = 0; first < parts.length; first++) {
@@ -95,10 +95,10 @@ function* cardsIn(groups: string, at: number): Generator<ValueSpan, void> {
   }
 }
 
-/** Numbers have consecutive digits: most texts have none. */
+/** Quick check for kinds with consecutive digits, which most texts lack. */
 const hasDigits = (text: string): boolean => /\d{2}/.test(text);
 
-/** The number that begins there: what looks like one may go on into the words behind it, or be none while one begins within it. */
+/** Yields the IBAN that begins at an offset: a match may extend into the following words, so shorter ones are tried, too. */
 function* ibanIn(_: string, at: number, text: string): Generator<ValueSpan, void> {
   const [match = ''] = IBAN.exec(text.slice(at, at + LONGEST_IBAN)) ?? [];
   for (let to = match.length; to > 0; to = match.lastIndexOf(' ', to - 1)) {
@@ -110,9 +110,9 @@ function* ibanIn(_: string, at: number, text: string): Generator<ValueSpan, void
 
 type Search = {
   pattern: RegExp;
-  /** Whether it is worth to look: cheaper than the pattern. */
+  /** Quick check before the pattern is run. */
   mayBeIn(text: string): boolean;
-  /** The values in a match; all of it unless told. */
+  /** Returns the values in a match; absent: the whole match is the value. */
   within?(match: string, at: number, text: string): Iterable<ValueSpan>;
 };
 
@@ -134,7 +134,7 @@ const SEARCHES: Readonly<Record<ValueKind, Search>> = {
   api_key: { pattern: API_KEY, mayBeIn: () => true },
 };
 
-/** The values of a kind in a text, in their order. */
+/** Yields the values of a kind in a text, in order. */
 export function* valuesOf(kind: ValueKind, text: string): Generator<ValueSpan, void> {
   const { pattern, mayBeIn, within } = SEARCHES[kind];
   if (!mayBeIn(text)) return;
@@ -143,5 +143,5 @@ export function* valuesOf(kind: ValueKind, text: string): Generator<ValueSpan, v
     else yield { from: index, to: index + match.length };
 }
 
-/** Whether a text has a value of a kind. */
+/** Whether a text contains a value of a kind. */
 export const hasValueOf = (kind: ValueKind, text: string): boolean => !valuesOf(kind, text).next().done;
