@@ -1,4 +1,4 @@
-/** Policies, guardrails and manifests as compiled values, kept by version: a version never changes, so no time is needed. */
+/** Caches compiled policies, guardrails and manifests by version: a version never changes, so entries need no expiry. */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { SealError } from '../crypto/seal.ts';
@@ -14,18 +14,18 @@ import { findStandingTerms } from '../store/standing-approvals.ts';
 import { readStoredRules } from '../store/stored-json.ts';
 import { openTerms } from './standing-terms.ts';
 
-/** `sentences`: compiled when the first one is said, because no decision needs them. */
+/** `sentences`: compiled on first use, because decisions do not need them. */
 export type CompiledPlatform = { manifest: Manifest; rules: PlatformRules; sentences: () => Sentences };
 
 export type Compiled = {
   policy(organisationId: string, id: string, name: string, version: number): Promise<Policy>;
   guardrails(organisationId: string, version: number): Promise<Guardrails>;
   platform(organisationId: string, platformId: string, version: number): Promise<CompiledPlatform>;
-  /** Those that can be read; one that cannot stands in for nothing. */
+  /** Returns the standing approvals that can be read; those that cannot be opened are omitted, and approve nothing. */
   standing(organisationId: string, ids: readonly string[]): Promise<StandingApproval[]>;
 };
 
-/** Far more than one organisation has; many organisations push the least recently used ones out. */
+/** Far more entries than one organisation needs; with many organisations, the least recently used ones are evicted. */
 const KEPT = 5_000;
 
 const KEPT_ENTRIES = 1_000;
@@ -40,7 +40,7 @@ function compileEntry(platformId: string, text: string): CompiledPlatform {
   };
 }
 
-/** Keeps promises, but none that failed. */
+/** Caches promises, except those that were rejected. */
 function keeper<Value>() {
   const kept = recentlyUsed<Promise<Value>>(KEPT);
   return (key: string, make: () => Promise<Value>): Promise<Value> => {
@@ -70,14 +70,14 @@ async function readStanding(
   }
 }
 
-/** Throws when a version that a row points at is not there: then nothing may be decided. */
+/** Throws when a version that a row refers to is missing: then nothing may be decided. */
 export function compiledGovernance(broker: Pick<Broker, 'log' | 'store' | 'vault'>): Compiled {
   const { db } = broker.store;
   const policies = keeper<Policy>();
   const guardrails = keeper<Guardrails>();
   const platforms = keeper<CompiledPlatform>();
   const standing = keeper<StandingApproval | undefined>();
-  /** By what they say: many organisations have the same entry of a built-in platform, and its rules are large. */
+  /** Cached by content: many organisations have the same entry of a built-in platform, and its rules are large. */
   const entries = recentlyUsed<CompiledPlatform>(KEPT_ENTRIES);
   const present = <T>(found: T | undefined, what: string): T => {
     if (found === undefined) throw new Error(`${what} is not in the store`);

@@ -1,28 +1,28 @@
-/** What calls know of a connection. */
+/** The facts about a connection that calls need. */
 import type { FactsRow } from '../store/facts-columns.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 
-/** The connection that a grant leads to. */
+/** The connection that a grant uses. */
 export type ConnectionFacts = {
   id: string;
   label: string;
   status: 'active' | 'reauth_needed';
   credential: Uint8Array | null;
-  /** What the upstream granted; null when it does not say. */
+  /** The scopes that the upstream granted; null when the upstream did not report them. */
   upstreamScopes: readonly string[] | null;
-  /** How long an answer may be silent; null: as long as its platform says, or any may. */
+  /** How long an answer may pause; null: the platform's setting, or else the default, applies. */
   idleMs: number | null;
-  /** With a person's tokens: the row that holds them, of which the credential, its status and scopes are then. */
+  /** With a person's tokens: the id of the row that holds them; credential, status and scopes are then those of the row. */
   personTokens?: string;
-  /** The person gave other tokens since then, which an owner has to confirm before they take the place of these. */
+  /** The person has connected another account since, which an owner must confirm before it replaces these tokens. */
   awaitsOwner?: true;
 };
 
-/** As far as it shows what a connection can be used for, without opening its credential. */
+/** The part that shows what a connection can be used for, without opening its credential. */
 export type Usability = Pick<ConnectionFacts, 'status' | 'credential' | 'upstreamScopes'>;
 
-/** The connection of a row: the one that its grant names, or the platform's default one. */
+/** Returns the connection of a row: the one that its grant names, or the platform's default. Undefined when there is none. */
 export function connectionOf(row: FactsRow): ConnectionFacts | undefined {
   if (row.connection_id === null || row.connection_status === null) return undefined;
   return {
@@ -35,7 +35,7 @@ export function connectionOf(row: FactsRow): ConnectionFacts | undefined {
   };
 }
 
-/** What a stored connection can be used for. */
+/** Returns what a stored connection can be used for. */
 export function usabilityOf({ status, credential, upstream_scopes }: ConnectionTable): Usability {
   return { status, credential, upstreamScopes: readUpstreamScopes(upstream_scopes) };
 }

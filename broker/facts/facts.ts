@@ -1,4 +1,4 @@
-/** From the rows that authentication read to the facts that a decision takes. */
+/** Converts the rows that authentication loaded to the facts of a decision. */
 
 import { breakerFacts } from '../policy/breaker.ts';
 import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../policy/facts.ts';
@@ -16,7 +16,7 @@ export type LoadedFacts = {
   connections: ReadonlyMap<string, ConnectionFacts>;
 };
 
-/** A stored grant as a decision takes it. */
+/** Converts a stored grant. */
 export function grantOf(row: GrantTable): Grant {
   return {
     id: row.id,
@@ -29,7 +29,7 @@ export function grantOf(row: GrantTable): Grant {
   };
 }
 
-/** The grant of a row that has one. */
+/** Converts the grant of a row. The row must have one. */
 export function grantOfFacts(row: FactsRow): Grant {
   const [connection, id] = [connectionOf(row), present(row.grant_id, 'grant')];
   return {
@@ -55,7 +55,7 @@ const BREAKER_COLUMNS = [
   { cause: 'breaker_upstream_failure', prefix: 'upstream' },
 ] as const;
 
-/** The breakers of the row that are not closed: those that halt the agent, and that of the row's platform. */
+/** Returns the breakers of a row that are not closed: those that halt the agent, and that of the row's platform. */
 export function breakersOf(row: FactsRow, now: Instant): BreakerFacts[] {
   const found: BreakerFacts[] = [];
   for (const { cause, prefix } of BREAKER_COLUMNS) {
@@ -81,9 +81,9 @@ const ofPlatform = (breaker: BreakerFacts, platformId: string): BreakerFacts => 
 
 const NO_LABELS: readonly string[] = Object.freeze([]);
 
-/** The agent part of the facts; `parent` when it is a child. */
+/** Returns the agent part of the facts; `parent` for a child. */
 export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
-  // A rule by a label is not escaped by making a child.
+  // A child has the labels of its parent, so that it is not exempt from rules about them.
   const labels = row.parent_id === null ? row.labels : (row.parent_labels ?? null);
   return {
     id: row.id,
@@ -101,13 +101,13 @@ export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
   };
 }
 
-/** Whether an agent has no parent, or one that is not stopped. */
+/** Whether an agent has no parent, or an active one. */
 export function hasStandingParent({ parent_id, parent_status, parent_expires_at }: FactsRow, now: Instant): boolean {
   if (parent_id === null) return true;
   return parent_status === 'active' && (parent_expires_at == null || parent_expires_at > now);
 }
 
-/** Undefined: it has none. */
+/** Returns the parent of a child; undefined for other agents. */
 function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): ParentFacts | undefined {
   const row = present(rows[0], 'agent');
   if (row.parent_id === null) return undefined;
@@ -124,7 +124,7 @@ function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): 
     agentId: row.parent_agent_id ?? '',
     name: row.parent_name ?? '',
     ownerId: row.parent_owner_id ?? '',
-    // A parent that is not there any more is one that was revoked.
+    // A deleted parent counts as revoked.
     status: row.parent_status ?? 'revoked',
     expiresAt: row.parent_expires_at ?? null,
     grants: [...grants.values()],
@@ -155,8 +155,8 @@ function breakerOfParent(row: FactsRow, platformId: string, now: Instant): Break
 export type FactsLoader = (rows: readonly FactsRow[], platformId: string, now: Instant) => Promise<LoadedFacts>;
 
 /**
- * A loader of everything that a decision about a platform looks at. It waits for the store only for what is new to this
- * process. The last result is kept by the rows themselves, which are the same ones only as long as nothing has changed.
+ * Returns a loader of the facts that a decision about a platform needs. It waits for the store only for versions that are not cached in this process. The
+ * last result is cached by the identity of the rows, which are the same array only as long as nothing has changed.
  */
 export function factsLoader(compiled: Compiled): FactsLoader {
   const kept = new WeakMap<readonly FactsRow[], LoadedFacts>();
@@ -169,7 +169,7 @@ export function factsLoader(compiled: Compiled): FactsLoader {
   };
 }
 
-/** Whether nothing but these rows matters, and not, as with a breaker, the moment. */
+/** Whether the facts depend on these rows only, and not on the time, as they do with a breaker. */
 export function isSteady(rows: readonly FactsRow[]): boolean {
   const { auth_open_until, api_open_until, all_upstream_until } = present(rows[0], 'agent');
   if (auth_open_until !== null || api_open_until !== null || all_upstream_until) return false;
@@ -198,7 +198,7 @@ async function loadFacts(
   const grants = new Map<string, Grant>();
   const connections = new Map<string, ConnectionFacts>();
   for (const each of rows) {
-    // Of a family a grant comes once with each grant of the parent.
+    // In a family, each grant occurs once with each grant of the parent.
     if (each.grant_id === null || grants.has(each.grant_id)) continue;
     const grant = grantOfFacts(each);
     grants.set(grant.id, grant);

@@ -1,4 +1,4 @@
-/** The rules that matched a call, from its audit row, with what those say that have no name. */
+/** Reads the rules that matched a call from its audit row, and adds descriptions of those without a name. */
 import { z } from 'zod';
 import { readStored } from '../store/stored-json.ts';
 import type { Compiled } from './compiled.ts';
@@ -11,17 +11,18 @@ const Matched = z.looseObject({
   after: z.string().optional(),
 });
 
-/** What is read of the decision of an audit row. */
+/** The part of an audit row's decision that is read here. */
 const Decided = z.object({
   policy: z.object({ id: z.string(), name: z.string(), version: z.int() }).nullish(),
   matched: z.array(Matched).optional(),
 });
 
-/** `says`: of a rule that has no name, its words: `POST, PUT, PATCH wait`. */
+/** `says`: the description of a rule without a name: `POST, PUT, PATCH wait`. */
 export type MatchedInWords = z.infer<typeof Matched> & { says?: string };
 
 /**
- * `decision`: the column of the row, JSON text or null. The version of the policy that the row names is looked up: it never changes.
+ * Returns the matched rules of an audit row. `decision`: the column of the row, JSON text or null. The policy version that the row names is loaded; it never
+ * changes.
  */
 export async function matchedInWords(
   compiled: Pick<Compiled, 'policy'>,
@@ -30,12 +31,12 @@ export async function matchedInWords(
 ): Promise<MatchedInWords[]> {
   if (decision === null) return [];
   const { policy, matched = [] } = readStored(Decided, decision, 'decision');
-  // A guardrail always has a name of its own.
+  // Guardrails always have a name of their own.
   const unnamed = matched.some(({ source, name }) => source === 'policy' && /^rule [0-9]+$/.test(name));
   if (!unnamed || policy == null) return matched;
   const { rules } = await compiled.policy(organisationId, policy.id, policy.name, policy.version);
   return matched.map((one) => {
-    // Another rule may have been given this name.
+    // Another rule may have been given this default name.
     const [rule, another] = one.source === 'policy' ? rules.filter(({ name }) => name === one.name) : [];
     return rule?.says === undefined || another ? one : { ...one, says: rule.says };
   });

@@ -1,4 +1,4 @@
-/** Effective permissions: the same facts and the same `decide` as a call, for every scope that an agent holds. */
+/** Effective permissions: uses the same facts and the same `decide` as a call, for every scope that an agent holds. */
 
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
@@ -16,17 +16,17 @@ import { isSteady } from './facts.ts';
 
 export type Permissions = {
   platforms: readonly PlatformPermissions[];
-  /** Hosts that the agent's calls are sent to; undefined where the organisation is not entitled to be told. */
+  /** Hosts to which the agent's calls are sent; undefined when the organisation's plan does not include this information. */
   hosts: readonly string[] | undefined;
-  /** By platform id: where it is. */
+  /** The address of each platform, by platform id. */
   addresses: ReadonlyMap<string, PlatformAddress>;
-  /** Hash of everything that the agent can act on. */
+  /** Hash of everything that the agent can act on; changes whenever the permissions do. */
   version: string;
 };
 
 /**
- * What stands before every endpoint, or the host of an MCP server and its name. `errorBody`: how the platform writes an error (`error_body`
- * of its manifest), for whoever refuses a call before it is here. `errorStatus`: it tells of errors with this one.
+ * The base URL of a platform, or the host and name of an MCP server. `errorBody`: the form of the platform's errors (`error_body` of its manifest), for
+ * clients that refuse a call themselves. `errorStatus`: the status with which the platform sends errors, if it is 200.
  */
 export type PlatformAddress =
   | { baseUrl: string; errorBody?: Manifest['error_body']; errorStatus?: 200 }
@@ -35,9 +35,9 @@ export type PlatformAddress =
 export type PermissionsReader = (who: AgentPrincipal) => Promise<Permissions>;
 
 /**
- * Reads an agent's permissions. The last answer is kept by the very rows that it was made of, which are the same ones only
- * as long as nothing of them has changed in the store; and until the first moment at which time itself changes it. Tools of MCP
- * servers are in none of these rows: they are read each time, for agents that have such a server.
+ * Returns a reader of an agent's permissions. The last result is cached by the identity of the rows, which are the same array only as long as nothing in them
+ * has changed in the store, and until the first time at which the permissions change by themselves. Tools of MCP servers are not in these rows: they are
+ * loaded each time, for agents with such a server.
  */
 export function permissionsReader(
   { clock, store, config }: Pick<Broker, 'clock' | 'store' | 'config'>,
@@ -60,7 +60,7 @@ export function permissionsReader(
   };
 }
 
-/** `servers`: the MCP servers among the platforms, whose tools `version` does not have yet. */
+/** `servers`: the MCP servers among the platforms, whose tools are not included in `version` yet. */
 type ReadPermissions = Permissions & { servers: readonly ToolPlace[] };
 
 async function readPermissions(
@@ -71,7 +71,7 @@ async function readPermissions(
 ): Promise<ReadPermissions> {
   const byPlatform = Map.groupBy(who.rows, (row) => row.platform_id);
   byPlatform.delete(null);
-  // The rows come in no order of their own, and what is hashed must not depend on it.
+  // The order of the rows is arbitrary, and the hash must not depend on it.
   const ids = ([...byPlatform.keys()] as string[]).sort();
   const hosts = new Set<string>();
   const addresses = new Map<string, PlatformAddress>();
@@ -98,7 +98,7 @@ async function readPermissions(
     platforms,
     hosts: told,
     addresses: [...addresses],
-    // What these say of a single call is more than what is answered here.
+    // Included because rules can decide single calls in ways that the permissions do not show.
     rules: [facts[0]?.policy?.id, facts[0]?.policy?.version, facts[0]?.guardrails.version],
     manifests: ids.map((id) => byPlatform.get(id)?.[0]?.platform_version),
   };

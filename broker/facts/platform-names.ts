@@ -1,19 +1,22 @@
-/** Names of platforms for people, who read “GitHub” sooner than “codehost”. */
+/** Names of platforms for people: “GitHub” instead of “codehost”. */
 import { z } from 'zod';
 import { findManifestsOf } from '../store/platforms.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
 
-/** All that is read of a manifest here: it was checked when it was stored, and one that no longer is right still has a name. */
+/**
+ * The only member read from a manifest here, without validating the rest: manifests are validated when they are stored, and one that has become invalid still
+ * has a name.
+ */
 const Named = z.looseObject({ name: z.string().optional() });
 
 /**
- * What a platform is called, by its id: the `name` of its manifest in force, else the id itself, as where the platform is gone. A name
- * is an admin's text: whoever shows it escapes it.
+ * Returns the name of a platform by its id: the `name` of its current manifest, or the id when there is no name or no such platform. A name is an admin's
+ * text and must be escaped where it is shown.
  */
 export type NameOfPlatform = (platformId: string) => string;
 
-/** The names of these platforms of an organisation. */
+/** Loads the names of these platforms of an organisation. */
 export async function platformNames(
   db: Db,
   organisationId: string,

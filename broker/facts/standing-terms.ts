@@ -1,4 +1,4 @@
-/** The terms of standing approvals as they are stored: sealed, because they quote the call that they name. */
+/** The stored form of the terms of standing approvals: sealed, because they quote the approved call. */
 import type { Broker } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -6,12 +6,12 @@ import type { StandingTerms } from '../policy/standing-terms.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import type { StandingApprovalTable } from '../store/tables/approvals.ts';
 
-/** Another release may write other terms: what this one does not know stands in for nothing. */
+/** Version of the stored format. Terms in another format, of another release, approve nothing. */
 const FORMAT = 1;
 
 type Ref = Pick<StandingApprovalTable, 'organisation_id' | 'id'>;
 
-/** `sentence`: what they say, in words, as whoever decided was shown it. */
+/** `sentence`: the description of the terms that was shown to whoever decided. */
 export type SealedTerms = StandingTerms & { sentence: string };
 
 const placeOf = ({ organisation_id: organisationId, id: rowId }: Ref) => ({
@@ -24,7 +24,7 @@ const placeOf = ({ organisation_id: organisationId, id: rowId }: Ref) => ({
 export const sealTerms = ({ vault }: Pick<Broker, 'vault'>, ref: Ref, terms: SealedTerms): Buffer =>
   vault.seal(placeOf(ref), JSON.stringify({ format: FORMAT, ...terms }));
 
-/** Undefined: of another format. Throws SealError when the stored value was modified or is another row's. */
+/** Opens stored terms; undefined when they are in another format. Throws SealError when the stored value was modified or belongs to another row. */
 export function openTerms(
   { vault }: Pick<Broker, 'vault'>,
   approval: Ref & Pick<StandingApprovalTable, 'terms'>,
