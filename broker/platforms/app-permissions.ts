@@ -1,7 +1,7 @@
-/** The permissions that an App needs for scopes, and the form at which GitHub registers one with them. */
+/** The permissions that a GitHub App needs for scopes, and the registration form for an App with them. */
 import { BUILTIN_PLATFORMS } from './builtin.ts';
 
-/** What a coding agent needs: reading and writing code, issues and pull requests, and what CI says of them. */
+/** The scopes that a coding agent needs: reading and writing code, issues and pull requests, and reading CI results. */
 const USUAL_SCOPES = [
   'contents.write',
   'issues.write',
@@ -13,12 +13,12 @@ const USUAL_SCOPES = [
   'actions.read',
 ];
 
-/** There is no such scope; the message is its name. */
+/** Thrown for an unknown scope; the message is its name. */
 export class NoSuchScope extends Error {}
 
 /**
- * The most that any of the scopes needs, by permission: `read` or `write`. `scopes`: with or without `codehost:`. What single operations
- * need (`app_operations`) is not asked for: the rest of their scope works without. Throws NoSuchScope.
+ * Returns, by permission, the highest access that any of the scopes needs: `read` or `write`. `scopes`: with or without `codehost:`. Permissions of single
+ * operations (`app_operations`) are not included: the rest of their scope works without them. Throws NoSuchScope.
  */
 export function permissionsFor(scopes: readonly string[] = USUAL_SCOPES): Record<string, string> {
   const known = BUILTIN_PLATFORMS.github.app_permissions ?? {};
@@ -27,7 +27,7 @@ export function permissionsFor(scopes: readonly string[] = USUAL_SCOPES): Record
     const wanted = known[one.includes(':') ? one : `codehost:${one}`];
     if (wanted === undefined) throw new NoSuchScope(one);
     for (const [name, access] of Object.entries(wanted)) {
-      // What it is allowed for another scope, it gets with that scope.
+      // A permission that depends on another scope (`if_allowed`) is included with that scope.
       if (typeof access !== 'string') continue;
       if (most[name] !== 'write') most[name] = access;
     }
@@ -36,8 +36,8 @@ export function permissionsFor(scopes: readonly string[] = USUAL_SCOPES): Record
 }
 
 /**
- * The form for a new App at github.com, filled in by parameters of its address
- * (https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-using-url-parameters). It is private and hears of no events.
+ * Returns the URL of the form for a new App at github.com, filled in by query parameters
+ * (https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-using-url-parameters). The App is private and receives no events.
  */
 export function registrationForm(permissions: Readonly<Record<string, string>>): string {
   const query = new URLSearchParams({

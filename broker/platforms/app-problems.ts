@@ -1,11 +1,11 @@
-/** What is wrong with what a manifest says of Apps, where each field is valid by itself. */
+/** Validates the App fields of a manifest against each other; each field is valid by itself. */
 import type { z } from 'zod';
 import type { ManifestFields } from './manifest-fields.ts';
 
 type Fields = Pick<z.infer<typeof ManifestFields>, 'kind' | 'auth' | 'scopes' | 'app_permissions' | 'app_operations'>;
 type Problem = { path: (string | number)[]; message: string };
 
-/** A scope without permissions would be used with all that the installation has: each of them, or none, is listed. */
+/** Every scope must be listed: a token for a scope without permissions would have all those of the installation. */
 export function appProblems(manifest: Fields): Problem[] {
   const { kind, auth, scopes, app_permissions: permissions, app_operations: operations = {} } = manifest;
   const isApp = auth.type === 'app';

@@ -1,4 +1,4 @@
-/** How a platform authenticates. The secret itself belongs to a connection; this is only its placement. */
+/** How a platform authenticates. The secret itself belongs to a connection; the manifest only has its placement. */
 import { z } from 'zod';
 import { PlatformHeaderName, PlatformUrl, recordOf, SecretReference } from './fields.ts';
 import { AwsSigV4Auth, HmacAuth } from './signing-auth.ts';
@@ -12,7 +12,7 @@ const AuthorizationParameter = z
     'is a parameter that the broker sets itself, or no name of one',
   );
 
-/** An App is installed at an account, and each installation has a number, which its address at the platform ends with. */
+/** An App is installed at an account; each installation has a number, which is the end of its URL at the platform. */
 export const INSTALLATION_ID = /^[1-9]\d{0,19}$/;
 
 /** A platform's authorization server; from a built-in manifest, or overridden by an operator's auth. */

@@ -1,4 +1,4 @@
-/** Names of the built-in platforms, without loading their manifests: the command line lists them in its help. */
+/** Names of the built-in platforms, without loading their manifests, so that the command line can list them in its help quickly. */
 export const BUILTIN_NAMES = [
   'github',
   'slack',

@@ -34,7 +34,7 @@ import { BUILTIN_NAMES, type BuiltinName } from './builtin-names.ts';
 import { Manifest, type ManifestInput, ManifestOverrides, withOverrides } from './manifest.ts';
 import { ManifestFields } from './manifest-fields.ts';
 
-/** Their manifests, with the sentences of their calls. */
+/** The built-in manifests, with the sentences of their calls. */
 export const BUILTIN_PLATFORMS: Readonly<Record<BuiltinName, ManifestInput>> = {
   github: {
     ...github,
@@ -60,7 +60,7 @@ export const BUILTIN_PLATFORMS: Readonly<Record<BuiltinName, ManifestInput>> = {
   s3: { ...s3, sentences: s3Sentences },
 };
 
-/** `codehost: { use: github, base_url: … }` */
+/** The entry of a built-in platform, such as `codehost: { use: github, base_url: … }`. */
 export const BuiltinUse = ManifestOverrides.extend({
   use: z
     .enum(BUILTIN_NAMES)
@@ -75,7 +75,7 @@ export const BuiltinUse = ManifestOverrides.extend({
  */
 export const parsePlatformEntry = (entry: unknown): z.ZodSafeParseResult<Manifest> => parseEntry(entry, Manifest);
 
-/** The same without the checks of fields against each other, which take ten times as long. */
+/** Parses the entry without the cross-field validation, which takes ten times as long. */
 export const parseEntryFields = (entry: unknown): z.ZodSafeParseResult<Manifest> => parseEntry(entry, ManifestFields);
 
 function parseEntry(entry: unknown, schema: z.ZodType<Manifest>): z.ZodSafeParseResult<Manifest> {

@@ -1,4 +1,4 @@
-/** What a manifest says of a code host: the refs that operations write, and git. */
+/** Manifest fields for a code host: the refs that operations write, and git. */
 import { z } from 'zod';
 import { REF_CHANGES } from '../policy/facts.ts';
 import { REF_PREFIXES } from '../policy/platform-rules.ts';

@@ -1,4 +1,4 @@
-/** What connecting a built-in platform takes: where its credentials are made, by which ways, and what stands in the platform's entry. */
+/** How to connect a built-in platform: where its credentials are created, by which ways, and the fields of the platform's entry. */
 import { BUILTIN_PLATFORMS } from './builtin.ts';
 import { BUILTIN_NAMES, type BuiltinName } from './builtin-names.ts';
 import { type GitHubSite, gitHubSite } from './github-site.ts';
@@ -6,14 +6,14 @@ import { presetsOf } from './presets.ts';
 
 export type Way = 'token' | 'oauth' | 'app';
 
-/** What each way is, to whoever chooses. */
+/** The description of each way, for whoever chooses. */
 export const WAYS: Readonly<Record<Way, string>> = {
   token: 'paste a token',
   oauth: 'OAuth: you consent in the browser, and the broker keeps the tokens fresh',
   app: 'an App: the broker gets tokens for each call, limited to what it needs',
 };
 
-/** What a credential is called there, and where it is made, or by which command: a heading of docs/platforms.md says how then. */
+/** The name of a platform's credential, and the page or the command that creates it; for a command, a heading of docs/platforms.md has the instructions. */
 const CREDENTIALS: Record<BuiltinName, { what: string; made: string }> = {
   github: { what: 'a personal access token', made: 'https://github.com/settings/personal-access-tokens/new' },
   slack: { what: 'a bot or user token', made: 'https://api.slack.com/apps' },
@@ -33,7 +33,7 @@ const CREDENTIALS: Record<BuiltinName, { what: string; made: string }> = {
   },
 };
 
-/** Where a client for OAuth is registered. */
+/** The pages where an OAuth client is registered. */
 const REGISTERED: Partial<Record<BuiltinName, string>> = {
   github: 'https://github.com/settings/applications/new',
   slack: 'https://api.slack.com/apps',
@@ -44,38 +44,38 @@ const REGISTERED: Partial<Record<BuiltinName, string>> = {
   jira: 'https://developer.atlassian.com/console/myapps',
 };
 
-/** The page at which the broker is registered there as a client; undefined: it takes no OAuth. */
+/** Returns the page where the broker is registered as a client; undefined for a platform without OAuth. */
 export const registrationOf = (name: BuiltinName): string | undefined => REGISTERED[name];
 
-/** Where a credential is made, as the end of a sentence. */
+/** Returns where a credential is created, as the end of a sentence. */
 export const madeInWords = (made: string): string =>
   made.startsWith('https:') ? `at ${made}` : `with ${made} (docs/platforms.md)`;
 
-/** `site`: of a GitHub that is not github.com. */
+/** Returns the credential of a platform. `site`: of a GitHub other than github.com. */
 export function credentialOf(name: BuiltinName, site?: GitHubSite | undefined): { what: string; made: string } {
   const { what, made } = CREDENTIALS[name];
   return { what, made: site ? `${site.web}/settings/personal-access-tokens/new` : made };
 }
 
-/** The id under which the scopes of a built-in platform are named, such as `codehost`. */
+/** Returns the prefix of a built-in platform's scopes, such as `codehost`. */
 export const defaultId = (name: BuiltinName): string =>
   Object.keys(BUILTIN_PLATFORMS[name].scopes)[0]?.split(':')[0] ?? name;
 
-/** The ways that a platform has, the simplest first. */
+/** Returns the ways of a platform, the simplest first. */
 export function waysOf(name: BuiltinName): Way[] {
   const { oauth, app_permissions } = BUILTIN_PLATFORMS[name];
   return ['token', ...(oauth ? (['oauth'] as const) : []), ...(app_permissions ? (['app'] as const) : [])];
 }
 
-/** Whether the built-in manifest leaves its address to be said. */
+/** Whether the built-in manifest has only a placeholder as its address. */
 export const needsAddress = (name: BuiltinName): boolean =>
   URL.parse(BUILTIN_PLATFORMS[name].base_url)?.hostname.endsWith('.invalid') === true;
 
 export const isBuiltin = (name: string): name is BuiltinName => (BUILTIN_NAMES as readonly string[]).includes(name);
 
 /**
- * The scopes of the platform that presets need, unless named all but that of everything: nobody should consent to what deletes
- * repositories for reading issues. Of a name that is no preset nothing comes.
+ * Returns the scopes of the platform that presets need; without `names`, those of all presets except `everything`: nobody should have to consent to deleting
+ * repositories for reading issues. Unknown names are ignored.
  */
 export function consentFor(name: BuiltinName, names?: readonly string[] | undefined): string[] {
   const manifest = BUILTIN_PLATFORMS[name];
@@ -86,15 +86,15 @@ export function consentFor(name: BuiltinName, names?: readonly string[] | undefi
   return [...new Set(scopes.flatMap((scope) => needs[scope]?.[0] ?? []))].sort();
 }
 
-/** `overrides`: what stands in the platform's entry for it. */
+/** `overrides`: the fields of the platform's entry for this address. */
 export type Place = { baseUrl: string; site: GitHubSite | undefined; overrides: Record<string, unknown> };
 
-/** What was written is no address of such a platform; the message is a phrase for a person. */
+/** Thrown when a text is not an address of such a platform; the message is a phrase for a person. */
 export class NoSuchPlace extends Error {}
 
 /**
- * Where the platform is. For GitHub a `url` may be that of the web site or of the API, and everything else that is on the same host follows
- * from it; for others what is asked below the base address does. Throws NoSuchPlace.
+ * Returns the address of the platform. For GitHub, `url` may be that of the web site or of the API, and everything else on the same host is derived from it;
+ * for others, only URLs below the base URL are. Throws NoSuchPlace.
  */
 export function placeOf(name: BuiltinName, url: string | undefined): Place {
   const own = BUILTIN_PLATFORMS[name].base_url;
@@ -125,8 +125,8 @@ export function placeOf(name: BuiltinName, url: string | undefined): Place {
 }
 
 /**
- * Where the platform names the account goes with its base address: elsewhere nobody would ask it, and a token that Slack refuses, with 200, would
- * look as if it were taken.
+ * Moves the account endpoint with the base URL: without it, the account would not be queried, and a token that Slack refuses with a 200 would seem to be
+ * accepted.
  */
 function movedAccount(name: BuiltinName, baseUrl: string): { oauth?: object } {
   const { base_url, oauth } = BUILTIN_PLATFORMS[name];
@@ -136,7 +136,7 @@ function movedAccount(name: BuiltinName, baseUrl: string): { oauth?: object } {
   };
 }
 
-/** GitHub Enterprise Cloud with data residency has a host of its own for the API, Enterprise Server a path. */
+/** GitHub Enterprise Cloud with data residency has its API on a separate host, Enterprise Server under a path. */
 function gitHubAt({ origin, hostname, pathname }: URL): GitHubSite {
   const web = hostname.startsWith('api.') ? origin.replace('//api.', '//') : origin;
   if (!['', '/', '/api/v3', '/api/v3/'].includes(pathname))
@@ -146,18 +146,18 @@ function gitHubAt({ origin, hostname, pathname }: URL): GitHubSite {
   return site;
 }
 
-/** The region that requests are signed for stands in the address of AWS; other stores take the first one of AWS. */
+/** AWS addresses contain the region that requests are signed for; other stores accept the default region of AWS. */
 function signedAt({ hostname }: URL): { type: 'aws_sigv4'; region: string; service: 's3'; unsigned_payload: true } {
   const [, region = 'us-east-1'] = /(?:^|\.)s3[.-]([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$/.exec(hostname) ?? [];
   return { type: 'aws_sigv4', region, service: 's3', unsigned_payload: true };
 }
 
-/** How the broker gets tokens where none is pasted. */
+/** How the broker gets tokens when none is pasted. */
 export type TokenSource =
   | { way: 'oauth'; clientId: string; scopes: readonly string[] }
   | { way: 'app'; appId: string; installationId: string };
 
-/** `auth` of a platform's entry; its secrets by the reference under which an exported governance file looks for them. */
+/** Returns `auth` of a platform's entry, with secrets by the references that an exported governance file uses. */
 export function authFor(platformId: string, source: TokenSource): Record<string, unknown> {
   const reference = (what: string) => ({
     env: `${platformId}_${what}`

@@ -1,4 +1,4 @@
-/** What a manifest says of operations of which the contents decide the scope. */
+/** Manifest fields for operations whose content decides the scope. */
 import { z } from 'zod';
 import { JsonPointer } from './fields.ts';
 

@@ -1,4 +1,4 @@
-/** What is wrong with `content_scopes` whose fields are valid by themselves. */
+/** Validates `content_scopes` against the rest of a manifest; each field is valid by itself. */
 import type { z } from 'zod';
 import { compilePattern } from '../policy/pattern.ts';
 import type { ManifestFields } from './manifest-fields.ts';
@@ -6,7 +6,7 @@ import type { ManifestFields } from './manifest-fields.ts';
 type Fields = Pick<z.infer<typeof ManifestFields>, 'kind' | 'scopes' | 'content_scopes'>;
 type Problem = { path: (string | number)[]; message: string };
 
-/** The problems found. */
+/** Returns the problems. */
 export function contentProblems({ kind, scopes, content_scopes: contents = {} }: Fields): Problem[] {
   if (kind === 'mcp' && Object.keys(contents).length > 0)
     return [

@@ -1,13 +1,13 @@
-/** How a platform that tells of errors with a status of success says in a body that it is one (`failed_if`). */
+/** Detects errors that a platform sends with a status of success, by a member of the body (`failed_if`). */
 import type { Manifest } from './manifest.ts';
 
-/** Whether a body says what `failed_if` of the manifest names. */
+/** Whether a body has the value that `failed_if` of the manifest names. */
 export const hasSign = (sign: Manifest['failed_if'], data: unknown): boolean =>
   sign !== undefined && at(data, sign.at) === sign.is;
 
 export const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** What a JSON pointer (RFC 6901) leads to; undefined: nothing. */
+/** Returns the value at a JSON pointer (RFC 6901); undefined when there is none. */
 export const at = (value: unknown, pointer: string): unknown =>
   pointer
     .split('/')

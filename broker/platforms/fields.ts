@@ -10,7 +10,7 @@ const RESERVED_HEADERS = new Set(
 );
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** A secret is referenced, never written. */
+/** A reference to a secret; the secret itself is never written in a manifest. */
 export const SecretReference = z
   .union(
     [

@@ -1,4 +1,4 @@
-/** What a manifest says of calls that a standing approval covers. */
+/** Manifest fields for calls under a standing approval. */
 import { z } from 'zod';
 
 const Member = z

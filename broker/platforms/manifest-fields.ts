@@ -48,7 +48,7 @@ const AppPermissions = recordOf(
   z.string().regex(/^[a-z][a-z0-9_]{0,63}$/, 'write the name of a permission such as "pull_requests"'),
   AppPermission,
 ).refine(
-  // A platform may take an empty list for no limit at all.
+  // A platform may treat an empty list as no limit at all.
   (permissions) => Object.values(permissions).some((one) => typeof one === 'string'),
   'name at least one permission that is always needed, such as { metadata: read }',
 );
@@ -58,7 +58,7 @@ export const PlatformId = z
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'write lower-case letters, digits, "_" or "-", such as "crm"')
   .describe('The id by which agents name the platform.');
 
-/** One token per person: whether, and which sources are trusted to say who a person is. */
+/** One token per person: whether, and which sources are trusted to assert the identity of a person. */
 export const PerPersonFields = z.strictObject({
   enabled: z.boolean().describe('Whether each person has a token of their own.'),
   asserted: z

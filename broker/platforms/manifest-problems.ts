@@ -15,7 +15,7 @@ import { scopesLike } from './scopes-like.ts';
 type Fields = z.infer<typeof ManifestFields>;
 type Problem = { path: (string | number)[]; message: string };
 
-/** The problems found. */
+/** Returns the problems. */
 export function manifestProblems(manifest: Fields): Problem[] {
   const { kind, auth, oauth, scopes } = manifest;
   const found: Problem[] = [];
@@ -67,7 +67,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
       found.push({ path: ['auth', endpoint], message: 'is missing; give it, or an issuer that publishes it' });
     }
   }
-  // Then the MCP server would choose who receives the client secret, so a manifest with one has to name the server.
+  // Otherwise the MCP server would choose who receives the client secret, so a manifest with one has to name the authorization server.
   const namesServer = auth.type === 'oauth2' && (auth.issuer ?? auth.token_endpoint ?? oauth?.token_endpoint);
   if (kind === 'mcp' && auth.type === 'oauth2' && auth.client_secret !== undefined && !namesServer)
     found.push({
@@ -120,7 +120,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
   ];
 }
 
-/** Names of the headers that the broker writes because of the `auth`, beside Authorization. */
+/** Returns the headers, other than Authorization, that the broker sets because of `auth`. */
 function credentialHeaders(auth: Fields['auth']): string[] {
   if (auth.type === 'header') return [auth.name];
   if (auth.type === 'hmac') return Object.keys(auth.headers);
@@ -164,7 +164,7 @@ function operationProblems(manifest: Fields): Problem[] {
   });
 }
 
-/** Operations that are no reads; what is no operation is told by `operationProblems`. */
+/** Finds operations that are not reads. Malformed operations are reported by `operationProblems`. */
 function followProblems({ follow = [] }: Fields): Problem[] {
   return follow.flatMap((text, i) => {
     const operation = read(() => parseOperation(text));
@@ -173,7 +173,7 @@ function followProblems({ follow = [] }: Fields): Problem[] {
   });
 }
 
-/** Bodies of operations that take none, or an object in two ways; what is no operation is told by `operationProblems`. */
+/** Finds bodies of operations that accept none, or an object in two ways. Malformed operations are reported by `operationProblems`. */
 function bodyProblems({ bodies = {} }: Fields): Problem[] {
   return Object.entries(bodies).flatMap(([text, kinds]) => {
     const operation = read(() => parseOperation(text));
@@ -182,7 +182,7 @@ function bodyProblems({ bodies = {} }: Fields): Problem[] {
   });
 }
 
-/** Members that may differ; what is no operation is told by `operationProblems`. */
+/** Finds malformed free members. Malformed operations are reported by `operationProblems`. */
 function freeProblems({ free = {} }: Fields): Problem[] {
   return Object.entries(free).flatMap(([text, members]) => {
     const operation = read(() => parseOperation(text));
@@ -191,7 +191,7 @@ function freeProblems({ free = {} }: Fields): Problem[] {
   });
 }
 
-/** Positions of refs; what is no operation is told by `operationProblems`. */
+/** Finds malformed positions of refs. Malformed operations are reported by `operationProblems`. */
 function refProblems({ refs = {} }: Fields): Problem[] {
   return Object.entries(refs).flatMap(([text, rule]) => {
     const operation = read(() => parseOperation(text));
@@ -200,7 +200,7 @@ function refProblems({ refs = {} }: Fields): Problem[] {
   });
 }
 
-/** Templates of sentences; what is no operation is told by `operationProblems`. */
+/** Finds malformed templates of sentences. Malformed operations are reported by `operationProblems`. */
 function sentenceProblems({ sentences = {} }: Fields): Problem[] {
   return Object.entries(sentences).flatMap(([text, template]) => {
     const operation = read(() => parseOperation(text));
@@ -214,7 +214,7 @@ function operationProblem(text: string, manifest: Fields): string | undefined {
   return typeof found === 'string' ? found : misplaced(found, manifest);
 }
 
-/** What is compiled, or the sentence that says why it is not. */
+/** Returns the compiled value, or the error message. */
 function read<Compiled extends object>(compile: () => Compiled): Compiled | string {
   try {
     return compile();

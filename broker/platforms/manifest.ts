@@ -13,7 +13,7 @@ export const Manifest = ManifestFields.superRefine((manifest, context) => {
 export type ManifestInput = z.input<typeof Manifest>;
 export type Manifest = z.infer<typeof Manifest>;
 
-/** Any field but the kind may be overridden; a built-in manifest's scopes are meant for its kind. */
+/** Any field except the kind may be overridden; a built-in manifest's scopes are written for its kind. */
 export const ManifestOverrides = ManifestFields.omit({ kind: true }).partial();
 export type ManifestOverrides = z.input<typeof ManifestOverrides>;
 
@@ -31,7 +31,7 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
   }
 }
 
-/** Where calls are sent. A redirect that is followed may lead elsewhere. */
+/** Returns the base URLs to which calls are sent. Followed redirects may lead to other hosts. */
 export const baseUrlsOf = ({
   base_url: base,
   base_urls: others = {},
@@ -42,7 +42,7 @@ export const baseUrlsOf = ({
   ...(git === undefined ? [] : [git]),
 ];
 
-/** Fields that an operator's changes are merged into by entry. */
+/** Fields in which an operator's changes are merged by entry. */
 export const MERGED_BY_ENTRY = [
   'scopes',
   'needs',
@@ -60,10 +60,10 @@ export const MERGED_BY_ENTRY = [
 ] as const;
 
 /**
- * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, app_operations,
- * recipients, content_scopes, refs, bodies, masks, free, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
- * field is replaced. With another origin, the built-in account endpoint, the built-in place of git repositories and the built-in
- * base_urls are dropped: they would receive tokens of another platform.
+ * Merges a built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, app_operations, recipients,
+ * content_scopes, refs, bodies, masks, free, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
+ * field is replaced. With another origin, the built-in account endpoint, git base URL and base_urls are dropped: they would receive tokens of another
+ * platform.
  */
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
@@ -86,7 +86,7 @@ export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrid
   return merged;
 }
 
-/** Another host's credential is not one for the built-in host's repositories. */
+/** A credential of another host must not be sent to the git repositories of the built-in host. */
 const movesGit = (builtin: ManifestInput, { base_url, git_base_url }: ManifestOverrides): boolean =>
   git_base_url === undefined && moves(builtin, { base_url });
 

@@ -1,4 +1,4 @@
-/** What a stored manifest says to people: the built-in platform that it came from, its sets of scopes, and what is said of its calls. */
+/** Descriptive parts of a stored manifest: the built-in platform from which it was made, its sets of scopes, and the sentences of its calls. */
 import { queryTemplate, readTemplate } from '../sentences/read-template.ts';
 import { READS } from './builtin/sentences/reads.ts';
 import { BUILTIN_PLATFORMS } from './builtin.ts';
@@ -9,8 +9,8 @@ import { scopesLike } from './scopes-like.ts';
 export type Preset = { name: string; scopes: string[] };
 
 /**
- * The built-in platform with which a manifest has most of that one's scopes in common; undefined: none. An operator may have
- * changed all else, and an earlier version had fewer scopes.
+ * Returns the built-in platform of which a manifest has more than half of the scopes; undefined when there is none. An operator may have changed everything
+ * else, and an earlier version had fewer scopes.
  */
 export function builtinOf({ scopes }: Pick<ManifestInput, 'scopes'>): BuiltinName | undefined {
   return BUILTIN_NAMES.find((name) => {
@@ -20,8 +20,8 @@ export function builtinOf({ scopes }: Pick<ManifestInput, 'scopes'>): BuiltinNam
 }
 
 /**
- * The sets of scopes of a manifest, with what each contains now; those that contain nothing are left out. A manifest that was stored
- * before there were any has those of its built-in platform.
+ * Returns the sets of scopes of a manifest, with their current contents; empty sets are omitted. A manifest stored before presets existed has those of its
+ * built-in platform.
  */
 export function presetsOf(manifest: Pick<ManifestInput, 'scopes' | 'presets'>): Preset[] {
   const builtin = builtinOf(manifest);
@@ -32,10 +32,7 @@ export function presetsOf(manifest: Pick<ManifestInput, 'scopes' | 'presets'>): 
     .filter((preset) => preset.scopes.length > 0);
 }
 
-/**
- * A manifest with the members that its calls may differ in. One that was stored before there were any has those of its built-in platform,
- * as far as it has their operations.
- */
+/** Returns a manifest with the members in which its calls may differ. A manifest stored before `free` existed has that of its built-in platform. */
 export function withFree(manifest: Manifest): Manifest {
   const builtin = manifest.free === undefined ? builtinOf(manifest) : undefined;
   const free: Manifest['free'] = builtin && BUILTIN_PLATFORMS[builtin].free;
@@ -43,8 +40,8 @@ export function withFree(manifest: Manifest): Manifest {
 }
 
 /**
- * What a manifest says of its calls. One that was stored before there were sentences says what its built-in platform does. What reads
- * of a built-in platform do is made here, and not stored: most of it follows from their paths.
+ * Returns the sentences of a manifest. A manifest stored before sentences existed has those of its built-in platform. Sentences of a built-in platform's
+ * reads are generated here, and not stored: most of them follow from their paths.
  */
 export function sentencesIn(
   manifest: Pick<ManifestInput, 'scopes' | 'sentences' | 'minor_units'>,
@@ -57,7 +54,7 @@ export function sentencesIn(
   return { sentences: { ...reads, ...sentences }, minor_units: { ...minor_units, ...manifest.minor_units } };
 }
 
-/** Templates for the reads of a built-in platform: those that are written down, and for the others by the shape of their paths. */
+/** Returns templates for the reads of a built-in platform: the written ones, and generated ones for all others, from the form of their paths. */
 function readSentences(builtin: BuiltinName, { scopes }: Pick<ManifestInput, 'scopes'>): Record<string, string> {
   const { words = {}, sentences: written = {} } = READS[builtin];
   const found: Record<string, string> = { ...written };

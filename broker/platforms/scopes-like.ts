@@ -1,4 +1,4 @@
-/** The scopes that a pattern stands for, in their order; `*` is any text, as in policies. */
+/** Returns the scopes that a pattern matches, in order; `*` is any text, as in policies. */
 export function scopesLike(pattern: string, scopes: readonly string[]): string[] {
   if (!pattern.includes('*')) return scopes.filter((scope) => scope === pattern);
   const escaped = pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));

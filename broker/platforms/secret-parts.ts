@@ -1,16 +1,16 @@
-/** Secrets of several named parts: what a connection holds where one text is not enough. They are stored as one JSON object. */
+/** Secrets of several named parts, for connections whose credential is more than one text. They are stored as one JSON object. */
 import { parseStrictJson } from '../../json/strict.ts';
 import type { Auth } from './auth.ts';
 import { namesKeyId } from './signing-auth.ts';
 
 export type SecretPart = {
   name: string;
-  /** What it is, for forms and errors: `the client id`. */
+  /** Its description, for forms and errors: `the client id`. */
   what: string;
   optional?: true;
-  /** It is no secret: it may be shown while it is typed, and in answers. */
+  /** Whether it is not secret: it may be shown while it is typed, and in answers. */
   open?: true;
-  /** What it has to be, with a phrase that says so. */
+  /** The required form, with a phrase that describes it. */
   form?: readonly [RegExp, string];
 };
 
@@ -21,16 +21,16 @@ const CLIENT: readonly SecretPart[] = [
   { name: 'client_id', what: 'the client id', open: true },
   { name: 'client_secret', what: 'the client secret' },
 ];
-/** Names of the file that Google hands out for a key of a service account. */
+/** The members of the key file of a Google service account. */
 const ACCOUNT: readonly SecretPart[] = [
   { name: 'client_email', what: 'the e-mail address of the account', open: true },
   { name: 'private_key', what: 'its private key: RSA, in PEM' },
   { name: 'private_key_id', what: 'the id of the key', optional: true, open: true },
 ];
 
-/** It becomes a part of a header. */
+/** For values that become part of a header. */
 const IN_HEADER = [/^[\x21-\x7e]+$/, 'printable ASCII without spaces'] as const;
-/** As it stands in the header, where a slash and a comma would end it. */
+/** For the key id in the header, where a slash or a comma would end it. */
 const ACCESS_KEY = [/^[\w.=+@-]{3,128}$/, 'the id of an access key, such as AKIAIOSFODNN7EXAMPLE'] as const;
 const AWS: readonly SecretPart[] = [
   { name: 'access_key_id', what: 'the id of the access key', open: true, form: ACCESS_KEY },
@@ -69,9 +69,9 @@ export function secretPartsOf(auth: Auth): readonly SecretPart[] | undefined {
 const LONGEST_PART = 16 * 1024;
 
 /**
- * Reads a secret of parts: a JSON object. Further members are passed over in the key file of a service account, and refused elsewhere.
+ * Parses a secret of several parts: a JSON object. Unknown members are ignored in the key file of a service account, and refused elsewhere.
  *
- * @returns the values, or a phrase that follows "the secret" and holds nothing of it
+ * @returns the values, or a phrase that follows "the secret" and contains nothing of it
  */
 export function readSecretParts(
   auth: PartedAuth,
@@ -103,5 +103,5 @@ export function readSecretParts(
   return { ok: true, parts };
 }
 
-/** The one text that is stored for these values. */
+/** Serialises the values to the text that is stored. */
 export const writeSecretParts = (parts: PartValues): string => JSON.stringify(parts);

@@ -25,7 +25,7 @@ export const AwsSigV4Auth = z
   );
 export type AwsSigV4Auth = z.infer<typeof AwsSigV4Auth>;
 
-/** What a template may name. `signature`: in headers only. */
+/** The parts that a template may name. `signature`: in headers only. */
 const TEMPLATE_PARTS = [
   'method',
   'host',
@@ -42,10 +42,10 @@ const TEMPLATE_PARTS = [
 ] as const;
 export type TemplatePart = (typeof TEMPLATE_PARTS)[number];
 
-/** A template in pieces: text, or the part of the request that stands there. */
+/** A parsed template: text, or a part of the request. */
 export type TemplatePieces = (string | { part: TemplatePart })[];
 
-/** Reads a template: `{part}` stands for that part, everything else for itself. @throws Error that names what is no part */
+/** Parses a template: `{part}` stands for that part, everything else for itself. @throws Error that names an unknown part */
 export function readTemplate(text: string): TemplatePieces {
   return text.split(/(\{[A-Za-z0-9_]+\})/).flatMap((piece): TemplatePieces => {
     if (piece === '') return [];
@@ -58,7 +58,7 @@ export function readTemplate(text: string): TemplatePieces {
   });
 }
 
-/** `none`: parts that may not stand in it. */
+/** `none`: parts that are not allowed in the template, with the error message. */
 const Template = (longest: number, none: Partial<Record<TemplatePart, string>>) =>
   z
     .string()
@@ -123,8 +123,8 @@ type Templates = Pick<HmacAuth, 'template' | 'headers'>;
 const names = ({ template, headers }: Templates, part: RegExp): boolean =>
   [template, ...Object.values(headers)].some((text) => part.test(text));
 
-/** Whether a template of it names the id of the key. */
+/** Whether one of the templates names the id of the key. */
 export const namesKeyId = (auth: Templates): boolean => names(auth, /\{key_id\}/);
 
-/** Whether a template of it names the body, or its hash. */
+/** Whether one of the templates names the body, or its hash. */
 export const namesBody = (auth: Templates): boolean => names(auth, /\{body(?:_sha256(?:_base64)?)?\}/);

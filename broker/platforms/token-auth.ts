@@ -1,14 +1,14 @@
-/** Kinds of `auth` with which the broker gets access tokens by itself; what it proves itself with is the secret of a connection. */
+/** Kinds of `auth` with which the broker gets access tokens by itself; the secret of the connection authenticates the broker. */
 import { z } from 'zod';
 import { PlatformUrl, recordOf } from './fields.ts';
 
-/** Google's ("Using OAuth 2.0 for Server to Server Applications"). */
+/** The default token endpoint, Google's ("Using OAuth 2.0 for Server to Server Applications"). */
 export const GOOGLE_TOKEN_ENDPOINT = 'https://oauth2.googleapis.com/token';
 
 /** RFC 6749 §3.3: scope-token. */
 const Scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'is not the name of an OAuth scope');
 
-/** Those that the broker sets itself are refused. */
+/** Additional parameters of the token request; those that the broker sets itself are refused. */
 const TokenParameter = z
   .string()
   .regex(

@@ -1,4 +1,4 @@
-/** What a manifest says of bodies and answers that are no JSON. */
+/** Manifest fields for bodies and answers that are not JSON, and for where calls are sent. */
 import { z } from 'zod';
 import { BODY_KINDS } from '../policy/platform-rules.ts';
 import { JsonPointer, PlatformUrl } from './fields.ts';

@@ -1,4 +1,4 @@
-/** What a manifest says of the requests of a platform's clients: what is sent of them, and what is refused. */
+/** Manifest fields for requests of a platform's own clients: what is passed on, and what is refused. */
 import { z } from 'zod';
 
 const HeaderPattern = z

@@ -1,8 +1,7 @@
 /**
- * Anthropic's API, and servers that speak it (with `base_url`). Paths from Anthropic's own client (@anthropic-ai/sdk 1.12.0). In no scope
- * on purpose: the organisation, its keys and members; vaults, tunnels and profiles of users, which hold or answer with credentials; the
- * queue of an environment's workers; and new skills.
- * What is in beta is asked with the header `anthropic-beta`, which agents send.
+ * Anthropic's API, and servers with a compatible API (with `base_url`). Paths from Anthropic's own client (@anthropic-ai/sdk 1.12.0). Deliberately in no
+ * scope: the organisation, its keys and members; vaults, tunnels and profiles of users, which contain or return credentials; the queue of an environment's
+ * workers; and new skills. Beta features are requested with the header `anthropic-beta`, which agents may send.
  */
 import type { ManifestInput } from '../manifest.ts';
 
@@ -14,7 +13,7 @@ export const anthropic = {
   auth: { type: 'header', name: 'x-api-key' },
   headers: { 'anthropic-version': '2023-06-01' },
   client_headers: ['anthropic-beta'],
-  // As long as its own client waits: a model that thinks may say nothing for minutes.
+  // The timeout of Anthropic's own client: a reasoning model may send nothing for minutes.
   idle_seconds: 600,
   error_body: { type: 'error', error: { type: 'permission_error', message: '{detail}' } },
   bodies: { 'POST /v1/files': 'multipart' },
@@ -78,7 +77,7 @@ export const anthropic = {
       'GET /v1/sessions/*/threads/*/events',
       'GET /v1/sessions/*/threads/*/stream',
     ],
-    // A session runs an agent with its tools, for money.
+    // A session runs an agent with its tools, which costs money.
     'anthropic:sessions.write': [
       'POST /v1/sessions',
       'POST /v1/sessions/*',

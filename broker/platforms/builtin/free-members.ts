@@ -1,6 +1,6 @@
 /**
- * Members in which calls of built-in platforms may differ under one standing approval: what is said, and what it costs up to a limit.
- * Never who gets it, where it goes, who may see it, or when: of these the held call says everything.
+ * Members in which calls of built-in platforms may differ under one standing approval: content, and amounts of money up to a limit. Never recipients,
+ * destinations, visibility or times: these must equal those of the held call.
  */
 export const freeMembers = {
   github: {

@@ -1,6 +1,6 @@
 /**
- * Scopes of the code host for settings, access and people. Sources as in github-code.ts. In no scope on purpose: what
- * test/platforms/left-out.ts names.
+ * Scopes of the code host for settings, access and people. Sources as in github-code.ts. Deliberately in no scope: the operations in
+ * test/platforms/left-out.ts.
  */
 export const githubAdministration = {
   'codehost:repo.create': [
@@ -115,7 +115,7 @@ export const githubAdministration = {
     'POST /orgs/*/hooks/*/pings',
     'POST /orgs/*/hooks/*/deliveries/*/attempts',
   ],
-  // Names and dates; the API never tells a secret's value.
+  // Names and dates only; the API never returns a secret's value.
   'codehost:secrets.read': [
     'GET /repos/*/*/actions/secrets/**',
     'GET /repos/*/*/actions/organization-secrets',
@@ -176,7 +176,7 @@ export const githubAdministration = {
     'POST /repos/*/*/security-advisories/*/cve',
     'mutation dismissRepositoryVulnerabilityAlert',
   ],
-  // The answers hold the leaked secrets themselves.
+  // The answers contain the leaked secrets themselves.
   'codehost:secretscanning.read': [
     'GET /repos/*/*/secret-scanning/**',
     'GET /orgs/*/secret-scanning/alerts',

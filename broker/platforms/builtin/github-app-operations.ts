@@ -1,23 +1,23 @@
 /**
- * Operations of GitHub for which an App must be allowed something else than for the rest of their scope (`githubAppPermissions`), or
- * more: REST API reference, "Permissions required for GitHub Apps", 2026-08. An App without one of these still serves the rest of the
- * scope, so that they are in no form for a new App.
+ * Operations of GitHub for which an App needs other or further permissions than for the rest of their scope (`githubAppPermissions`): REST API reference,
+ * "Permissions required for GitHub Apps", 2026-08. An App without one of these can still serve the rest of the scope, so they are not in the registration
+ * form for a new App.
  */
 import type { ManifestInput } from '../manifest.ts';
 
 type Permissions = NonNullable<ManifestInput['app_operations']>[string];
 
-/** The same permissions for each. */
+/** Assigns the same permissions to each operation. */
 const all = (permissions: Permissions, operations: readonly string[]): Record<string, Permissions> =>
   Object.fromEntries(operations.map((one) => [one, permissions]));
 
-/** One permission: to read for operations that read, and to write for those that change something. */
+/** Assigns one permission: read for operations that read, and write for those that change something. */
 const of = (permission: string, operations: readonly string[]): Record<string, Permissions> =>
   Object.fromEntries(
     operations.map((one) => [one, { [permission]: one.startsWith('GET ') ? ('read' as const) : ('write' as const) }]),
   );
 
-/** What secrets of an organisation are read and written by, of one kind. */
+/** Operations that read and write secrets of one kind of an organisation. */
 const organisationSecrets = (kind: string) => [
   `GET /orgs/*/${kind}/secrets/**`,
   `PUT /orgs/*/${kind}/secrets/**`,
@@ -217,9 +217,9 @@ const organisations = {
   ]),
 };
 
-// Left out on purpose, because the token of a read never writes, and GitHub wants a permission to write for these: rulesets of
-// organisations, histories of rulesets, and GET of `pages/health`, `code-quality/setup`, `interaction-limits/pulls/…`,
-// `codespaces/secrets`, `pulls/…/merge-async/…`, `stargazers` and `subscribers` of a repository, and of `security-advisories` and
-// `interaction-limits/pulls/creation-cap` of an organisation. `POST /repos/*/*/dispatches` is left out for what stands with
-// `codehost:actions.write`. What is public is answered without a permission: keys, stars and subscriptions of users, and Markdown.
+// Deliberately omitted, because the token of a read is never a token to write, and GitHub requires a write permission for these: rulesets of organisations,
+// histories of rulesets, and GET of `pages/health`, `code-quality/setup`, `interaction-limits/pulls/…`, `codespaces/secrets`, `pulls/…/merge-async/…`,
+// `stargazers` and `subscribers` of a repository, and of `security-advisories` and `interaction-limits/pulls/creation-cap` of an organisation. `POST
+// /repos/*/*/dispatches` is omitted for the reason at `codehost:actions.write`. Public content needs no permission: keys, stars and subscriptions of users,
+// and Markdown.
 export const githubAppOperations = { ...repositories, ...organisations } satisfies ManifestInput['app_operations'];

@@ -1,13 +1,13 @@
 /**
- * What a GitHub App must be allowed for each scope, by the names of `POST /app/installations/{id}/access_tokens` (REST API reference,
- * "Permissions required for GitHub Apps"; octokit/openapi-types 2026-08). A token gets these and no others. What Apps cannot do at
- * all, as whatever belongs to a person, has the least there is, so that GitHub itself says so.
+ * The permissions of a GitHub App for each scope, by the names of `POST /app/installations/{id}/access_tokens` (REST API reference, "Permissions required for
+ * GitHub Apps"; octokit/openapi-types 2026-08). A token gets these and no others. Scopes that Apps cannot use at all, such as those for whatever belongs to a
+ * person, have the least permission, so that GitHub itself refuses the call with its reason.
  */
 import type { ManifestInput } from '../manifest.ts';
 
 const LEAST = { metadata: 'read' } as const;
 
-/** Commits that change workflows are taken by GitHub only with this permission, whatever operation brings them. */
+/** GitHub accepts commits that change workflows only with this permission, in every operation. */
 const WORKFLOWS = { access: 'write', if_allowed: 'codehost:workflows.write' } as const;
 
 const READING = { contents: 'read', issues: 'read', metadata: 'read', pull_requests: 'read' } as const;
@@ -39,7 +39,7 @@ export const githubAppPermissions = {
   'codehost:pulls.review': { pull_requests: 'write' },
   'codehost:pulls.merge': { contents: 'write', pull_requests: 'write', workflows: WORKFLOWS },
   'codehost:actions.read': { actions: 'read' },
-  // Not `contents`, which `POST /repos/*/*/dispatches` alone of them would need: it could write code.
+  // Without `contents`, which only `POST /repos/*/*/dispatches` would need: it would allow writing code.
   'codehost:actions.write': { actions: 'write' },
   'codehost:actions.approve': { actions: 'write', deployments: 'write' },
   'codehost:variables.read': { actions_variables: 'read' },

@@ -1,6 +1,6 @@
 /**
- * Scopes of the code host for what is in a repository. Paths: GitHub REST API reference (octokit/plugin-rest-endpoint-methods
- * 2026-08); mutations: GitHub's public GraphQL schema (octokit/graphql-schema 2026-07).
+ * Scopes of the code host for the contents of repositories. Paths: GitHub REST API reference (octokit/plugin-rest-endpoint-methods 2026-08); mutations:
+ * GitHub's public GraphQL schema (octokit/graphql-schema 2026-07).
  */
 export const githubCode = {
   'codehost:metadata.read': [
@@ -70,7 +70,7 @@ export const githubCode = {
     'GET /repos/*/*/dependency-graph/compare/*',
     'GET /repos/*/*/dependency-graph/sbom/fetch-report/*',
     'GET /repos/*/*/dependency-graph/sbom/generate-report',
-    // Governed git (specification, "Governed git (smart HTTP)"); fetching is a POST there.
+    // Governed git (specification, "Governed git (smart HTTP)"); a fetch is a POST.
     'GET /git/*/*/info/refs',
     'POST /git/*/*/git-upload-pack',
   ],
@@ -96,12 +96,12 @@ export const githubCode = {
     'mutation updateRef',
     'mutation updateRefs',
     'mutation deleteRef',
-    // Which of the two an advertisement belongs to stands in its query, `service`; the git door asks for the right one.
+    // The query parameter `service` distinguishes an advertisement for a push from one for a fetch; the git entry point decides on the right scope.
     'GET /git/*/*/info/refs',
     'POST /git/*/*/git-receive-pack',
   ],
-  // What is written there runs with the repository's secrets, so it is more than contents. A merge brings whatever the other
-  // side holds, and does not say what that is. See also `githubContentScopes`.
+  // Workflows run with the repository's secrets, so writing them is more than writing contents. A merge brings the contents of the other side, which the call
+  // does not show. See also `githubContentScopes`.
   'codehost:workflows.write': [
     'PUT /repos/*/*/contents/.github/workflows/**',
     'DELETE /repos/*/*/contents/.github/workflows/**',
@@ -192,19 +192,18 @@ export const githubCode = {
   ],
 };
 
-/** With the folders themselves: as an entry of a tree each stands for all that is in it. */
+/** Includes the folders themselves: as an entry of a tree, a folder stands for everything in it. */
 const workflows = (pointer: string) => ({
   pointer,
   paths: ['/.github', '/.github/workflows/**'],
   scope: 'codehost:workflows.write',
 });
-/** Makes a branch what any commit says, also one that leaves out or brings back workflows. */
+/** A forced update sets a branch to any commit, also one that removes or restores workflows. */
 const forced = (pointer: string) => ({ pointer, scope: 'codehost:workflows.write' });
 
 /**
- * Other ways to write workflows. Not among them: a commit, or a reference that is made or moved forward, names a tree or
- * commit that is there already, and nothing in the call says what that holds. GitHub itself refuses it to a token that may
- * not write workflows.
+ * Further ways to write workflows. Not included: a commit, or a reference that is created or moved forward, names an existing tree or commit, and nothing in
+ * the call shows its contents. GitHub itself refuses it for a token that may not write workflows.
  */
 export const githubContentScopes = {
   'POST /repos/*/*/git/trees': [workflows('/tree/*/path')],

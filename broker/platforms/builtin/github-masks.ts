@@ -1,7 +1,7 @@
 /**
- * Keys of GitHub itself in answers. "temp_clone_token" of a repository: with it anybody clones a private one, past the broker. A repository stands
- * in answers of more than a hundred operations, such as lists, pull requests and events. "temp_download_token" is one of a runner's program.
- * What is read in bytes of any length (logs, archives, artifacts, files) holds neither, and is not named here: it goes on as it comes.
+ * Keys of GitHub itself in answers. "temp_clone_token" of a repository lets anybody clone a private repository without the broker. A repository is part of
+ * the answers of more than a hundred operations, such as lists, pull requests and events. "temp_download_token" is that of a runner's program. Operations
+ * with answers of bytes of any length (logs, archives, artifacts, files) contain neither, and are not listed here, so that their answers are streamed.
  */
 import type { ManifestInput } from '../manifest.ts';
 

@@ -1,9 +1,9 @@
 /**
- * Scopes of the code host for how organisations are set up, and for what runs there: runners, codespaces, Copilot. Paths: GitHub's
- * own OpenAPI description (@octokit/openapi 23.0.2).
+ * Scopes of the code host for the settings of organisations, and for their runners, codespaces and Copilot. Paths: GitHub's own OpenAPI description
+ * (@octokit/openapi 23.0.2).
  */
 export const githubOrganisations = {
-  // What only owners of an organisation see.
+  // Visible to owners of an organisation only.
   'codehost:orgs.admin.read': [
     'GET /orgs/*/actions/cache/**',
     'GET /orgs/*/actions/hosted-runners/**',
@@ -59,7 +59,7 @@ export const githubOrganisations = {
     'PATCH /orgs/*/settings/network-configurations/*',
     'DELETE /orgs/*/settings/network-configurations/*',
   ],
-  // What all repositories that may have them run with, so more than the secrets of one.
+  // Secrets of all repositories that may use them, so more than those of one repository.
   'codehost:orgs.secrets.write': [
     ...['actions', 'agents', 'codespaces', 'dependabot'].flatMap((of) => [
       `PUT /orgs/*/${of}/secrets/*`,
@@ -81,7 +81,7 @@ export const githubOrganisations = {
     `DELETE /orgs/*/${of}/variables/*/repositories/*`,
   ]),
   'codehost:orgs.rules.write': ['POST /orgs/*/rulesets', 'PUT /orgs/*/rulesets/*', 'DELETE /orgs/*/rulesets/*'],
-  // Each of these makes somebody more than they were.
+  // Each of these gives somebody more rights.
   'codehost:orgs.roles.write': [
     'PUT /orgs/*/organization-roles/teams/*/*',
     'DELETE /orgs/*/organization-roles/teams/*',
@@ -123,7 +123,7 @@ export const githubOrganisations = {
     'GET /repos/*/*/codespaces/new',
     'GET /repos/*/*/codespaces/permissions_check',
   ],
-  // A codespace costs money while it runs, and can push as the person whose it is.
+  // A codespace costs money while it runs, and can push as its owner.
   'codehost:codespaces.write': [
     'POST /user/codespaces',
     'PATCH /user/codespaces/*',
@@ -146,7 +146,7 @@ export const githubOrganisations = {
     'GET /users/*/copilot-spaces/**',
     'GET /repos/*/*/copilot/cloud-agent/configuration',
   ],
-  // Seats cost money, and what an agent of GitHub is told it does with rights of its own.
+  // Seats cost money, and an agent of GitHub acts on instructions with rights of its own.
   'codehost:copilot.write': [
     'POST /agents/repos/*/*/tasks',
     'POST /orgs/*/copilot/billing/*',
@@ -165,7 +165,7 @@ export const githubOrganisations = {
       `DELETE /${of}/*/copilot-spaces/*/resources/*`,
     ]),
   ],
-  // What says where a build came from: whoever writes it is believed.
+  // Statements about the origin of a build: consumers trust whoever may write them.
   'codehost:attestations.write': [
     'POST /repos/*/*/attestations',
     'POST /orgs/*/artifacts/metadata/**',
@@ -175,7 +175,7 @@ export const githubOrganisations = {
       `DELETE /${of}/*/attestations/*`,
     ]),
   ],
-  // What is scanned, for what, and whose findings are forgotten.
+  // Which repositories are scanned, for what, and which findings are dismissed.
   'codehost:security.admin': [
     'POST /orgs/*/campaigns',
     'PATCH /orgs/*/campaigns/*',

@@ -53,7 +53,7 @@ export const githubPeople = {
     'mutation unfollowUser',
     'mutation changeUserStatus',
   ],
-  // Each of these is a way into the account.
+  // Each of these gives access to the account.
   'codehost:accountkeys.write': [
     'POST /user/keys',
     'DELETE /user/keys/*',
@@ -135,10 +135,7 @@ export const githubPeople = {
     'mutation updateSubscription',
   ],
   'codehost:markdown.render': ['POST /markdown', 'POST /markdown/raw'],
-  /**
-   * Reading by GraphQL walks from any of these roots to whatever the credential may see, so it is one scope, and no part
-   * of the scopes above.
-   */
+  /** A GraphQL query can reach everything visible to the credential from any of these roots, so reading is one scope, separate from the scopes above. */
   'codehost:graphql.read': [
     'query viewer',
     'query user',

@@ -1,10 +1,10 @@
 /**
- * What changes the rules that protect branches and tags at GitHub, or who they bind: by operation, the sentence with which grants that limit
- * refs refuse it. None of it writes a ref by itself, but an agent that may take such a rule away is bound by it no longer, and a workflow that
- * it pushes never was. Sources: GitHub's REST API description (@octokit/openapi 23.0.2); GitHub documentation, "About rulesets", "About code
- * owners" (whoever has no write access is no owner), "Immutable releases", "About push protection".
+ * Operations that change the rules that protect branches and tags at GitHub, or whom they bind, with the sentence that refuses them on grants that limit
+ * refs. None of them writes a ref itself, but an agent that may remove such a rule is no longer bound by it, and a workflow that it pushes never was.
+ * Sources: GitHub's REST API description (@octokit/openapi 23.0.2); GitHub documentation, "About rulesets", "About code owners" (without write access, nobody
+ * is an owner), "Immutable releases", "About push protection".
  *
- * Not here: what satisfies a rule and leaves it as it is (reviews, statuses, check runs, approved deployments), which has scopes of its own.
+ * Not included: operations that satisfy a rule without changing it (reviews, statuses, check runs, approved deployments), which have scopes of their own.
  */
 const ASK = 'ask a person to do it';
 const RULES = `it changes the rules that protect branches and tags; ${ASK}`;
@@ -16,7 +16,7 @@ const MEMBERS = `it may change what members may do in every repository; ${ASK}`;
 const ACCESS = 'whoever gets access by it may push to any branch; ask a person to give it';
 const TAKEN = 'who loses access by it may be one whose review a rule requires; ask a person to take it';
 
-/** Sentence, methods, and paths. */
+/** The sentence, the methods and the paths. */
 const protecting: [why: string, methods: string, ...paths: string[]][] = [
   [
     RULES,
@@ -26,7 +26,7 @@ const protecting: [why: string, methods: string, ...paths: string[]][] = [
     '/orgs/*/rulesets/**',
   ],
   [CHOSEN, 'POST PUT PATCH DELETE', '/repos/*/*/properties/**', '/orgs/*/properties/**'],
-  // A published release locks its tag.
+  // A published immutable release locks its tag.
   [RULES, 'PUT DELETE', '/repos/*/*/immutable-releases', '/orgs/*/settings/immutable-releases/**'],
   [WORKFLOWS, 'PUT DELETE', '/repos/*/*/actions/permissions/**', '/orgs/*/actions/permissions/**'],
   [DEPLOYING, 'PUT DELETE', '/repos/*/*/environments/*'],

@@ -1,9 +1,9 @@
 /**
- * Which refs the operations of GitHub's REST API write. Sources: GitHub's REST API description (octokit/openapi-types 29) and
- * reference. What stands in neither table is refused on grants that limit refs.
+ * Which refs the operations of GitHub's REST API write. Sources: GitHub's REST API description (octokit/openapi-types 29) and reference. Operations in
+ * neither table are refused on grants that limit refs.
  *
- * Not counted: what GitHub does later by itself, or for somebody else (workflows with a token of their own, merging by a merge
- * queue, `refs/pull/*` of a pull request).
+ * Not considered: what GitHub does later by itself, or for somebody else (workflows with a token of their own, merging by a merge queue, `refs/pull/*` of a
+ * pull request).
  */
 import type { RefDoubtSource, RefPositionSource } from '../../policy/platform-rules.ts';
 import { githubProtection } from './github-protection.ts';
@@ -23,8 +23,8 @@ const HEAD = 'the head of a pull request is not in the call; merge its base into
 const GIST = 'a gist is a repository of its own';
 const TASK = 'an agent of GitHub writes branches that the call does not name';
 /**
- * Logins of GitHub's agents (GitHub documentation, "Asking Copilot to create a pull request", "About third-party agents"), which it takes with
- * `[bot]` at the end and without.
+ * Logins of GitHub's agents (GitHub documentation, "Asking Copilot to create a pull request", "About third-party agents"), which it accepts with and without
+ * `[bot]` at the end.
  */
 const AGENTS = ['*[bot]', 'copilot', '*-swe-agent', '*-code-agent', 'claude', 'codex'];
 const AGENT_ON = 'it lets an agent of GitHub write branches in more repositories; ask a person to do it';
@@ -33,7 +33,7 @@ const ASSIGNED: RefDoubtSource[] = [
   { in: 'body', at: '/assignee', values: AGENTS, why: TASK },
   { in: 'body', at: '/assignees', values: AGENTS, why: TASK },
 ];
-/** Who works on an advisory pushes to its private fork. */
+/** Collaborators of an advisory may push to its private fork. */
 const ADVISORY: RefDoubtSource[] = ['/collaborating_users', '/collaborating_teams'].map((at) => ({
   in: 'body',
   at,
@@ -43,7 +43,7 @@ const PRIVATE_FORK: RefDoubtSource[] = [{ in: 'body', at: '/start_private_fork',
 const DEPENDABOT = 'Dependabot writes branches from then on; ask a person to turn it on';
 const CODESPACE = 'from a codespace any branch can be written';
 const KEY = 'whoever holds the key pushes to any branch';
-/** "Managing a custom domain": where a branch is published, setting or removing one commits the file `CNAME` to it. */
+/** "Managing a custom domain": on a branch that is published, setting or removing a domain commits the file `CNAME`. */
 const DOMAIN: RefDoubtSource[] = [
   {
     in: 'body',
@@ -53,7 +53,7 @@ const DOMAIN: RefDoubtSource[] = [
 ];
 
 const written: Record<string, Rule> = {
-  // Without `branch` it is the default branch, whichever that is.
+  // Without `branch`, the default branch is written, whose name the call does not contain.
   'PUT /repos/*/*/contents/**': [branch('/branch', 'update')],
   'DELETE /repos/*/*/contents/**': [branch('/branch', 'update')],
   'POST /repos/*/*/git/refs': [{ in: 'body', at: '/ref', action: 'create' }],
@@ -68,10 +68,10 @@ const written: Record<string, Rule> = {
   'PUT /repos/*/*/pulls/*/merge': BASE,
   'PUT /repos/*/*/pulls/*/merge-async': BASE,
   'PUT /repos/*/*/pulls/*/update-branch': HEAD,
-  // Publishing makes the tag, if it is not there, and a draft is published by editing it.
+  // Publishing creates the tag if it does not exist, and editing can publish a draft.
   'POST /repos/*/*/releases': [{ ...TAG, unless: { at: '/draft', is: true } }],
   'PATCH /repos/*/*/releases/*': [TAG],
-  // `auto_merge`, on by default, merges the default branch into it.
+  // `auto_merge`, on by default, merges the default branch into the deployed branch.
   'POST /repos/*/*/deployments': [{ ...branch('/ref', 'update'), unless: { at: '/auto_merge', is: false } }],
   'PATCH /repos/*/*': 'it may change the default branch; ask a person to do it',
   'DELETE /repos/*/*': 'it deletes every branch and tag',
@@ -89,7 +89,7 @@ const written: Record<string, Rule> = {
   'POST /user/keys': KEY,
   'POST /repos/*/*/issues': ASSIGNED,
   'PATCH /repos/*/*/issues/*': ASSIGNED,
-  // GitHub's reference of old took POST for PATCH here.
+  // GitHub's older reference used POST instead of PATCH here.
   'POST /repos/*/*/issues/*': ASSIGNED,
   'POST /repos/*/*/issues/*/assignees': ASSIGNED,
   'PATCH /repos/*/*/dependabot/alerts/*': ASSIGNED,
@@ -111,7 +111,7 @@ const written: Record<string, Rule> = {
   'POST /user/codespaces/*/publish': BEGINS,
 };
 
-/** Methods, and paths under which they write no ref. */
+/** Methods and paths of operations that write no ref. */
 const unwritten: [methods: string, ...paths: string[]][] = [
   ['POST', '/git/*/*/git-upload-pack'],
   ['POST', '/repos/*/*/git/blobs', '/repos/*/*/git/commits', '/repos/*/*/git/tags', '/repos/*/*/git/trees'],
@@ -127,7 +127,7 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['POST', '/repos/*/*/releases/generate-notes', '/repos/*/*/releases/*/assets'],
   ['POST DELETE', '/repos/*/*/releases/*/reactions/**'],
   ['PATCH DELETE', '/repos/*/*/releases/assets/*'],
-  // Its tag stays.
+  // Deleting a release keeps its tag.
   ['DELETE', '/repos/*/*/releases/*'],
   ['POST PATCH', '/repos/*/*/check-runs/**', '/repos/*/*/check-suites/**'],
   ['POST', '/repos/*/*/statuses/*'],

@@ -160,7 +160,7 @@ export const githubWork = {
     'DELETE /repos/*/*/actions/caches',
     'DELETE /repos/*/*/actions/caches/*',
   ],
-  // Lets somebody else's code or deployment through: a decision, not a step of work.
+  // Lets somebody else's code or deployment run: an approval, not a step of work.
   'codehost:actions.approve': [
     'POST /repos/*/*/actions/runs/*/approve',
     'POST /repos/*/*/actions/runs/*/pending_deployments',

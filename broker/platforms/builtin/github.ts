@@ -1,4 +1,4 @@
-/** The code host: GitHub's REST API (version 2022-11-28) and its GraphQL door, meant for the platform id `codehost`. */
+/** The code host: GitHub's REST API (version 2022-11-28) and its GraphQL endpoint, intended for the platform id `codehost`. */
 
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
@@ -17,15 +17,15 @@ export const github = {
   name: 'GitHub',
   docs: 'https://docs.github.com/rest',
   base_url: 'https://api.github.com',
-  // Octokit escapes the slashes of refs and of paths of files; GitHub takes either.
+  // Octokit escapes the slashes of refs and of file paths; GitHub accepts both forms.
   encoded_slash: 'as_slash',
   headers: { 'x-github-api-version': '2022-11-28' },
-  // Diffs, raw files and text matches are chosen with it (REST API, "Media types").
+  // Clients select diffs, raw files and text matches with it (REST API, "Media types").
   default_headers: { accept: 'application/vnd.github+json' },
   error_body: { message: '{detail}', documentation_url: 'https://docs.github.com/rest' },
   auth: { type: 'bearer' },
-  // `client_id`: with its secret, which no query names, a GitHub Enterprise Server of before 2021 takes it for another caller ("Deprecating API
-  // authentication through query parameters", 2020-02-10). `callback`: answers with a script, in which nothing can be masked (REST API,
+  // `client_id`: together with its secret, which is refused in every query, a GitHub Enterprise Server before 2021 would authenticate another caller by it
+  // ("Deprecating API authentication through query parameters", 2020-02-10). `callback`: the answer is a script, in which nothing can be masked (REST API,
   // "Using CORS and JSONP to make cross-origin requests").
   refused_parameters: ['client_id', 'callback'].map((name) => ({ name, in: 'query' as const })),
   oauth: {
@@ -50,8 +50,8 @@ export const github = {
     'POST /repos/*/*/branches/*/protection/required_status_checks/contexts': ['json', 'list'],
     'DELETE /repos/*/*/branches/*/protection/required_status_checks/contexts': ['json', 'list'],
   },
-  // "Response 302" of the REST API's reference: each leads to an address that is signed for a minute or so. A file too long for
-  // `contents` comes by another operation.
+  // "Response 302" of the REST API's reference: each redirects to a URL that is signed for a minute or so. Files too long for `contents` are read with
+  // another operation.
   follow: [
     'GET /repos/*/*/tarball/**',
     'GET /repos/*/*/zipball/**',
@@ -63,7 +63,7 @@ export const github = {
     'GET /repos/*/*/code-scanning/codeql/databases/*',
     'GET /repos/*/*/dependency-graph/sbom/fetch-report/*',
   ],
-  // "Scopes for OAuth apps". Reading public things needs none, so the reading scopes are not listed.
+  // "Scopes for OAuth apps". Reading public content needs no scope, so the reading scopes are not listed.
   needs: {
     'codehost:contents.write': ['repo', 'public_repo'],
     'codehost:workflows.write': ['workflow'],

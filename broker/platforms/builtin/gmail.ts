@@ -8,7 +8,7 @@ import { googleErrorBody, googleForbiddenHeaders, googleRefusedParameters } from
 const scope = (name: string) => `https://www.googleapis.com/auth/gmail.${name}`;
 const everything = 'https://mail.google.com/';
 
-/** Who gets the answers to what is sent, and the server that all of it goes by. */
+/** Who receives replies to sent messages, and the server through which all messages are sent. */
 const ofSender = [
   { pointer: '/replyToAddress', optional: true },
   { pointer: '/smtpMsa/host', format: 'text' as const, optional: true },
@@ -27,7 +27,7 @@ export const gmail = {
     authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
     token_endpoint: 'https://oauth2.googleapis.com/token',
     revocation_endpoint: 'https://oauth2.googleapis.com/revoke',
-    // Without these there is no refresh token (Google Identity, Using OAuth 2.0 for Web Server Applications).
+    // Without these parameters there is no refresh token (Google Identity, Using OAuth 2.0 for Web Server Applications).
     authorization_parameters: { access_type: 'offline', prompt: 'consent' },
     account: { url: 'https://gmail.googleapis.com/gmail/v1/users/me/profile', pointer: '/emailAddress' },
   },
@@ -51,7 +51,7 @@ export const gmail = {
       'POST /gmail/v1/users/*/threads/*/trash',
       'POST /gmail/v1/users/*/threads/*/untrash',
     ],
-    // Past the trash: gone.
+    // Deletes permanently, without the trash.
     'gmail:messages.delete': [
       'DELETE /gmail/v1/users/*/messages/*',
       'DELETE /gmail/v1/users/*/threads/*',
@@ -64,7 +64,7 @@ export const gmail = {
       'PUT /gmail/v1/users/*/drafts/*',
       'DELETE /gmail/v1/users/*/drafts/*',
     ],
-    // The call may name a stored draft only, so that its recipients are those of whoever wrote the draft.
+    // The call may name only a stored draft, whose recipients were chosen by whoever wrote the draft.
     'gmail:drafts.send': ['POST /gmail/v1/users/*/drafts/send'],
     'gmail:labels.read': ['GET /gmail/v1/users/*/labels', 'GET /gmail/v1/users/*/labels/*'],
     'gmail:labels.write': [
@@ -90,7 +90,7 @@ export const gmail = {
       'PUT /gmail/v1/users/*/settings/pop',
       'PUT /gmail/v1/users/*/settings/vacation',
     ],
-    // A filter can forward, and an alias can send as somebody: ways out of the mailbox that last.
+    // A filter can forward mail, and an alias can send as somebody else: permanent ways out of the mailbox.
     'gmail:filters.write': ['POST /gmail/v1/users/*/settings/filters', 'DELETE /gmail/v1/users/*/settings/filters/*'],
     'gmail:sendas.write': [
       'POST /gmail/v1/users/*/settings/sendAs',
@@ -135,11 +135,11 @@ export const gmail = {
     'POST /gmail/v1/users/*/drafts': [{ pointer: '/message/raw', format: 'rfc822-base64url' }],
     'PUT /gmail/v1/users/*/drafts/*': [{ pointer: '/message/raw', format: 'rfc822-base64url' }],
     'POST /gmail/v1/users/*/settings/filters': [{ pointer: '/action/forward', optional: true }],
-    // Google writes to the address to verify it.
+    // Google sends mail to the address to verify it.
     'POST /gmail/v1/users/*/settings/sendAs': ['/sendAsEmail', ...ofSender],
     'PUT /gmail/v1/users/*/settings/sendAs/*': ofSender,
     'PATCH /gmail/v1/users/*/settings/sendAs/*': ofSender,
-    // Whoever writes is answered with these.
+    // Sent to everybody who writes to the mailbox.
     'PUT /gmail/v1/users/*/settings/vacation': ['responseSubject', 'responseBodyPlainText', 'responseBodyHtml'].map(
       (name) => ({ pointer: `/${name}`, format: 'text' as const, optional: true }),
     ),

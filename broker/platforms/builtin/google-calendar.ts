@@ -9,10 +9,10 @@ const everything = scope('');
 const writingEvents = [scope('.events'), scope('.events.owned'), scope('.app.created'), everything];
 const readingEvents = [scope('.events.owned.readonly'), scope('.events.public.readonly')];
 
-/** Events, `status`: one that is cancelled is deleted. */
+/** Events, `status`: setting it to cancelled deletes the event. */
 const cancelled = [{ pointer: '/status', unless: ['confirmed', 'tentative'], scope: 'google-calendar:events.delete' }];
 
-/** Events, `attendeesOmitted`: who is invited already stays invited, and the call does not name them. */
+/** Events, `attendeesOmitted`: existing attendees stay invited, and the call does not name them. */
 const othersStay = { pointer: '/attendeesOmitted', format: 'text' as const, optional: true };
 
 export const googleCalendar = {
@@ -28,7 +28,7 @@ export const googleCalendar = {
     authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
     token_endpoint: 'https://oauth2.googleapis.com/token',
     revocation_endpoint: 'https://oauth2.googleapis.com/revoke',
-    // Without these there is no refresh token (Google Identity, Using OAuth 2.0 for Web Server Applications).
+    // Without these parameters there is no refresh token (Google Identity, Using OAuth 2.0 for Web Server Applications).
     authorization_parameters: { access_type: 'offline', prompt: 'consent' },
   },
   scopes: {
@@ -44,7 +44,7 @@ export const googleCalendar = {
       'PATCH /calendars/*/events/*',
       'POST /calendars/*/events/*/move',
     ],
-    // Its whole text stands in the query and may invite people, out of sight of a recipient constraint.
+    // The text in the query may invite people, which a recipient constraint cannot see.
     'google-calendar:events.quickadd': ['POST /calendars/*/events/quickAdd'],
     'google-calendar:events.delete': ['DELETE /calendars/*/events/*'],
     'google-calendar:freebusy.read': ['POST /freeBusy'],
@@ -101,16 +101,16 @@ export const googleCalendar = {
   recipients: {
     'POST /calendars/*/events': [{ pointer: '/attendees/*/email', optional: true }],
     'POST /calendars/*/events/import': [{ pointer: '/attendees/*/email', optional: true }],
-    // Whatever else the call names, whom it invites stands in here.
+    // The text contains all the people whom it invites.
     'POST /calendars/*/events/quickAdd': [{ pointer: '/text', format: 'text' }],
-    // A change is mailed to whoever is invited already: the call must say who that is from now on, and that it says everybody.
+    // A change is mailed to existing attendees: the call must list all attendees, and must not omit any.
     'PUT /calendars/*/events/*': ['/attendees/*/email', othersStay],
     'PATCH /calendars/*/events/*': ['/attendees/*/email', othersStay],
-    // In the query, where Google requires it. `destination` is the id of a calendar, which of a person's own is their address.
+    // In the query, where Google requires it. `destination` is the id of a calendar; for a person's own calendar, that is their address.
     'POST /calendars/*/events/*/move': [{ pointer: '/destination', optional: true }],
     'POST /calendars/*/transferOwnership': [{ pointer: '/newDataOwner', optional: true }],
     'POST /calendars/*/acl': ['/scope/value'],
-    // Whose share it is stands in the path, as `user:ann@acme.example`, whatever the body says.
+    // The path names the person, as `user:ann@acme.example`, whatever the body says.
     'PUT /calendars/*/acl/*': [{ pointer: '/scope/value', format: 'text' }],
     'PATCH /calendars/*/acl/*': [{ pointer: '/scope/value', format: 'text' }],
   },

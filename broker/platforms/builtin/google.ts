@@ -1,8 +1,8 @@
-/** What Google's APIs have in common. */
+/** Common parts of Google's APIs. */
 
 /**
- * Headers that charge another project or user, or bring a credential of the agent's own: the system parameters of Google's
- * APIs (docs.cloud.google.com/apis/docs/system-parameters), and those of its client libraries for IAM.
+ * Headers that charge another project or user, or carry a credential of the agent's own: the system parameters of Google's APIs
+ * (docs.cloud.google.com/apis/docs/system-parameters), and those of its client libraries for IAM.
  */
 export const googleForbiddenHeaders = [
   'x-goog-user-project',
@@ -13,9 +13,9 @@ export const googleForbiddenHeaders = [
 ];
 
 /**
- * The same as query parameters (docs.cloud.google.com/apis/docs/system-parameters, with and without `$`); no body has them. `userProject` is
- * Cloud Storage's name of the project that pays. `callback` is answered with a script, in which no member can be masked. `access_token` and
- * `oauth_token` no query names on any platform.
+ * The same parameters in the query (docs.cloud.google.com/apis/docs/system-parameters, with and without `$`); no body has them. `userProject` is Cloud
+ * Storage's name of the project that pays. With `callback` the answer is a script, in which no member can be masked. `access_token` and `oauth_token` are
+ * refused in queries of every platform.
  */
 export const googleRefusedParameters = ['key', 'quotaUser', 'userProject', 'callback']
   .flatMap((name) => [name, `$${name}`])

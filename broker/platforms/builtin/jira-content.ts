@@ -1,7 +1,7 @@
-/** What in a call of Jira does what another scope is kept for. */
+/** Members of Jira calls that need the scope of another operation. */
 import type { ManifestInput } from '../manifest.ts';
 
-/** "Update project": who may see and change it and its issues, who is told, and who leads it, which permissions may be granted to. */
+/** "Update project": who may see and change the project and its issues, who is notified, and the project lead, to whom permissions may be granted. */
 const MEMBERSHIP = [
   ...['permissionScheme', 'issueSecurityScheme', 'notificationScheme', 'workflowScheme', 'issueTypeScheme'],
   ...['issueTypeScreenScheme', 'fieldConfigurationScheme', 'lead', 'leadAccountId'],
@@ -10,14 +10,14 @@ const MEMBERSHIP = [
 /** Who may see a filter, and who may change it. */
 const SHARING = ['/sharePermissions', '/editPermissions'].map((pointer) => ({ pointer, scope: 'jira:filters.share' }));
 
-// "Updating an issue via the JIRA REST APIs": a field is changed by operations, and comments are a field.
+// "Updating an issue via the JIRA REST APIs": fields are changed by operations, and comments are a field.
 export const jiraContentScopes = {
   'PUT /rest/api/3/issue/*': [{ pointer: '/update/comment/remove', scope: 'jira:comments.delete' }],
   'POST /rest/api/3/issue/*/transitions': [{ pointer: '/update/comment/remove', scope: 'jira:comments.delete' }],
   'POST /rest/api/3/filter': SHARING,
   'PUT /rest/api/3/filter/*': SHARING,
   'PUT /rest/api/3/project/*': MEMBERSHIP,
-  // "Bulk set issue property" and "Bulk delete issue property": a key such as `votes` makes the path one of an issue's votes.
+  // "Bulk set issue property" and "Bulk delete issue property": with a key such as `votes`, the path would be that of an issue's votes.
   'PUT /rest/api/3/issue/properties/*': [{ scope: null }],
   'DELETE /rest/api/3/issue/properties/*': [{ scope: null }],
 } satisfies ManifestInput['content_scopes'];

@@ -1,4 +1,4 @@
-/** What work on an issue needs to read. */
+/** Scopes for reading everything that work on an issue needs. */
 const read = [
   'jira:search.read',
   'jira:issues.read',

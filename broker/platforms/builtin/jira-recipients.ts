@@ -1,8 +1,8 @@
-/** Whom Jira's notifications go to: people and groups by the id, or groups by the name, that Jira knows them by. */
+/** Recipients of Jira's notifications: people by id, groups by id or name. */
 import type { ManifestInput } from '../manifest.ts';
 
 const id = (pointer: string) => ({ pointer, format: 'id' as const });
-/** Whom these switches reach stands in the issue: under a recipient constraint a call with one of them is refused. */
+/** Switches whose recipients are stored in the issue: under a recipient constraint, a call with one of them is refused. */
 const aSwitch = (pointer: string) => ({ ...id(pointer), optional: true });
 
 export const jiraRecipients = {

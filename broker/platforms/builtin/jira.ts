@@ -1,8 +1,7 @@
 /**
- * Jira Cloud: platform REST API version 3 and the agile API 1.0. Paths: Atlassian's OpenAPI documents (salto-io/jira-swaggers)
- * and MrRefactoring/jira.js 2026-08. Each customer has a site of its own, so `base_url` is a placeholder that the schema
- * refuses until it is overridden: https://<site>.atlassian.net, or https://api.atlassian.com/ex/jira/<cloud id> with
- * OAuth.
+ * Jira Cloud: platform REST API version 3 and the agile API 1.0. Paths: Atlassian's OpenAPI documents (salto-io/jira-swaggers) and MrRefactoring/jira.js
+ * 2026-08. Each customer has its own site, so `base_url` is a placeholder that the schema refuses until it is overridden: https://<site>.atlassian.net, or
+ * https://api.atlassian.com/ex/jira/<cloud id> with OAuth.
  */
 
 import type { ManifestInput } from '../manifest.ts';
@@ -26,13 +25,13 @@ export const jira = {
     token_endpoint_auth_method: 'client_secret_post',
     authorization_parameters: { audience: 'api.atlassian.com', prompt: 'consent' },
   },
-  // "Add attachment" is refused without it; it is no credential.
+  // "Add attachment" is refused without this header; it is not a credential.
   default_headers: { 'x-atlassian-token': 'no-check' },
   bodies: {
     'POST /rest/api/3/issue/*/attachments': 'multipart',
     'PUT /rest/api/3/issue/*/properties/*': ['json', 'list', 'text'],
   },
-  // "Get attachment content": a 303 to a signed address.
+  // "Get attachment content": a 303 to a signed URL.
   follow: ['GET /rest/api/3/attachment/content/*', 'GET /rest/api/3/attachment/thumbnail/*'],
   scopes: {
     'jira:search.read': [
@@ -82,7 +81,7 @@ export const jira = {
     ],
     'jira:issues.transition': ['POST /rest/api/3/issue/*/transitions'],
     'jira:issues.delete': ['DELETE /rest/api/3/issue/*', 'POST /rest/api/3/bulk/issues/delete'],
-    // "Archive issue(s) by issue ID/key" takes 1,000, and "by JQL" 100,000: no search finds them then.
+    // "Archive issue(s) by issue ID/key" accepts 1,000, and "by JQL" 100,000 issues; archived issues are not found by searches.
     'jira:issues.archive': [
       'PUT /rest/api/3/issue/archive',
       'POST /rest/api/3/issue/archive',
@@ -95,7 +94,7 @@ export const jira = {
       'POST /rest/api/3/bulk/issues/watch',
       'POST /rest/api/3/bulk/issues/unwatch',
     ],
-    // Sends mail of any text to people.
+    // Sends mail with any text to people.
     'jira:issues.notify': ['POST /rest/api/3/issue/*/notify'],
     'jira:comments.read': [
       'GET /rest/api/3/issue/*/comment',
@@ -206,7 +205,7 @@ export const jira = {
     'jira:filters.share': [
       'POST /rest/api/3/filter/*/permission',
       'DELETE /rest/api/3/filter/*/permission/*',
-      // Who may see whatever filters and dashboards are made from then on.
+      // Sets who may see all filters and dashboards that are created afterwards.
       'PUT /rest/api/3/filter/defaultShareScope',
     ],
     'jira:filters.delete': ['DELETE /rest/api/3/filter/*'],
@@ -240,7 +239,7 @@ export const jira = {
   },
   content_scopes: jiraContentScopes,
   needs: jiraNeeds,
-  // A person is known by account id; `reporter`, `watchers` and the like are not named in the body.
+  // People are identified by account id; the body does not name `reporter`, `watchers` and the like.
   recipients: jiraRecipients,
   free: freeMembers.jira,
   presets: jiraPresets,

@@ -1,12 +1,12 @@
 /** The kinds of objects in a Kubernetes cluster that have scopes, by area. Source as in kubernetes.ts. */
 
-/** `base`: its API group and version. `one`: what one is called. `isCluster`: it is in no namespace. */
+/** `base`: its API group and version. `one`: its singular name. `isCluster`: it is not namespaced. */
 export type Kind = { area: string; base: string; plural: string; one: string; isCluster: boolean };
 
 const kinds = (area: string, base: string, plurals: string, isCluster = false): Kind[] =>
   plurals.split(' ').map((plural) => ({ area, base, plural, one: singular(plural), isCluster }));
 
-/** `networkpolicies`: networkpolicy; `ingresses`: ingress; `storageclasses`: storageclass. */
+/** Derives the singular: `networkpolicies`: networkpolicy; `ingresses`: ingress; `storageclasses`: storageclass. */
 const singular = (plural: string): string =>
   plural === 'endpoints'
     ? plural

@@ -1,9 +1,9 @@
 /**
- * The API server of a Kubernetes cluster. Paths: Kubernetes API reference 1.34 (kubernetes/kubernetes, api/openapi-spec). Each cluster has an
- * address of its own, so `base_url` is a placeholder that the schema refuses until it is overridden. In no scope on purpose:
- * `exec`, `attach`, `portforward`, `proxy` and ephemeral containers, which reach into what runs; tokens of service accounts, and certificates;
- * webhooks of the API server; impersonation, by its headers. A PATCH says in its media type of which kind it is (Kubernetes API concepts,
- * "Patch and apply"), which clients send themselves. Custom resources are added in the platform's entry, under `scopes`.
+ * The API server of a Kubernetes cluster. Paths: Kubernetes API reference 1.34 (kubernetes/kubernetes, api/openapi-spec). Each cluster has its own address,
+ * so `base_url` is a placeholder that the schema refuses until it is overridden. Deliberately in no scope: `exec`, `attach`, `portforward`, `proxy` and
+ * ephemeral containers, which access running containers; tokens of service accounts, and certificates; webhooks of the API server; impersonation, by its
+ * headers. The kind of a PATCH is its media type (Kubernetes API concepts, "Patch and apply"), which clients set themselves. Custom resources are added in
+ * the platform's entry, under `scopes`.
  */
 import type { ManifestInput } from '../manifest.ts';
 import { type Kind, kubernetesKinds } from './kubernetes-kinds.ts';
@@ -20,7 +20,7 @@ const puts = (kind: Kind): string[] => [`POST ${placeOf(kind)}`, `PUT ${placeOf(
 const patches = (kind: Kind): string[] => [`PATCH ${placeOf(kind)}/*`];
 const writes = (kind: Kind): string[] => [...puts(kind), ...patches(kind)];
 const deletesOne = (kind: Kind): string[] => [`DELETE ${placeOf(kind)}/*`];
-/** All of a namespace that a selector in the query leaves. */
+/** Deletes everything in a namespace that matches the selector in the query. */
 const deletesAll = (kind: Kind): string[] => [`DELETE ${placeOf(kind)}`];
 const deletes = (kind: Kind): string[] => [...deletesOne(kind), ...deletesAll(kind)];
 
@@ -44,8 +44,9 @@ const watching = [
 ];
 
 /**
- * A secret is deleted immediately, and the answer says that it is; with these, which delete nothing yet or leave that to the garbage
- * collector, the answer is the secret (apiserver, registry/generic/registry/store.go, `Delete`). So is that of one that has finalizers, which no request tells.
+ * By default, deleting a secret returns only a status; with these parameters, which delete nothing yet or leave the deletion to the garbage collector, the
+ * answer is the secret (apiserver, registry/generic/registry/store.go, `Delete`). The same applies to a secret with finalizers, which the request does not
+ * show.
  */
 const ANSWERS_WITH_OBJECT = [
   { pointer: '/propagationPolicy', unless: ['Background'] },
@@ -59,7 +60,7 @@ export const kubernetes = {
   docs: 'https://kubernetes.io/docs/reference/kubernetes-api',
   base_url: 'https://your-cluster.invalid',
   auth: { type: 'bearer' },
-  // A log that is followed, or a watch, is silent while nothing happens.
+  // A followed log, or a watch, sends nothing while nothing happens.
   idle_seconds: 600,
   error_body: {
     kind: 'Status',
@@ -88,13 +89,13 @@ export const kubernetes = {
       'PUT /api/v1/namespaces/*',
       'PATCH /api/v1/namespaces/*',
     ],
-    // With all that is in it.
+    // Deletes everything in the namespace, too.
     'kubernetes:namespaces.delete': ['DELETE /api/v1/namespaces/*'],
     'kubernetes:pods.read': area('pods').flatMap(reads),
     // A pod may mount secrets of its namespace and run as its service accounts; so may the pods of a workload.
     'kubernetes:pods.write': area('pods').flatMap(writes),
     'kubernetes:pods.delete': [...area('pods').flatMap(deletes), 'POST /api/v1/namespaces/*/pods/*/eviction'],
-    // Programs log secrets, too.
+    // Logs of programs may contain secrets, too.
     'kubernetes:logs.read': ['GET /api/v1/namespaces/*/pods/*/log'],
     'kubernetes:workloads.read': [...area('workloads').flatMap(reads), ...SCALED.map((path) => `GET ${path}`)],
     'kubernetes:workloads.write': area('workloads').flatMap(writes),
@@ -109,17 +110,17 @@ export const kubernetes = {
     'kubernetes:config.read': area('config').flatMap(reads),
     'kubernetes:config.write': area('config').flatMap(writes),
     'kubernetes:config.delete': area('config').flatMap(deletes),
-    // The answers hold the secrets themselves.
+    // The answers contain the secrets themselves.
     'kubernetes:secrets.read': area('secrets').flatMap(reads),
     'kubernetes:secrets.write': area('secrets').flatMap(puts),
-    // The answer is the whole secret, also to a patch that changes nothing, so this reads it, too.
+    // The answer is the whole secret, even for a patch that changes nothing, so this also reads it.
     'kubernetes:secrets.patch': area('secrets').flatMap(patches),
     'kubernetes:secrets.delete': area('secrets').flatMap(deletesOne),
-    // The answer holds all secrets that are deleted, or in a dry run would be, so this reads them, too.
+    // The answer contains all secrets that are deleted, or would be in a dry run, so this also reads them.
     'kubernetes:secrets.deletecollection': area('secrets').flatMap(deletesAll),
     'kubernetes:events.read': area('events').flatMap(reads),
     'kubernetes:rbac.read': area('rbac').flatMap(reads),
-    // Who may do what in the cluster.
+    // Changes who may do what in the cluster.
     'kubernetes:rbac.write': area('rbac').flatMap((kind) => [...writes(kind), ...deletes(kind)]),
     'kubernetes:access.read': [
       'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews',

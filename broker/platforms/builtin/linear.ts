@@ -1,7 +1,7 @@
 /**
- * Linear's GraphQL API: operations from its public schema (linear/linear packages/sdk 2026-07). A query walks from its
- * root to whatever the credential may see, so the reading scopes say where a query may begin, not where it ends. In no
- * scope on purpose: sessions, integrations, OAuth applications, and suspending or deleting people and workspaces.
+ * Linear's GraphQL API: operations from its public schema (linear/linear packages/sdk 2026-07). A query can reach everything visible to the credential from
+ * its root, so the reading scopes limit where a query may begin, not where it ends. Deliberately in no scope: sessions, integrations, OAuth applications, and
+ * suspending or deleting people and workspaces.
  */
 import type { ManifestInput } from '../manifest.ts';
 
@@ -13,9 +13,9 @@ export const linear = {
   name: 'Linear',
   docs: 'https://linear.app/developers',
   base_url: 'https://api.linear.app/graphql',
-  // Has files answered with addresses that open without a credential, past every later decision.
+  // Makes Linear return file URLs that open without a credential, and so without any later decision.
   forbidden_headers: ['public-file-urls-expire-in'],
-  // A personal API key stands alone in the header; with OAuth, say auth: { type: oauth2, … }, which sends a Bearer.
+  // A personal API key is the whole value of the header; with OAuth, use auth: { type: oauth2, … }, which sends a Bearer.
   auth: { type: 'header', name: 'Authorization' },
   error_body: { errors: [{ message: '{detail}', extensions: { code: '{code}', userPresentableMessage: '{detail}' } }] },
   oauth: {
@@ -110,7 +110,7 @@ export const linear = {
     'linear:audit.read': ['admin'],
     'linear:invites.write': ['admin'],
   },
-  // To the trash; null restores.
+  // Moves to the trash; null restores.
   content_scopes: {
     'mutation issueArchive': [{ pointer: '/trash', scope: 'linear:issues.delete' }],
     'mutation issueUpdate': [{ pointer: '/input/trashed', scope: 'linear:issues.delete' }],
@@ -119,8 +119,8 @@ export const linear = {
     'mutation initiativeUpdate': [{ pointer: '/input/trashed', scope: 'linear:projects.delete' }],
     'mutation documentUpdate': [{ pointer: '/input/trashed', scope: 'linear:documents.delete' }],
   },
-  // Of a webhook, with which anybody signs what its receiver takes for Linear's, and of a person's calendar, which opens without a sign-in.
-  // A query comes to both from a team or a person, whatever scope it begins with. Who makes a webhook may choose the secret.
+  // Keys of a webhook, with which anybody can sign events that its receiver attributes to Linear, and of a person's calendar, which opens without a sign-in.
+  // A query can reach both from a team or a person, in every scope. Whoever creates a webhook may choose the secret.
   masks: { 'query *': ['secret', 'calendarHash'], 'mutation *': ['secret', 'calendarHash'] },
   recipients: { 'mutation organizationInviteCreate': ['/input/email'] },
   presets: {

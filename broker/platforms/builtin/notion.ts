@@ -1,19 +1,16 @@
-/**
- * The Notion API, version 2025-09-03: paths from Notion's own client (makenotion/notion-sdk-js 5.26). Notion reads by POST
- * where a filter needs a body.
- */
+/** The Notion API, version 2025-09-03: paths from Notion's own client (makenotion/notion-sdk-js 5.26). Notion uses POST for reads whose filter needs a body. */
 
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
 
-/** Members that move a thing to the trash, under its old name and others, or take what is in it away; `false` restores. */
+/** Members that move an object to the trash, under current and older names, or delete its contents; `false` restores. */
 const trashed = (...members: string[]) =>
   ['in_trash', 'archived', 'is_archived', ...members].map((name) => ({
     pointer: `/${name}`,
     scope: 'notion:blocks.delete',
   }));
 
-/** "Remove a property": a column, with what every page has in it. */
+/** "Remove a property": removes a column, with its values in every page. */
 const columnRemoved = { pointer: '/properties/*', is: null, scope: 'notion:blocks.delete' };
 
 export const notion = {
@@ -38,14 +35,14 @@ export const notion = {
     'notion:pages.write': ['POST /pages', 'PATCH /pages/*', 'PATCH /pages/*/markdown', 'POST /pages/*/move'],
     'notion:blocks.read': ['GET /blocks/*', 'GET /blocks/*/children'],
     'notion:blocks.write': ['PATCH /blocks/*', 'PATCH /blocks/*/children'],
-    // Pages and databases are blocks, too: each goes to the trash.
+    // Pages and databases are blocks, too: each is moved to the trash.
     'notion:blocks.delete': ['DELETE /blocks/*'],
     'notion:databases.read': [
       'GET /databases/*',
       'GET /data_sources/*',
       'GET /data_sources/*/templates',
       'POST /data_sources/*/query',
-      // Versions before 2025-09-03, for whoever overrides the version header.
+      // Versions before 2025-09-03, for clients that override the version header.
       'POST /databases/*/query',
       'GET /views',
       'GET /views/*',

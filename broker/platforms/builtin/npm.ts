@@ -1,15 +1,15 @@
 /**
- * A registry of npm packages: npmjs.com's, and servers that speak its API (Verdaccio, Artifactory, GitHub Packages: with `base_url`). Paths: npm's
- * registry API and clients (npm/registry, docs/REGISTRY-API.md; npm/cli, workspaces/libnpm*). A scoped package is one segment,
- * `/@acme%2Fapp`, as the npm client asks it, or two. In no scope on purpose: signing in, tokens and how they are made, the
- * password and second factor of the account, which answer with credentials or change them.
+ * A registry of npm packages: npmjs.com's, and servers with a compatible API (Verdaccio, Artifactory, GitHub Packages: with `base_url`). Paths: npm's
+ * registry API and clients (npm/registry, docs/REGISTRY-API.md; npm/cli, workspaces/libnpm*). The name of a scoped package is one segment, `/@acme%2Fapp`, as
+ * in requests of the npm client, or two. Deliberately in no scope: signing in, tokens and their creation, the password and second factor of the account,
+ * which return credentials or change them.
  */
 import type { ManifestInput } from '../manifest.ts';
 
-/** What the registry is asked of accounts, with its slashes escaped: to a pattern it is one segment, as the name of a package is. */
+/** Account operations with escaped slashes: for a pattern they are one segment, like the name of a package. */
 const accounts = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [`${method} /-%2F*/**`, [{ scope: null }]]);
 
-/** Of a package by its name in one segment or, with a scope, in two. */
+/** Operations of a package with its name in one segment or, for a scoped package, in two. */
 const ofPackage = (method: string, before: string, after: string): string[] => [
   `${method} ${before}/*${after}`,
   `${method} ${before}/@*/*${after}`,
@@ -22,7 +22,7 @@ export const npm = {
   base_url: 'https://registry.npmjs.org',
   auth: { type: 'bearer' },
   error_body: { error: '{detail}' },
-  // The name of a package with a scope is one segment to npm's own client.
+  // npm's own client sends the name of a scoped package as one segment.
   encoded_slash: true,
   scopes: {
     'npm:packages.read': [
@@ -32,10 +32,10 @@ export const npm = {
       'GET /-/npm/v1/keys',
       ...ofPackage('GET', '/-/npm/v1/attestations', ''),
     ],
-    // A new version, or what is said of those that are there: `npm deprecate` sends the document of the package by the same PUT
-    // (npm/cli, lib/commands/deprecate.js), the registry asks the same right for it, and another one takes it back.
+    // A new version, or changed metadata of existing versions: `npm deprecate` sends the package document by the same PUT (npm/cli,
+    // lib/commands/deprecate.js), the registry requires the same right for both, and another PUT reverts it.
     'npm:packages.publish': ofPackage('PUT', '', ''),
-    // Whoever depends on it stands without it. `npm owner` says by the same PUT who may publish it, which the document does not tell apart.
+    // Dependents of the package lose it. `npm owner` changes by the same PUT who may publish it, and the document does not show which of the two is meant.
     'npm:packages.unpublish': [
       ...ofPackage('PUT', '', '/-rev/*'),
       ...ofPackage('DELETE', '', '/-rev/*'),
@@ -51,7 +51,7 @@ export const npm = {
     // Tokens are listed by their first characters.
     'npm:account.read': ['GET /-/whoami', 'GET /-/npm/v1/user', 'GET /-/npm/v1/tokens'],
     'npm:tags.read': ofPackage('GET', '/-/package', '/dist-tags'),
-    // What `latest` is, everybody installs.
+    // Everybody installs the version tagged `latest`.
     'npm:tags.write': [
       ...ofPackage('PUT', '/-/package', '/dist-tags/*'),
       ...ofPackage('POST', '/-/package', '/dist-tags/*'),

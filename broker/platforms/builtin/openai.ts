@@ -1,7 +1,7 @@
 /**
- * OpenAI's API, and servers that speak it (vLLM, Ollama, gateways: with `base_url`, which ends in `/v1` there too). Paths from OpenAI's own
- * client (openai 7.57.0). In no scope on purpose: the organisation, its keys and projects; what answers with a credential
- * for a browser (`/realtime`, `/chatkit`); assistants and threads, which OpenAI has ended; and skills.
+ * OpenAI's API, and servers with a compatible API (vLLM, Ollama, gateways: with `base_url`, which ends in `/v1` there too). Paths from OpenAI's own client
+ * (openai 7.57.0). Deliberately in no scope: the organisation, its keys and projects; operations that return a credential for a browser (`/realtime`,
+ * `/chatkit`); assistants and threads, which OpenAI has discontinued; and skills.
  */
 import type { ManifestInput } from '../manifest.ts';
 
@@ -12,10 +12,10 @@ export const openai = {
   base_url: 'https://api.openai.com/v1',
   auth: { type: 'bearer' },
   client_headers: ['openai-beta'],
-  // As long as its own client waits: a model that reasons may say nothing for minutes.
+  // The timeout of OpenAI's own client: a reasoning model may send nothing for minutes.
   idle_seconds: 600,
   error_body: { error: { message: '{detail}', type: 'invalid_request_error', param: null, code: '{code}' } },
-  // With these a call works on, and is billed to, another organisation or project of the key.
+  // With these, a call uses, and is billed to, another organisation or project of the key.
   refused_headers: ['openai-organization', 'openai-project'],
   bodies: {
     'POST /files': 'multipart',
@@ -27,7 +27,7 @@ export const openai = {
   },
   scopes: {
     'openai:models.read': ['GET /models', 'GET /models/*'],
-    // A fine-tuned one is gone then.
+    // Deletes a fine-tuned model.
     'openai:models.delete': ['DELETE /models/*'],
     // Costs money by length. A response may use tools of OpenAI (search, code, MCP servers) that the body names.
     'openai:inference.run': [

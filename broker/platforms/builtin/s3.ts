@@ -1,15 +1,14 @@
 /**
- * S3, and object stores that speak its API (MinIO, R2, Ceph), with the bucket as the first segment of the path. Operations: Amazon S3 API
- * reference. Each region and each store has an address of its own, so `base_url` is a placeholder that the schema refuses until it is
- * overridden. Which operation a call is stands in its query as much as in its path: `PUT /bucket/key?acl` says who may read
- * the object, and is under `s3:permissions.write` alone (`content_scopes`). A slash after the bucket is the AWS SDKs'. Of the
- * headers `x-…` agents send those that describe the object, ask for less, or make the call fail unless something holds; with any other
- * (copies, access, tags, locks, keys of encryption, who pays, those of MinIO) a call is refused. In no scope on purpose: HEAD, which calls do not have,
- * forms that browsers send, S3 Control, and what stores serve beside buckets (`STORES_OWN`).
+ * S3, and object stores with a compatible API (MinIO, R2, Ceph), with the bucket as the first segment of the path. Operations: Amazon S3 API reference. Each
+ * region and each store has its own address, so `base_url` is a placeholder that the schema refuses until it is overridden. The query determines the
+ * operation as much as the path does: `PUT /bucket/key?acl` sets who may read the object, and falls under `s3:permissions.write` only (`content_scopes`). The
+ * AWS SDKs send a slash after the bucket. Of the headers `x-…`, agents may send those that describe the object, request less, or make the call conditional; a
+ * call with any other (copies, access, tags, locks, encryption keys, payer, those of MinIO) is refused. Deliberately in no scope: HEAD, which is not a method
+ * of calls, forms that browsers send, S3 Control, and APIs of stores beside buckets (`STORES_OWN`).
  */
 import type { ManifestInput } from '../manifest.ts';
 
-/** The query of an operation, and the scope that it needs in place of the one of its path; null: none. */
+/** Query parameters of an operation, and the scope that it needs in place of that of its path; null: none. */
 const queried = (scope: string | null, names: string) =>
   names.split(' ').map((name) => ({ pointer: `/${name}`, in: 'query' as const, scope }));
 
@@ -18,8 +17,8 @@ const CONFIGURATION =
   'accelerate analytics cors encryption intelligent-tiering inventory lifecycle logging metadataAnnotationTable metadataConfiguration metadataInventoryTable metadataJournalTable metadataTable metrics notification object-lock replication requestPayment versioning website';
 
 /**
- * The first segments under which stores have APIs of their own, for which the same key may sign: users and their keys, policies, stopping a
- * server. MinIO (`minioReservedBucket`), RustFS, Ceph (Admin Ops API, `rgw_admin_entry`), CloudServer (`internalHandlers`).
+ * First segments under which stores have their own APIs, which may accept the same key: users and their keys, policies, stopping a server. MinIO
+ * (`minioReservedBucket`), RustFS, Ceph (Admin Ops API, `rgw_admin_entry`), CloudServer (`internalHandlers`).
  */
 const STORES_OWN = ['minio', 'rustfs', 'admin', '_'];
 const storesOwn = STORES_OWN.flatMap((segment) =>
@@ -44,15 +43,15 @@ export const s3 = {
     'x-amz-max-parts',
     'x-amz-part-number-marker',
   ],
-  // MinIO and RustFS unpack an archive into many objects, below a prefix that the path does not name; R2 makes a bucket.
+  // MinIO and RustFS unpack an archive into many objects, below a prefix that the path does not name; R2 creates a bucket.
   refused_headers: [
     'x-amz-meta-snowball-*',
     'x-amz-meta-minio-*',
     'x-amz-meta-rustfs-*',
     'cf-create-bucket-if-missing',
   ],
-  // Another signature ("Authenticating Requests: Using Query Parameters", "Signing and authenticating REST requests"), which MinIO looks for
-  // before the one in the header; and what stands in headers, which MinIO reads in the query, too (`extractMetadataFromReq`).
+  // A second signature ("Authenticating Requests: Using Query Parameters", "Signing and authenticating REST requests"), which MinIO prefers over the one in
+  // the header; and parameters with the names of headers, which MinIO also reads from the query (`extractMetadataFromReq`).
   refused_parameters: ['x-amz-*', 'x-minio-*', 'AWSAccessKeyId'].map((name) => ({ name, in: 'query' as const })),
   error_body:
     '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>{detail}</Message></Error>',
@@ -67,21 +66,21 @@ export const s3 = {
     's3:buckets.read': ['GET /'],
     's3:buckets.write': ['PUT /*', 'PUT /*/'],
     's3:buckets.delete': ['DELETE /*', 'DELETE /*/'],
-    // Names and sizes of what is in a bucket, and uploads under way.
+    // Names and sizes of the objects in a bucket, and uploads in progress.
     's3:listing.read': ['GET /*', 'GET /*/'],
     's3:objects.read': ['GET /*/**'],
     's3:objects.write': ['PUT /*/**'],
     's3:objects.delete': ['DELETE /*/**'],
-    // Without a version, an object of a bucket with versions is hidden; with one, it is gone. The POST deletes many objects, and names
+    // Without a version, an object of a versioned bucket is hidden; with one, that version is deleted permanently. The POST deletes many objects, and names
     // their versions in its XML.
     's3:versions.delete': ['POST /*', 'POST /*/'],
-    // A copy of an archived object is made for some days, which costs money.
+    // Creates a copy of an archived object for some days, which costs money.
     's3:objects.restore': [],
-    // An upload in parts is begun and completed; its parts are written, and an upload is given up, as objects are.
+    // Begins or completes a multipart upload; writing its parts, and aborting it, fall under the scopes of objects.
     's3:uploads.write': ['POST /*/**'],
     's3:tags.read': [],
     's3:tags.write': [],
-    // Who may read and write what is in a bucket.
+    // Who may read and write the contents of a bucket.
     's3:permissions.read': [],
     's3:permissions.write': [],
     's3:config.read': [],
@@ -91,7 +90,7 @@ export const s3 = {
   content_scopes: {
     ...Object.fromEntries(storesOwn),
     'GET /*': [
-      // Answers with a credential (CreateSession of directory buckets).
+      // Returns a credential (CreateSession of directory buckets).
       ...queried(null, 'session'),
       ...queried('s3:permissions.read', PERMISSIONS),
       ...queried('s3:config.read', CONFIGURATION),
@@ -108,14 +107,14 @@ export const s3 = {
       ...queried('s3:tags.write', 'tagging'),
     ],
     'POST /*': queried('s3:config.write', 'metadataConfiguration metadataTable'),
-    // A query in SQL reads the object.
+    // A SQL query reads the object.
     'POST /*/**': [...queried('s3:objects.read', 'select'), ...queried('s3:objects.restore', 'restore')],
     'GET /*/**': [...queried('s3:permissions.read', 'acl'), ...queried('s3:tags.read', 'tagging')],
     'PUT /*/**': [
       ...queried('s3:permissions.write', 'acl'),
       ...queried('s3:tags.write', 'tagging'),
       ...queried('s3:locks.write', 'retention legal-hold'),
-      // By which key it is encrypted.
+      // Sets the encryption key of an object.
       ...queried('s3:config.write', 'encryption'),
     ],
     'DELETE /*/**': [...queried('s3:tags.write', 'tagging'), ...queried('s3:versions.delete', 'versionId')],

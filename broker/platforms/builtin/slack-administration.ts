@@ -1,13 +1,13 @@
 /**
- * Scopes of Slack for what admins of a workspace or an Enterprise organisation do, for workspaces of others (Slack Connect), and for what
- * an app shows of itself. Methods as in slack.ts; those of `agents.*` from Slack's own client (@slack/web-api 8.2.0). Slack takes GET
- * and POST for each method: what reads by GET in Slack's reference is a GET here, and what changes something is always a POST.
+ * Scopes of Slack for administration of a workspace or an Enterprise organisation, for other organisations' workspaces (Slack Connect), and for what an app
+ * displays. Methods as in slack.ts; those of `agents.*` from Slack's own client (@slack/web-api 8.2.0). Slack accepts GET and POST for each method: a method
+ * that Slack's reference reads by GET is a GET here, and one that changes something is always a POST.
  */
 
 const post = (methods: string): string[] => methods.split(/\s+/).map((method) => `POST /${method}`);
 const get = (methods: string): string[] => methods.split(/\s+/).map((method) => `GET /${method}`);
 
-/** What only an admin may see, logins and invitations included. */
+/** Visible to admins only, including logins and invitations. */
 const ADMIN_READS = [
   ...get(`admin.analytics.getFile admin.apps.approved.list admin.apps.requests.list admin.apps.restricted.list
     admin.barriers.list admin.conversations.ekm.listOriginalConnectedChannelInfo admin.conversations.getConversationPrefs
@@ -41,7 +41,7 @@ const ADMIN_WRITES = post(`admin.apps.approve admin.apps.clearResolution admin.a
   admin.workflows.collaborators.add admin.workflows.collaborators.remove admin.workflows.unpublish
   apps.manifest.update`);
 
-/** What is gone afterwards: people, sessions, channels with their messages, apps, and the broker's own token. */
+/** Irreversible removals: of people, sessions, channels with their messages, apps, and the broker's own token. */
 const ADMIN_DELETES = post(`admin.apps.uninstall admin.barriers.delete admin.conversations.bulkDelete
   admin.conversations.delete admin.emoji.remove admin.users.remove admin.users.session.invalidate
   admin.users.session.reset admin.users.session.resetBulk apps.manifest.delete auth.revoke`);
@@ -50,11 +50,11 @@ export const slackAdministration = {
   'slack:admin.read': ADMIN_READS,
   'slack:admin.write': ADMIN_WRITES,
   'slack:admin.delete': ADMIN_DELETES,
-  // Who from outside the workspace is let in, and on which terms.
+  // Which external people are admitted to the workspace, and on which terms.
   'slack:connect.manage': post(`conversations.acceptSharedInvite conversations.approveSharedInvite
     conversations.declineSharedInvite conversations.externalInvitePermissions.set
     conversations.requestSharedInvite.approve conversations.requestSharedInvite.deny team.externalTeams.disconnect`),
-  // What an app shows of itself: dialogs, its home, calls, its threads and code channels, and what its functions end with.
+  // What an app displays: dialogs, its home, calls, its threads and code channels, and the results of its functions.
   'slack:apps.write': post(`agents.conversations.archive agents.conversations.create agents.conversations.removeView
     agents.conversations.setCanvasContent agents.conversations.setCommands agents.conversations.setProperties
     agents.conversations.setView agents.sessions.rename agents.sessions.setStatus apps.user.connection.update
@@ -64,7 +64,7 @@ export const slackAdministration = {
   'slack:lists.share': ['POST /slackLists.access.set', 'POST /slackLists.access.delete'],
 };
 
-/** What each of them needs, without `admin`, which a token of an Enterprise organisation has with none of these. */
+/** The OAuth scopes that each of them needs, without `admin`, which does not grant these for a token of an Enterprise organisation. */
 export const slackAdministrationNeeds = {
   'slack:admin.read': ['admin.users:read', 'admin.conversations:read', 'admin.teams:read', 'admin.apps:read', 'admin'],
   'slack:admin.write': ['admin.users:write', 'admin.conversations:write', 'admin.teams:write', 'admin.apps:write'],

@@ -1,6 +1,6 @@
 /**
- * Whom calls of Slack reach: a conversation or person, by the id that Slack knows it by; people elsewhere are invited by mail. Who sees
- * the topic, a bookmark, a pin or a reaction is the conversation. An edit of a canvas names nobody it was shared with.
+ * Recipients of Slack calls: a conversation or person, by Slack id; external people are invited by mail. The audience of a topic, a bookmark, a pin or a
+ * reaction is the conversation. An edit of a canvas names nobody with whom it is shared.
  */
 const id = (pointer: string) => ({ pointer, format: 'id' as const });
 const ids = (pointer: string) => ({ pointer, format: 'ids' as const });
@@ -20,7 +20,7 @@ export const slackRecipients = {
   'POST /pins.add': [id('/channel')],
   'POST /bookmarks.add': [id('/channel_id')],
   'POST /bookmarks.edit': [id('/channel_id')],
-  // Without a user it is for whoever asks.
+  // Without a user, the reminder is for the caller.
   'POST /reminders.add': [optional(id('/user')), optional(id('/channel'))],
   'POST /conversations.create': [optional(ids('/user_ids'))],
   'POST /conversations.rename': [id('/channel')],
@@ -32,7 +32,7 @@ export const slackRecipients = {
   // A file that is shared with no conversation stays private.
   'POST /files.completeUploadExternal': [optional(id('/channel_id')), optional(ids('/channels'))],
   'POST /files.remote.share': [ids('/channels')],
-  // Members of a group join its conversations.
+  // Members of a user group join its conversations.
   'POST /usergroups.create': [optional(ids('/channels'))],
   'POST /usergroups.update': [optional(ids('/channels'))],
   'POST /usergroups.users.update': [ids('/users')],
@@ -42,7 +42,7 @@ export const slackRecipients = {
   'POST /admin.users.invite': ['/email'],
   'POST /admin.users.assign': [id('/user_id')],
   'POST /admin.conversations.invite': [ids('/user_ids')],
-  // Who may do more from then on.
+  // People who get more rights.
   'POST /admin.users.setAdmin': [id('/user_id')],
   'POST /admin.users.setOwner': [id('/user_id')],
   'POST /admin.roles.addAssignments': [ids('/user_ids')],

@@ -1,7 +1,7 @@
 /**
- * Slack's Web API. Methods, their HTTP method and OAuth scopes: docs.slack.dev (slack-ruby/slack-api-ref 2026-08) and Slack's own OpenAPI
- * document (slackapi/slack-api-specs). Slack takes GET and POST for every method, so each is listed by name, a writing one by POST alone, and
- * whatever is not listed (test/platforms/left-out.ts says what and why) is in no scope.
+ * Slack's Web API. Methods, their HTTP method and OAuth scopes: docs.slack.dev (slack-ruby/slack-api-ref 2026-08) and Slack's own OpenAPI document
+ * (slackapi/slack-api-specs). Slack accepts GET and POST for every method, so each is listed by name, a writing one by POST only, and methods that are not
+ * listed (see test/platforms/left-out.ts for which and why) are in no scope.
  */
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
@@ -12,7 +12,7 @@ const history = ['channels:history', 'groups:history', 'im:history', 'mpim:histo
 const reading = ['channels:read', 'groups:read', 'im:read', 'mpim:read'];
 const writing = ['channels:manage', 'channels:write', 'groups:write', 'im:write', 'mpim:write'];
 
-/** What reads by GET in Slack's reference, Slack's own clients read by POST: it is one operation, in one scope. */
+/** Adds POST to reads: Slack's reference documents GET, and Slack's own clients use POST; both are one operation, in one scope. */
 function readByPost<Scope extends string>(scopes: Record<Scope, readonly string[]>): Record<Scope, string[]> {
   const twins = (operation: string) =>
     operation.startsWith('GET ') ? [operation, operation.replace('GET', 'POST')] : [operation];
@@ -27,7 +27,7 @@ export const slack = {
   docs: 'https://docs.slack.dev/reference/methods',
   base_url: 'https://slack.com/api',
   auth: { type: 'bearer' },
-  // Slack takes a token in a POST's body, too, and did in the query ("Deprecating usage of token as a query string parameter", 2020-11).
+  // Slack also accepts a token in the body of a POST, and formerly in the query ("Deprecating usage of token as a query string parameter", 2020-11).
   refused_parameters: ['token'],
   failed_if: { at: '/ok', is: false },
   error_body: { ok: false, error: '{detail}' },
@@ -38,13 +38,13 @@ export const slack = {
     token_type: 'bot',
     account: { url: 'https://slack.com/api/auth.test', pointer: '/team' },
   },
-  // An upload goes to an address that the answer tells, and Slack's own client sends its token there, too.
+  // Files are uploaded to a URL in the answer, and Slack's own client sends its token there, too.
   base_urls: { 'POST /upload/v1/**': 'https://files.slack.com' },
   answer_urls: { 'POST /files.getUploadURLExternal': ['upload_url'] },
-  // There Slack's client takes any 200 for done, and sends again for half an hour after all else but a 429 without a time.
+  // For uploads, Slack's client treats any 200 as success, and retries for half an hour after anything else but a 429 without a time.
   error_status: { 'POST /upload/v1/**': 429 },
   raw_bodies: ['json', 'form'],
-  // Of these Slack takes no JSON; what is nested in one of its forms is a text that is JSON.
+  // Slack does not accept JSON for these; nested values in its forms are JSON texts.
   bodies: {
     'POST /files.getUploadURLExternal': 'form',
     'POST /files.completeUploadExternal': 'form',
@@ -76,7 +76,7 @@ export const slack = {
     ],
     'slack:channels.members.write': ['POST /conversations.invite', 'POST /conversations.kick'],
     'slack:channels.archive': ['POST /conversations.archive', 'POST /conversations.unarchive'],
-    // Invites people from outside the workspace.
+    // Invites external people to the workspace.
     'slack:connect.invite': ['POST /conversations.inviteShared'],
     'slack:messages.read': [
       'GET /conversations.history',
@@ -120,7 +120,7 @@ export const slack = {
       'POST /files.remote.share',
       'POST /files.revokePublicURL',
     ],
-    // Opens a file to anyone who has the link.
+    // Makes a file readable for anyone who has the link.
     'slack:files.publish': ['POST /files.sharedPublicURL'],
     'slack:files.delete': ['POST /files.delete', 'POST /files.comments.delete', 'POST /files.remote.remove'],
     'slack:search.read': ['GET /search.all', 'GET /search.messages', 'GET /search.files'],

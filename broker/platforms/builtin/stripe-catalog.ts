@@ -1,4 +1,4 @@
-/** Scopes of Stripe for what is sold and how it is billed. Source as in stripe.ts. */
+/** Scopes of Stripe for products and billing. Source as in stripe.ts. */
 export const stripeCatalog = {
   'stripe:catalog.read': [
     'GET /v1/products',
@@ -111,7 +111,7 @@ export const stripeCatalog = {
     'POST /v1/invoiceitems/*',
     'DELETE /v1/invoiceitems/*',
   ],
-  // A final invoice can no longer be changed, and finalising may collect the money.
+  // A finalised invoice can no longer be changed, and finalising may collect the money.
   'stripe:invoices.finalize': [
     'POST /v1/invoices/*/finalize',
     'POST /v1/invoices/*/void',

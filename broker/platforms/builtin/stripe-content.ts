@@ -1,7 +1,7 @@
 /**
- * Members by which one operation of Stripe does what another scope is kept for: names from the types of Stripe's own clients, earlier ones
- * too, as agents choose the version (`Stripe-Version`), and each takes the names that it had. Bodies are forms, in which `false` is a
- * text, and an empty text takes a value away.
+ * Members that make an operation of Stripe do what needs another scope: names from the types of Stripe's own clients, including earlier ones, since agents
+ * choose the version (`Stripe-Version`), and each version accepts the names that it had. Bodies are forms, in which `false` is a text, and an empty text
+ * removes a value.
  */
 const member = (name: string, scope: string | null, unless: string[] = []) => ({
   pointer: `/${name}`,
@@ -10,24 +10,24 @@ const member = (name: string, scope: string | null, unless: string[] = []) => ({
 });
 
 const ofCustomer = [
-  // The credit, or debt, of the next invoices.
+  // The credit, or debt, that is settled with the next invoices.
   member('balance', 'stripe:customers.balance.write'),
   member('account_balance', 'stripe:customers.balance.write'),
   member('cash_balance', 'stripe:customers.balance.write'),
   // A card or bank account.
   ...['source', 'card', 'bank_account'].map((name) => member(name, 'stripe:sources.write')),
-  // Subscribes the customer, too. No one scope is both.
+  // Also subscribes the customer. No single scope covers both.
   member('plan', null),
 ];
-/** A card or bank account for the customer, too. */
+/** Also adds a card or bank account to the customer. */
 const ofSubscription = ['source', 'card'].map((name) => member(name, null));
-/** Finalised by Stripe after an hour. */
+/** Members that make Stripe finalise the invoice after an hour. */
 const ofInvoice = [
   member('auto_advance', 'stripe:invoices.finalize', ['false']),
-  // Collected no more, or again; and given up.
+  // Stops or resumes collecting the invoice; and writes it off.
   member('closed', 'stripe:invoices.finalize'),
   member('forgiven', 'stripe:invoices.finalize', ['false']),
-  // Paid outside of Stripe, as `paid_out_of_band` of paying it says.
+  // Marks the invoice as paid outside of Stripe, like `paid_out_of_band` when paying it.
   member('paid', 'stripe:invoices.pay', ['false']),
 ];
 /** `none` cancels the subscription, as `cancel` does. */
@@ -35,7 +35,7 @@ const ofSchedule = ['end_behavior', 'renewal_behavior'].map((name) =>
   member(name, 'stripe:subscriptions.cancel', ['release', 'renew']),
 );
 const confirmed = [member('confirm', 'stripe:payments.charge', ['false'])];
-/** Says to which bank account money goes, as what test/platforms/left-out.ts names does. */
+/** Sets the bank account that receives money, like the operations in test/platforms/left-out.ts. */
 const ofAccount = [member('external_account', null), member('bank_account', null)];
 
 export const stripeContentScopes = {

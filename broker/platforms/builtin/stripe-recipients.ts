@@ -1,6 +1,6 @@
 /**
- * Whom calls of Stripe reach: people by mail, and whoever gets money, by the id of an account, a bank account or a payment method. Names
- * of members from the types of Stripe's own clients.
+ * Recipients of Stripe calls: people by mail, and whoever receives money, by the id of an account, a bank account or a payment method. Names of members from
+ * the types of Stripe's own clients.
  */
 import type { ManifestInput } from '../manifest.ts';
 
@@ -8,16 +8,16 @@ const optional = (pointer: string) => ({ pointer, optional: true });
 const id = (pointer: string) => ({ pointer, format: 'id' as const });
 const optionalId = (pointer: string) => ({ ...id(pointer), optional: true });
 
-/** A connected account that gets the money of a payment ("Create destination charges"). */
+/** A connected account that receives the money of a payment ("Create destination charges"). */
 const passedOn = optionalId('/transfer_data/destination');
 const ofPayment = [optional('/receipt_email'), passedOn];
-/** A payment, or the payments of a subscription, of which a page takes the first. */
+/** The first payment, or all payments of a subscription, that a payment page collects. */
 const ofPage = [
   optional('/payment_intent_data/receipt_email'),
   optionalId('/payment_intent_data/transfer_data/destination'),
   optionalId('/subscription_data/transfer_data/destination'),
 ];
-/** Each phase has to say: one that names nobody may pass on what the subscription passed on before. */
+/** Each phase must name a destination: a phase without one may keep the subscription's previous destination. */
 const ofSchedule = ['/default_settings', '/phases/*'].map((at) => optionalId(`${at}/transfer_data/destination`));
 
 export const stripeRecipients = {
@@ -40,14 +40,14 @@ export const stripeRecipients = {
   'POST /v1/subscription_schedules/*': ofSchedule,
   'POST /v1/invoices': [passedOn],
   'POST /v1/invoices/*': [passedOn],
-  // Goes to the customer's address, which the call does not name: under a recipient constraint it is refused.
+  // Sent to the customer's address, which the call does not name: refused under a recipient constraint.
   'POST /v1/invoices/*/send': ['/to'],
   'POST /v1/quotes': [passedOn],
   'POST /v1/quotes/*': [passedOn],
   'POST /v1/transfers': [id('/destination')],
-  // Without a destination it goes to the account's own bank account.
+  // Without a destination, the money goes to the account's own bank account.
   'POST /v1/payouts': [optionalId('/destination')],
-  // To a bank account that only the call names, too, which has no id: under a recipient constraint it is refused.
+  // May also go to a bank account that only the call describes, and that has no id: refused under a recipient constraint.
   'POST /v1/treasury/outbound_payments': [
     id('/destination_payment_method'),
     optionalId('/destination_payment_method_data'),

@@ -1,6 +1,6 @@
-/** Scopes of Stripe for how payments, taxes and billing are set up, and for what customers pay with. Source as in stripe.ts. */
+/** Scopes of Stripe for the settings of payments, taxes and billing, and for customers' means of payment. Source as in stripe.ts. */
 export const stripeSettings = {
-  // What is offered and taxed, on which domains, and when the balance is paid out.
+  // Offers and taxes, domains, and the schedule of payouts.
   'stripe:settings.write': [
     'POST /v1/balance_settings',
     'POST /v1/payment_method_configurations',
@@ -36,7 +36,7 @@ export const stripeSettings = {
     'POST /v1/invoice_rendering_templates/*/archive',
     'POST /v1/invoice_rendering_templates/*/unarchive',
   ],
-  // Credit that invoices are paid from.
+  // Credit that pays invoices.
   'stripe:credits.write': [
     'POST /v1/billing/credit_grants',
     'POST /v1/billing/credit_grants/*',

@@ -1,7 +1,4 @@
-/**
- * Scopes of Stripe for readers at the counter (Terminal), for accounts that hold money (Treasury), and for what only test mode
- * has. Source as in stripe.ts.
- */
+/** Scopes of Stripe for point-of-sale readers (Terminal), for accounts that hold money (Treasury), and for operations of test mode. Source as in stripe.ts. */
 export const stripeTerminal = {
   'stripe:terminal.read': [
     'GET /v1/terminal/configurations',
@@ -25,7 +22,7 @@ export const stripeTerminal = {
     'POST /v1/terminal/readers/*/set_reader_display',
     'POST /v1/terminal/readers/*/collect_inputs',
   ],
-  // Takes the money of whoever stands at the counter, or gives it back.
+  // Charges or refunds the customer at the reader.
   'stripe:terminal.charge': [
     'POST /v1/terminal/readers/*/collect_payment_method',
     'POST /v1/terminal/readers/*/confirm_payment_intent',
@@ -63,7 +60,7 @@ export const stripeTerminal = {
     'POST /v1/treasury/outbound_transfers',
     'POST /v1/treasury/outbound_transfers/*/cancel',
   ],
-  // Stripe refuses all of these to keys of live mode.
+  // Stripe refuses all of these for keys of live mode.
   'stripe:test.write': [
     'POST /v1/test_helpers/confirmation_tokens',
     'POST /v1/test_helpers/customers/*/fund_cash_balance',

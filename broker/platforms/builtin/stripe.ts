@@ -1,6 +1,6 @@
 /**
- * Stripe's API, version 1: paths from Stripe's own client (stripe/stripe-node 2026-08). Bodies are form-encoded. In no scope
- * on purpose: what test/platforms/left-out.ts names.
+ * Stripe's API, version 1: paths from Stripe's own client (stripe/stripe-node 2026-08). Bodies are form-encoded. Deliberately in no scope: the operations in
+ * test/platforms/left-out.ts.
  */
 
 import type { ManifestInput } from '../manifest.ts';
@@ -16,7 +16,7 @@ export const stripe = {
   name: 'Stripe',
   docs: 'https://docs.stripe.com/api',
   base_url: 'https://api.stripe.com',
-  // With these a call works on another account: a connected one of a platform, or one of the organisation.
+  // With these headers, a call uses another account: a connected one of a platform, or one of the organisation.
   refused_headers: ['stripe-account', 'stripe-context'],
   auth: { type: 'bearer' },
   client_headers: ['stripe-version'],
@@ -43,7 +43,7 @@ export const stripe = {
       'DELETE /v1/customers/*/discount',
     ],
     'stripe:customers.delete': ['DELETE /v1/customers/*'],
-    // Credit that the next invoices are paid from.
+    // Credit that pays the next invoices.
     'stripe:customers.balance.write': [
       'POST /v1/customers/*/balance_transactions',
       'POST /v1/customers/*/balance_transactions/*',
@@ -72,7 +72,7 @@ export const stripe = {
       'POST /v1/setup_intents/*',
       'POST /v1/charges/*',
     ],
-    // Takes the money.
+    // Collects the money.
     'stripe:payments.charge': [
       'POST /v1/charges',
       'POST /v1/charges/*/capture',
@@ -106,7 +106,7 @@ export const stripe = {
     'stripe:creditnotes.write': ['POST /v1/credit_notes', 'POST /v1/credit_notes/*', 'POST /v1/credit_notes/*/void'],
     'stripe:disputes.read': ['GET /v1/disputes', 'GET /v1/disputes/*'],
     'stripe:disputes.write': ['POST /v1/disputes/*'],
-    // Closing a dispute is losing it.
+    // Closing a dispute means losing it.
     'stripe:disputes.close': ['POST /v1/disputes/*/close'],
     'stripe:balance.read': [
       'GET /v1/balance',
@@ -188,7 +188,7 @@ export const stripe = {
     ],
     'stripe:reports.run': ['POST /v1/reporting/report_runs'],
     'stripe:webhooks.read': ['GET /v1/webhook_endpoints', 'GET /v1/webhook_endpoints/*'],
-    // A new endpoint's answer holds its signing secret, and it receives everything that happens.
+    // The answer for a new endpoint contains its signing secret, and the endpoint receives all events.
     'stripe:webhooks.write': [
       'POST /v1/webhook_endpoints',
       'POST /v1/webhook_endpoints/*',

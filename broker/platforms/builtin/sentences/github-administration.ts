@@ -1,6 +1,6 @@
 /**
- * What calls of the code host do to repositories, organisations, people and gists, in sentences. Operations as in
- * ../github-administration.ts and ../github-people.ts. The value of a secret and a key are never said.
+ * Sentences for calls of the code host about repositories, organisations, people and gists. Operations as in ../github-administration.ts and
+ * ../github-people.ts. The value of a secret and a key are never included.
  */
 const REPO = '**{1}/{2}**';
 

@@ -1,4 +1,4 @@
-/** What calls of the code host do to code, checks, releases, packages and pages, in sentences. Operations as in ../github-code.ts. */
+/** Sentences for calls of the code host about code, checks, releases, packages and pages. Operations as in ../github-code.ts. */
 const REPO = '**{1}/{2}**';
 
 export const githubCodeSentences = {

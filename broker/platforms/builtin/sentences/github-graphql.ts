@@ -1,4 +1,4 @@
-/** What mutations of the code host do, in sentences: what they name by an opaque id is shown by that id. */
+/** Sentences for mutations of the code host: objects identified by an opaque id are shown by that id. */
 export const githubGraphqlSentences = {
   'mutation addComment': 'comment on[ **{/input/subjectId}**| something][: *{/input/body}*]',
   'mutation updateIssueComment': 'change comment[ **{/input/id}**][: *{/input/body}*]',

@@ -1,10 +1,10 @@
 /**
- * What calls of the code host do to organisations, and to what runs there, in sentences. Operations as in
- * ../github-organisations.ts. The value of a secret is never said.
+ * Sentences for calls of the code host about organisations and their runners, codespaces and Copilot. Operations as in ../github-organisations.ts. The value
+ * of a secret is never included.
  */
 const REPO = '**{1}/{2}**';
 
-/** Secrets and variables of an organisation, which four services have alike. */
+/** Secrets and variables of an organisation, in the same form for four services. */
 function perService(of: string, name: string): Record<string, string> {
   return {
     [`PUT /orgs/*/${of}/secrets/*`]: `set the secret **{2}** of ${name} of **{1}**[, for {/visibility} repositories]`,
@@ -45,7 +45,7 @@ function spacesOf(of: string): Record<string, string> {
   };
 }
 
-/** What secret scanning looks for, in an organisation or a repository. */
+/** Patterns of secret scanning, in an organisation or a repository. */
 function patternsOf(of: string, where: string, last: number): Record<string, string> {
   return {
     [`POST /${of}/secret-scanning/custom-patterns`]: `add a pattern of secrets in ${where}[: *{/name}*]`,

@@ -1,4 +1,4 @@
-/** What reads of the code host do: what is called otherwise than it is written in paths, and what has another shape (reads.ts). */
+/** Sentences for reads of the code host: names that differ from the path's spelling, and paths of other forms (reads.ts). */
 import type { ReadWords } from '../../../sentences/read-template.ts';
 
 const REPO = '**{1}/{2}**';
@@ -38,7 +38,7 @@ export const githubReadWords: ReadWords = {
     docker: 'Docker',
     'organization-roles': 'roles in the organisation',
     'organization-fine-grained-permissions': 'fine-grained permissions',
-    // Says nothing beside what comes next.
+    // Adds no meaning to the following segment.
     settings: '',
   },
 };

@@ -1,4 +1,4 @@
-/** What calls of the code host do to issues, pull requests, workflows and deployments, in sentences. Operations as in ../github-work.ts. */
+/** Sentences for calls of the code host about issues, pull requests, workflows and deployments. Operations as in ../github-work.ts. */
 const REPO = '**{1}/{2}**';
 const ISSUE = '**{1}/{2}#{3}**';
 

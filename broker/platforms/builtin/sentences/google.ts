@@ -1,8 +1,8 @@
-/** What calls of Gmail and Google Calendar do, in sentences. */
+/** Sentences for calls of Gmail and Google Calendar. */
 
 const SENDER = '[, with answers to **{/replyToAddress}**][, sent by the server **{/smtpMsa/host}**]';
 
-/** Of a message in base64url the recipients and the subject are read as its header has them. */
+/** For a message in base64url, the recipients and the subject are read from its header. */
 export const gmailSentences = {
   'POST /gmail/v1/users/*/messages/send': 'send mail[ to **{recipients}**][: *{subject /raw}*]',
   'POST /gmail/v1/users/*/messages/batchModify':

@@ -1,4 +1,4 @@
-/** What calls of Jira do, in sentences. A text in Atlassian's document format is said to be an object, and stands whole beside it. */
+/** Sentences for calls of Jira. A text in Atlassian's document format is described as an object, and shown in full beside the sentence. */
 const API = '/rest/api/3';
 const AGILE = '/rest/agile/1.0';
 

@@ -1,7 +1,7 @@
-/** What calls of a Kubernetes API server do, in sentences: by kind, as ../kubernetes-kinds.ts lists them. */
+/** Sentences for calls of a Kubernetes API server: by kind, as listed in ../kubernetes-kinds.ts. */
 import { type Kind, kubernetesKinds } from '../kubernetes-kinds.ts';
 
-/** Areas whose kinds can be made, changed and deleted. */
+/** Areas whose kinds can be created, changed and deleted. */
 const CHANGED = new Set(['pods', 'workloads', 'network', 'storage', 'config', 'secrets', 'rbac']);
 
 function ofKind({ base, plural, one, isCluster }: Kind): Record<string, string> {
@@ -12,7 +12,7 @@ function ofKind({ base, plural, one, isCluster }: Kind): Record<string, string> 
   return {
     [`POST ${at}`]: `create the ${one}[ **{/metadata/name}**| **{/metadata/generateName}**]${where}`,
     [`PUT ${at}/*`]: `replace the ${one} ${named}`,
-    // The answer is the whole secret: `kubernetes:secrets.patch`, and `…deletecollection`.
+    // For secrets, the answer is the whole secret: `kubernetes:secrets.patch`, and `…deletecollection`.
     [`PATCH ${at}/*`]: `change${reads} the ${one} ${named}`,
     [`DELETE ${at}/*`]: `delete the ${one} ${named}`,
     [`DELETE ${at}`]: `delete${reads} all ${plural}${where}[ with the labels **{?labelSelector}**]`,
@@ -51,7 +51,7 @@ export const kubernetesSentences: Record<string, string> = {
 function readsOfKind({ base, plural, one, isCluster }: Kind): Record<string, string> {
   const at = isCluster ? `${base}/${plural}` : `${base}/namespaces/*/${plural}`;
   const named = isCluster ? '**{1}**' : '**{2}** in **{1}**';
-  // Metrics have the names of what they are about.
+  // Metrics have the names of the objects that they measure.
   const [several, each] = base.includes('metrics') ? [`the usage of ${plural}`, `usage of the ${one}`] : [plural, one];
   const labels = '[ with the labels **{?labelSelector}**]';
   return {

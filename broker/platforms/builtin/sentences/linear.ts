@@ -1,4 +1,4 @@
-/** What mutations of Linear do, in sentences. Issues go by id or key (`ENG-123`). */
+/** Sentences for mutations of Linear. Issues are named by id or key (`ENG-123`). */
 
 /** `issue` with its id, then the members of its input. */
 const of = (what: string) => `${what}[ **{/id}**]`;

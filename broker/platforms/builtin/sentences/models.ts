@@ -1,4 +1,4 @@
-/** What calls of OpenAI and Anthropic do, in sentences. What is asked of a model is long, so its first words are not told. */
+/** Sentences for calls of OpenAI and Anthropic. Prompts are long, so their first words are not included. */
 const MODEL = '[ **{/model}**]';
 const NAME = '[: *{/name}*]';
 

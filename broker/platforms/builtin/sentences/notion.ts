@@ -1,4 +1,4 @@
-/** What calls of Notion do, in sentences. Titles are lists of rich text; what is said of one is its first piece. */
+/** Sentences for calls of Notion. Titles are lists of rich text; sentences show the first piece. */
 export const notionSentences = {
   'POST /pages':
     'create a page[ in **{/parent/page_id}**| in **{/parent/data_source_id}**| in **{/parent/database_id}**]',

@@ -1,6 +1,6 @@
-/** What calls of an npm registry do, in sentences. A package with a scope has its name in one segment, or in two. */
+/** Sentences for calls of an npm registry. The name of a scoped package is one segment, or two. */
 
-/** `name`: where the name stands with one segment; the places after it follow by one more where it has two. */
+/** Returns the sentence for both forms of the name. `name`: the placeholder of the name; `next`: the number of the first placeholder after it. */
 function both(operation: string, sentence: (name: string, next: number) => string): Record<string, string> {
   const [method = '', path = ''] = operation.split(' ');
   return {
@@ -11,7 +11,7 @@ function both(operation: string, sentence: (name: string, next: number) => strin
 
 export const npmSentences: Record<string, string> = {
   ...both('PUT /{}', (name) => `publish ${name}[, tagged: {/dist-tags}][: *{/description}*]`),
-  // npm/cli, workspaces/libnpmpublish and lib/commands/owner.js: both send the document of the package by it.
+  // npm/cli, workspaces/libnpmpublish and lib/commands/owner.js: both send the package document by this PUT.
   ...both(
     'PUT /{}/-rev/*',
     (name) =>

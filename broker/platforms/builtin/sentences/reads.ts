@@ -1,6 +1,6 @@
 /**
- * What reads of the built-in platforms do. Most follow from the shape of their path (sentences/read-template.ts): here stands what is
- * called otherwise than it is written, and what has another shape.
+ * Sentences for reads of the built-in platforms. Most are generated from the form of the path (sentences/read-template.ts): listed here are names that differ
+ * from the path's spelling, and paths of other forms.
  */
 import type { ReadWords } from '../../../sentences/read-template.ts';
 import type { BuiltinName } from '../../builtin-names.ts';
@@ -13,7 +13,7 @@ type Reads = { words?: ReadWords; sentences?: Readonly<Record<string, string>> }
 
 const MAILBOX = 'the mailbox **{1}**';
 
-/** What every GraphQL API answers about itself. */
+/** The introspection fields of every GraphQL API. */
 const introspection = {
   'query __schema': 'read the schema of the API',
   'query __type': 'read the type[ **{/name}**] of the API',

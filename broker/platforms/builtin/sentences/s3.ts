@@ -1,6 +1,6 @@
 /**
- * What calls of S3 do, in sentences. Which operation a path is stands in the query (`?acl`), mostly without a value that could be told:
- * so each sentence says that it may be that.
+ * Sentences for calls of S3. The query determines the operation of a path (`?acl`), mostly by a parameter without a value: so each sentence says that the
+ * call may be that operation.
  */
 export const s3Sentences = {
   'PUT /*': 'create the bucket **{1}**, or set what the query names of it',

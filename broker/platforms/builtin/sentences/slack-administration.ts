@@ -1,4 +1,4 @@
-/** What calls of Slack's administration, of Slack Connect and of apps do, in sentences. Operations as in ../slack-administration.ts. */
+/** Sentences for calls of Slack's administration, of Slack Connect and of apps. Operations as in ../slack-administration.ts. */
 const CHANNEL = '[ **{/channel_id}**]';
 const USER = '[ **{/user_id}**]';
 const APP = '[ **{/app_id}**| of request **{/request_id}**]';

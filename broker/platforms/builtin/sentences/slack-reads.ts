@@ -1,6 +1,5 @@
 /**
- * What reads of Slack do, in sentences. Its methods take their arguments in the query or in the body, and clients use both: `<channel>`
- * is the argument, wherever it stands.
+ * Sentences for reads of Slack. Its methods accept arguments in the query or in the body, and clients use both: `<channel>` is the argument, in either place.
  */
 const READS: Readonly<Record<string, string>> = {
   'conversations.list': 'list channels',

@@ -1,11 +1,11 @@
-/** What calls of Slack do, in sentences: conversations and people by the ids that Slack knows them by. */
+/** Sentences for calls of Slack: conversations and people are shown by their Slack ids. */
 /**
- * Where a message has blocks, Slack shows them, and the text in notifications alone ("chat.postMessage", "How blocks and text interact").
- * Attachments stand below either.
+ * Where a message has blocks, Slack displays them, and uses the text only in notifications ("chat.postMessage", "How blocks and text interact"). Attachments
+ * are displayed below either.
  */
 const SHOWN =
   '[, as blocks {/blocks} in place of the text *{/text}*|, as blocks {/blocks}|: *{/text}*][, with attachments {/attachments}]';
-/** An app may write under any name. */
+/** An app may post under any name. */
 const AS = '[ as **{/username}**]';
 
 export const slackSentences = {

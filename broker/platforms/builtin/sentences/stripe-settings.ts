@@ -1,4 +1,4 @@
-/** What calls of Stripe do to settings, sources, readers, accounts that hold money and test mode, in sentences. */
+/** Sentences for calls of Stripe about settings, sources, readers, accounts that hold money and test mode. */
 const AMOUNT = '[ **{amount /amount /currency}**]';
 
 export const stripeSettingsSentences = {

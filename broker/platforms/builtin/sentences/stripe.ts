@@ -1,6 +1,6 @@
 /**
- * What calls of Stripe do, in sentences. Amounts are in the minor units of `stripeMinorUnits`; where a call names no currency, as a
- * refund does, the number is said to have none.
+ * Sentences for calls of Stripe. Amounts are in the minor units of `stripeMinorUnits`; where a call names no currency, as a refund does, the number is
+ * described as having none.
  */
 
 /**
@@ -12,7 +12,7 @@ export const stripeMinorUnits = { MGA: 0, ISK: 2, UGX: null };
 const AMOUNT = '[ **{amount /amount /currency}**]';
 const UNIT = '[ **{amount /unit_amount /currency}**]';
 const CUSTOMER = '[ for {/customer}]';
-/** The connected account that gets the money. */
+/** The connected account that receives the money. */
 const PASSED_ON = '[, with the money passed on to **{/transfer_data/destination}**]';
 const PAGE_PASSED_ON =
   '[, with the money passed on to **{/payment_intent_data/transfer_data/destination}**|, with the money passed on to **{/subscription_data/transfer_data/destination}**]';
