@@ -1,4 +1,4 @@
-/** Encrypted state that a browser keeps (as in a cookie): needs no table, and works on every replica. */
+/** Encrypted state that a browser stores (as in a cookie): needs no table, and works on every replica. */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import type { MasterKey, MasterKeys } from './master-key.ts';
 import { decodeBase64url } from './strict-decoding.ts';
@@ -32,7 +32,7 @@ export function openFromBrowser(keys: MasterKeys, purpose: string, sealed: strin
       decipher.final();
       return text.toString('utf8');
     } catch {
-      // Another key, or modified.
+      // Sealed with another key, or modified.
     }
   }
   return undefined;

@@ -12,9 +12,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * The same for those members of flat rows that have one of these names: about twice as fast, since names are sorted and
- * encoded once. A row with a nested value falls back to `canonicalJson` of these members, so that the result is always the
- * same.
+ * Returns a canonicaliser for flat rows, limited to members with one of these names: about twice as fast as `canonicalJson`, since names are sorted and
+ * encoded once. A row with a nested value falls back to `canonicalJson` of these members, so that the result is always the same.
  * @param names each at most once
  */
 export function createMembersCanonicalizer(

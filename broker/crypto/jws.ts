@@ -3,7 +3,7 @@ import type { JsonObject } from '../policy/facts.ts';
 import type { SigningKey } from './key-set.ts';
 import { decodeBase64url, parseSignedObject } from './strict-decoding.ts';
 
-/** The members of the protected header beside `alg` and `kid`. */
+/** The members of the protected header other than `alg` and `kid`. */
 export type JwsHeader = { readonly typ: string };
 
 /**
@@ -24,7 +24,7 @@ const MAX_JWS = 65_536;
 /** Header parameters by which a token could supply its own key or change how it is verified. */
 const FORBIDDEN_HEADERS = ['crit', 'b64', 'jwk', 'jku', 'x5u', 'x5c'];
 
-/** See `SignCompact`: for occasional signatures; where many are made, use `createCompactSigner`. */
+/** Implements `SignCompact`, for occasional signatures; for frequent ones use `createCompactSigner`. */
 export const signCompact: SignCompact = (key, header, payload) => finish(key, encodeHeader(key, header), payload);
 
 /** A signer that caches its encoded headers: one for each key and type, of which there are a handful. */
@@ -39,8 +39,8 @@ export function createCompactSigner(): SignCompact {
 }
 
 /**
- * Checks a compact JWS: ES256 by one of the given keys, of exactly this type, canonical base64url throughout, no
- * unknown critical header (RFC 8725 sections 3.1, 3.10 and 3.11). Checking the claims is up to the caller.
+ * Verifies a compact JWS: ES256 by one of the given keys, of exactly this type, canonical base64url throughout, no unknown critical header (RFC 8725 sections
+ * 3.1, 3.10 and 3.11). The caller checks the claims.
  */
 export function verifyCompact(
   jws: string,
@@ -71,7 +71,7 @@ export function verifyCompact(
   return { ok: true, kid: kid as string, payload };
 }
 
-/** The compact JWS that was signed with this key and header over this text, put together again. `signature`: its third part. */
+/** Reassembles the compact JWS that was signed with this key and header over this text. `signature`: its third part. */
 export const compactJws = (key: { kid: string }, header: JwsHeader, payload: string, signature: string): string =>
   `${signedPart(encodeHeader(key, header), payload)}.${signature}`;
 
@@ -88,8 +88,8 @@ function finish(key: SigningKey, header: string, payload: JsonObject | string): 
 }
 
 /**
- * Converts the DER signature (RFC 3279 section 2.2.3) of OpenSSL to R and S concatenated (RFC 7518 section 3.4). Node can do
- * it (`ieee-p1363`), but copies the key each time, which doubles the cost of signing.
+ * Converts the DER signature (RFC 3279 section 2.2.3) of OpenSSL to R and S concatenated (RFC 7518 section 3.4). Node can do it (`ieee-p1363`), but copies
+ * the key each time, which doubles the cost of signing.
  */
 function rawSignature(der: Buffer): Buffer {
   const raw = Buffer.alloc(64);

@@ -4,7 +4,7 @@ import type { Instant } from '../policy/facts.ts';
 /** The public half of an ES256 key (RFC 7518 section 6.2.1). */
 export type EcPublicJwk = { readonly kty: 'EC'; readonly crv: 'P-256'; readonly x: string; readonly y: string };
 
-/** As published in a key set (RFC 7517 section 4). */
+/** A public key as published in a key set (RFC 7517 section 4). */
 export type PublishedJwk = EcPublicJwk & { readonly alg: 'ES256'; readonly use: 'sig'; readonly kid: string };
 
 /** A key with its private half. A KeyObject reveals nothing when it is printed or serialised. */
@@ -14,8 +14,8 @@ export type SigningKey = { readonly kid: string; readonly privateKey: KeyObject;
 export type NewSigningKey = { readonly kid: string; readonly publicJwk: EcPublicJwk; readonly privatePkcs8: Buffer };
 
 /**
- * One key of a set: published from the start, used for signing from `activatesAt` until a newer one is active or `retiredAt`.
- * Without `signing` the private half was deleted; the public half stays, to verify what it signed.
+ * One key of a set: published from the start, used for signing from `activatesAt` until a newer one is active or `retiredAt`. Without `signing` the private
+ * half was deleted; the public half stays, to verify earlier signatures.
  */
 export type KeySetEntry = {
   readonly kid: string;
@@ -31,7 +31,7 @@ export type KeySet = {
   readonly verifyKeys: ReadonlyMap<string, KeyObject>;
 };
 
-/** Makes an ES256 key pair; its kid is the SHA-256 thumbprint of RFC 7638. */
+/** Generates an ES256 key pair; its kid is the SHA-256 thumbprint of RFC 7638. */
 export function generateSigningKey(): NewSigningKey {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const publicJwk = ecPublicJwk(createPublicKey(privateKey));
@@ -43,7 +43,7 @@ export function generateSigningKey(): NewSigningKey {
 }
 
 /**
- * Parses a stored key. Do it once: parsing costs more than signing.
+ * Parses a stored key. Cache the result: parsing costs more than signing.
  * @throws Error when the bytes are not a P-256 private key, or not of this kid
  */
 export function importSigningKey(stored: { kid: string; privatePkcs8: Uint8Array }): SigningKey {
@@ -66,7 +66,7 @@ export function keySet(entries: readonly KeySetEntry[]): KeySet {
   return { entries: newestFirst, verifyKeys };
 }
 
-/** The key that signs at `now`: the newest that is active and not retired. Every replica picks the same one. */
+/** Returns the key that signs at `now`: the newest that is active and not retired. Every replica picks the same key. Undefined when there is none. */
 export function signingKeyAt(set: KeySet, now: Instant): SigningKey | undefined {
   for (const { activatesAt, retiredAt, signing } of set.entries) {
     if (signing !== undefined && activatesAt <= now && (retiredAt === null || now < retiredAt)) return signing;
@@ -74,7 +74,7 @@ export function signingKeyAt(set: KeySet, now: Instant): SigningKey | undefined 
   return undefined;
 }
 
-/** The key set to publish: all keys, also future and retired ones (DI-03, MR-07). */
+/** Returns the key set to publish: all keys, including future and retired ones (DI-03, MR-07). */
 export function publishedKeys(set: KeySet): { keys: PublishedJwk[] } {
   return {
     keys: set.entries.map(({ kid, publicJwk: { kty, crv, x, y } }) => ({

@@ -20,8 +20,8 @@ import { syncFolder } from '../runtime/sync-file.ts';
 import { generateMasterKey, type MasterKey, MasterKeyError, type MasterKeys, parseMasterKey } from './master-key.ts';
 
 /**
- * Where the master key comes from. `environment` is the value of `AGENT_BROKER_MASTER_KEY`, `previous` that of
- * `AGENT_BROKER_MASTER_KEY_PREVIOUS` (former keys, separated by commas, while a rotation runs); `file` is a path.
+ * The source of the master key. `environment` is the value of `AGENT_BROKER_MASTER_KEY`, `previous` that of `AGENT_BROKER_MASTER_KEY_PREVIOUS` (former keys,
+ * separated by commas, during a rotation); `file` is a path.
  */
 export type MasterKeySource =
   | { readonly environment: string; readonly previous?: string | undefined }
@@ -32,9 +32,9 @@ const MAX_FILE_BYTES = 4096;
 const POSIX = process.platform !== 'win32';
 
 /**
- * Reads the master keys. A key file that is not there is made, with a new key in it, when `allowCreate` says so (which
- * must be false as soon as the store has sealed rows); a key in the environment is never made.
- * @returns the keys, and whether they were made just now (then the operator is told to keep a copy of the file)
+ * Reads the master keys. A missing key file is created with a new key when `allowCreate` is true (which must be false as soon as the store has sealed rows);
+ * a key in the environment is never created.
+ * @returns the keys, and whether they were created just now (then the operator is told to keep a copy of the file)
  * @throws MasterKeyError
  */
 export function readMasterKeys(
@@ -49,14 +49,13 @@ export function readMasterKeys(
   if (found !== undefined) return { keys: parseFile(found, source.file), created: false };
   if (!options.allowCreate) throw missing(source.file);
   const created = createKeyFile(source.file);
-  // Read back, also when another process made it at the same moment: both then use what is on the disk.
+  // Read back, also when another process created the file concurrently: both processes then use the key on the disk.
   return { keys: parseFile(readKeyFile(source.file) ?? '', source.file), created };
 }
 
 /**
- * A warning about unsafe permissions of the key file's folder; undefined when there is none, or no folder. Unsafe permissions of
- * the file itself are an error; write permission on the folder only allows removing it, and container volumes are often
- * world-writable, so that is a warning.
+ * Returns a warning about unsafe permissions of the key file's folder; undefined when there is none, or no folder. Unsafe permissions of the file itself are
+ * an error; write permission on the folder only allows removing the file, and container volumes are often world-writable, so that is a warning.
  */
 export function keyFolderWarning(path: string, surroundings?: Surroundings): string | undefined {
   const folder = dirname(path);
@@ -70,15 +69,14 @@ export function keyFolderWarning(path: string, surroundings?: Surroundings): str
     if ((stat.mode & 0o022) !== 0 && (stat.mode & 0o1000) === 0)
       return `Others may write into the folder of the key file, and so remove the key. Run: chmod 700 ${folder}`;
   } catch {
-    // Opening the file reports what is wrong with its folder.
+    // Opening the file reports the problem with its folder.
   }
   return undefined;
 }
 
 /**
- * Starts a rotation: puts a new key before those in the file. Every sealed value is then re-wrapped, and
- * `dropPreviousKeys` ends the rotation. When the file had previous keys already, a rotation was interrupted: resume that
- * one instead of calling this again.
+ * Starts a rotation: puts a new key before those in the file. Every sealed value is then re-wrapped, and `dropPreviousKeys` ends the rotation. If the file
+ * already has previous keys, a rotation was interrupted: resume that one instead of calling this again.
  * @throws MasterKeyError `busy` when another rotation holds the lock
  */
 export function rotateKeyFile(path: string): MasterKeys {
@@ -90,8 +88,7 @@ export function rotateKeyFile(path: string): MasterKeys {
 }
 
 /**
- * Ends a rotation: leaves only the current key in the file. To be called when no sealed row has another key's id;
- * rows that still do can never be opened again.
+ * Ends a rotation: leaves only the current key in the file. Call it when no sealed row has another key's id; rows that still do can never be opened again.
  * @throws MasterKeyError
  */
 export function dropPreviousKeys(path: string): MasterKeys {
@@ -102,8 +99,7 @@ export function dropPreviousKeys(path: string): MasterKeys {
 }
 
 /**
- * Removes what a process that was killed left of a change of the key file: its content was never in force. Only for whoever knows
- * that no other process changes the file now.
+ * Removes the unfinished change of a killed process: its content was never in effect. Call it only when no other process can be changing the file.
  * @throws MasterKeyError
  */
 export function removeUnfinishedChange(path: string): void {
@@ -117,8 +113,8 @@ export function removeUnfinishedChange(path: string): void {
 type Content = { lines: string[]; keys: MasterKeys };
 
 /**
- * The new file is written next to the old one under a fixed name that is created exclusively (O_EXCL), which makes it the
- * lock: concurrent rotations cannot lose a key. Renaming it is atomic and releases the lock.
+ * Replaces the key file. The new file is written next to the old one under a fixed name that is created exclusively (O_EXCL), which makes it the lock:
+ * concurrent rotations cannot lose a key. The rename is atomic and releases the lock.
  */
 function replaceKeyFile(path: string, change: (old: Content) => Content): MasterKeys {
   const next = `${path}.new`;
@@ -150,7 +146,7 @@ function replaceKeyFile(path: string, change: (old: Content) => Content): Master
   return keys;
 }
 
-/** Atomic: written under a temporary name, then linked, which never replaces an existing file. */
+/** Creates the key file atomically: written under a temporary name, then linked, which never replaces an existing file. */
 function createKeyFile(path: string): boolean {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   try {
@@ -168,12 +164,15 @@ function createKeyFile(path: string): boolean {
     throw cannotWrite(path, error);
   } finally {
     rmSync(draft, { force: true });
-    // Without it the error is that the folder could not be made.
+    // The folder is missing when creating it failed, which is the error to report.
     if (existsSync(dirname(path))) syncFolder(dirname(path));
   }
 }
 
-/** The text of the file, or undefined when there is none. Permissions are checked on the open descriptor, so that the file cannot be swapped (TOCTOU). */
+/**
+ * Returns the text of the file; undefined when it does not exist. Permissions are checked on the open descriptor, so that the file cannot be swapped
+ * (TOCTOU).
+ */
 function readKeyFile(path: string): string | undefined {
   let file: number;
   try {
@@ -187,7 +186,7 @@ function readKeyFile(path: string): string | undefined {
   try {
     const stat = fstatSync(file);
     if (!stat.isFile()) throw unsafe(path, 'it is not a regular file');
-    // systemd and Kubernetes give root's secret to one service by a group or an access control list, which shows as 0440.
+    // systemd and Kubernetes give one service access to root's secret by a group or an access control list, which shows as 0440.
     const isLent = stat.uid === 0 && process.geteuid?.() !== 0;
     if (POSIX && (stat.mode & (isLent ? 0o037 : 0o077)) !== 0) {
       throw unsafe(path, `its permissions let other users access it. Run: chmod 600 ${path}`);

@@ -11,7 +11,7 @@ export type MasterKeys = { readonly current: MasterKey; readonly previous: reado
 
 export type MasterKeyErrorCode = 'missing' | 'malformed' | 'weak' | 'unsafe_file' | 'busy' | 'unreadable';
 
-/** Why there is no usable master key, for the operator; never contains any part of the key. */
+/** The reason why there is no usable master key, for the operator; never contains any part of the key. */
 export class MasterKeyError extends Error {
   override readonly name = 'MasterKeyError';
   readonly code: MasterKeyErrorCode;
@@ -43,15 +43,15 @@ export function parseMasterKey(text: string, source: string): MasterKey {
   return masterKey(bytes);
 }
 
-/** Makes a new master key: its text for a key file (32 random bytes in base64), and the key. */
+/** Generates a master key: its text for a key file (32 random bytes in base64), and the key. */
 export function generateMasterKey(): { text: Secret; key: MasterKey } {
   const bytes = randomBytes(32);
   return { text: new Secret(bytes.toString('base64')), key: masterKey(bytes) };
 }
 
 /**
- * The key check value, HMAC-SHA-256(key, "kcv") in hexadecimal: kept in the store, it shows at the next start whether
- * this is the key that sealed the stored values (ST-08), and reveals nothing about the key.
+ * Returns the key check value, HMAC-SHA-256(key, "kcv") in hexadecimal: it is stored, shows at the next start whether the same key sealed the stored values
+ * (ST-08), and reveals nothing about the key.
  */
 export function checkValue(key: MasterKey): string {
   return createHmac('sha256', key.key).update('kcv').digest('hex');
@@ -59,7 +59,7 @@ export function checkValue(key: MasterKey): string {
 
 /**
  * Derives a key for one purpose, 32 bytes: HKDF-SHA-256 (RFC 5869) of the master key.
- * @param salt what else the key depends on; need not be secret
+ * @param salt further input of the derivation; need not be secret
  */
 export function deriveKey(master: MasterKey, job: string, salt = ''): Buffer {
   return Buffer.from(hkdfSync('sha256', master.key, salt, `agent-broker ${job}`, 32));
@@ -67,7 +67,7 @@ export function deriveKey(master: MasterKey, job: string, salt = ''): Buffer {
 
 function masterKey(bytes: Buffer): MasterKey {
   const key = createSecretKey(bytes);
-  // Another label than the check value's, because the id is truncated and stands in every sealed value.
+  // Uses another label than the check value, because the id is truncated and part of every sealed value.
   const id = createHmac('sha256', key).update('key id').digest('hex').slice(0, 16);
   bytes.fill(0);
   return { id, key };

@@ -44,18 +44,18 @@ export function parsePublicKey(text: string): ({ ok: true } & AgentPublicKey) | 
   const [, base64 = ''] = ONE_BLOCK.exec(text) ?? [];
   const der = decodeBase64(base64.replace(/\s+/g, ''));
   const key = der && parseDer(der);
-  // OpenSSL ignores bytes after the key, so its own export has to equal what was sent.
+  // OpenSSL ignores bytes after the key, so its own export has to equal the given bytes.
   if (!der || !key?.export({ format: 'der', type: 'spki' }).equals(der)) {
     return refuse('not_spki_pem', `The PEM block contains no public key (SubjectPublicKeyInfo). ${HOW}`);
   }
   return checkRsa(key);
 }
 
-/** Parsed public keys, at most so many, the least recently used ones leaving first. */
+/** An LRU cache of parsed public keys. */
 export type PublicKeyCache = {
   /**
-   * The key of a PEM that `parsePublicKey` has accepted and normalised. Parsed again when the PEM that is cached under
-   * that fingerprint differs, so that a replaced key is never returned.
+   * Returns the key of a PEM that `parsePublicKey` has accepted and normalised. Parsed again when the PEM that is cached under that fingerprint differs, so
+   * that a replaced key is never returned.
    * @throws Error when the PEM is not valid
    */
   keyOf(fingerprint: string, pem: string): KeyObject;
@@ -63,8 +63,8 @@ export type PublicKeyCache = {
 };
 
 /**
- * Parsing a key costs half as much as verifying with it, so it is cached.
- * @param limit how many keys to keep, at some 2.5 KiB each
+ * Creates a cache, because parsing a key costs half as much as verifying with it.
+ * @param limit the number of keys, at some 2.5 KiB each
  */
 export function createPublicKeyCache(limit = 10_000): PublicKeyCache {
   const kept = recentlyUsed<{ pem: string; key: KeyObject }>(limit);
@@ -82,7 +82,7 @@ export function createPublicKeyCache(limit = 10_000): PublicKeyCache {
   };
 }
 
-/** Why the text is not a single PEM block of a public key; undefined when it looks like one. */
+/** Returns why the text is not a single PEM block of a public key; undefined when it looks like one. */
 function whatIsWrongWith(text: string, labels: readonly string[]): string | undefined {
   if (text.length > MAX_PEM) return `The text is longer than ${MAX_PEM} characters: no RSA key of 4096 bits is.`;
   if (labels.length === 0) return `A public key in PEM form (-----BEGIN PUBLIC KEY-----) is required. ${HOW}`;

@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, rand
 import type { MasterKey, MasterKeys } from './master-key.ts';
 
 /**
- * Where a sealed value is stored. It is the additional authenticated data (AAD) of the value, so that a value cannot be
- * opened in another place (KEY-01). A row that needs rollback protection puts its revision into `rowId`.
+ * The place where a sealed value is stored. It is the additional authenticated data (AAD) of the value, so that a value cannot be opened in another place
+ * (KEY-01). A row that needs rollback protection puts its revision into `rowId`.
  */
 export type SealedPlace = {
   readonly table: string;
@@ -30,7 +30,7 @@ export class SealError extends Error {
 /*
  * version 1 | master key id 8 | nonce 12, wrapped data key 32, tag 16 | nonce 12, ciphertext, tag 16
  *
- * Each value has a data key of its own, used once. A random nonce is safe for 2^32 values under one master key
+ * Each value has its own data key, used once. A random nonce is safe for 2^32 values under one master key
  * (NIST SP 800-38D, section 8.3); the master key is rotated long before.
  */
 const ALGORITHM = 'aes-256-gcm';
@@ -81,14 +81,14 @@ export function open(keys: MasterKeys, place: SealedPlace, sealed: Uint8Array): 
   return plaintext ?? refuse(place);
 }
 
-/** The id of the master key under which a value is sealed. @throws SealError `malformed` */
+/** Returns the id of the master key under which a value is sealed. @throws SealError `malformed` */
 export function sealedWith(sealed: Uint8Array): string {
   return asSealed(sealed).toString('hex', KEY_ID, WRAP_NONCE);
 }
 
 /**
- * Wraps a value's data key under the current master key; the ciphertext itself is neither read nor changed, so its length
- * does not matter. A value that is already under the current key is returned unchanged: the operation is idempotent.
+ * Re-wraps a value's data key under the current master key; the ciphertext itself is neither read nor changed, so its length does not matter. A value that is
+ * already under the current key is returned unchanged: the operation is idempotent.
  * @throws SealError
  */
 export function rewrap(keys: MasterKeys, place: SealedPlace, sealed: Uint8Array): Buffer {
@@ -143,8 +143,8 @@ function decrypt(key: KeyObject, context: Buffer, { nonce, ciphertext, tag }: En
 }
 
 /**
- * The AAD: each part with its length as prefix, so that the encoding is unambiguous. The master key's id is added for the
- * data key only, so that a rotation does not touch the ciphertext of the value.
+ * Encodes the AAD: each part with its length as prefix, so that the encoding is unambiguous. The master key's id is added for the data key only, so that a
+ * rotation does not change the ciphertext of the value.
  */
 function contextOf(place: SealedPlace): string {
   let context = `${VERSION}`;
@@ -159,7 +159,7 @@ function contextOf(place: SealedPlace): string {
 const wrapContext = (context: string, keyId: string): Buffer =>
   Buffer.from(`${context}:${keyId.length}:${keyId}`, 'utf8');
 
-/** SQLite returns Uint8Arrays, PostgreSQL Buffers. A view, not a copy. */
+/** Returns a Buffer view, not a copy: SQLite returns Uint8Arrays, PostgreSQL Buffers. */
 function asSealed(value: Uint8Array): Buffer {
   const bytes = Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   if (bytes.length < CIPHERTEXT + TAG_BYTES || bytes[0] !== VERSION) {

@@ -9,7 +9,7 @@ import type { EcPublicJwk } from './key-set.ts';
 const SEALING_ALG = 'ECDH-ES';
 const SEALING_ENC = 'A256GCM';
 
-/** As published in a key set (RFC 7517, section 4). */
+/** The sealing key as published in a key set (RFC 7517, section 4). */
 export type PublishedSealingJwk = EcPublicJwk & {
   readonly alg: typeof SEALING_ALG;
   readonly use: 'enc';
@@ -20,12 +20,12 @@ export function publishedSealingKey(kid: string, { kty, crv, x, y }: EcPublicJwk
   return { kty, crv, x, y, alg: SEALING_ALG, use: 'enc', kid };
 }
 
-/** Undefined: the broker has no such key, or no longer. */
+/** Returns the private key of a kid; undefined: unknown, or already deleted. */
 export type SealingKeyOf = (kid: string) => Promise<KeyObject | undefined>;
 
 /**
- * Decrypts a JWE to one of our keys. Undefined for anything else: another format, algorithm or key, a modified text, an
- * unsupported header. The reason is not distinguished, so that it cannot serve as an oracle. Rejects as `keyOf` does.
+ * Decrypts a JWE that was encrypted to one of the broker's keys. Undefined for anything else: another format, algorithm or key, a modified text, an
+ * unsupported header. The reason is not distinguished, so that it cannot serve as an oracle. Rejects when `keyOf` does.
  */
 export async function openSealed(jwe: string, keyOf: SealingKeyOf): Promise<string | undefined> {
   let failed: { error: unknown } | undefined;

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 
-/** What a secret looks like unless it is read by `reveal()`. */
+/** The text in place of a secret, unless it is read with `reveal()`. */
 const PLACEHOLDER = '[secret]';
 
 /**
@@ -16,7 +16,7 @@ export class Secret<T extends string | Buffer = string> {
     this.#value = (typeof value === 'string' ? value : Buffer.from(value)) as T;
   }
 
-  /** The value itself. To be called only where the secret is used; do not modify returned bytes. */
+  /** Returns the value itself. Call it only where the secret is used; do not modify returned bytes. */
   reveal(): T {
     return this.#value;
   }
@@ -38,7 +38,7 @@ export class Secret<T extends string | Buffer = string> {
     return PLACEHOLDER;
   }
 
-  /** `util.inspect` and `console.log`. The symbol is in the global registry, so nothing has to be imported. */
+  /** For `util.inspect` and `console.log`. The symbol is in the global registry, so nothing has to be imported. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return PLACEHOLDER;
   }

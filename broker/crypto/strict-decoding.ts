@@ -1,4 +1,4 @@
-/** Decodes what is signed or hashed, in its one form only: base64url, base64, and JSON objects. */
+/** Strict decoders of signed or hashed input, which accept one form only: base64url, base64, and JSON objects. */
 import { isUtf8 } from 'node:buffer';
 import { firstProblem } from '../../json/first-problem.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -27,7 +27,7 @@ export function decodeBase64url(text: string): Buffer | undefined {
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** The same for standard base64 with padding (RFC 4648 section 4). */
+/** Decodes standard base64 with padding (RFC 4648 section 4), with the same strictness. */
 export function decodeBase64(text: string): Buffer | undefined {
   if (text === '') return undefined;
   const bytes = Buffer.from(text, 'base64');

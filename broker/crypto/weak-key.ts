@@ -1,15 +1,13 @@
 /**
- * Published keys, such as test vectors that get copied. Any key that this repository contains has to be listed here or be
- * refused by the patterns below; a test searches the repository.
+ * Published keys, such as test vectors that get copied. Any key in this repository must be listed here or be refused by the patterns below; a test searches
+ * the repository.
  */
 const PUBLISHED_KEYS: readonly string[] = [
   'YD3rEBXKcb4rc67whX13gR81LAc7YQjXLZgQowkU3/Q=', // NIST SP 800-38A, F.1.5
   'saH0gFSP4XM/tAP/a5rU9ooHbltwLiJpL4LLLnrqQPw=', // RFC 7516, A.1.2
 ];
 
-/**
- * Why a key of 32 bytes is obviously not random, or undefined. A random key is refused with a probability below 10^-10.
- */
+/** Returns why a key of 32 bytes is obviously not random; undefined when it may be. A random key is refused with a probability below 10^-10. */
 export function weakness(key: Buffer): string | undefined {
   if (key.every((byte) => byte === 0)) return 'it is all zeros';
   if (PUBLISHED_KEYS.includes(key.toString('base64'))) return 'it is a published sample key';
