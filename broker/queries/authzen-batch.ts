@@ -7,12 +7,12 @@ import type { FactsRow } from '../store/facts-columns.ts';
 import { type Decision, evaluate, type SubjectReader } from './authzen.ts';
 import { Evaluation, type Evaluations } from './authzen-request.ts';
 
-/** Texts of refused items: those of the single evaluation. */
+/** Error texts of refused items: those of the single evaluation. */
 export type ItemRefusals = { notYours: string; malformed(error: z.ZodError): string };
 
 /**
- * Evaluates the items in order, as far as the semantic requires. An item that is invalid, or about an agent that the requester
- * may not ask about, gets `decision: false` and the status that it would have by itself.
+ * Evaluates the items in order, as far as the semantic requires. An item that is invalid, or about an agent that the requester may not ask about, gets
+ * `decision: false` and the status that it would have by itself.
  */
 export async function evaluateAll(
   services: { loadFacts: FactsLoader },
@@ -39,12 +39,12 @@ export async function evaluateAll(
   return answers;
 }
 
-/** What each of them has to have; `properties` is not looked at. */
+/** Required members of each; `properties` is ignored. */
 const REQUIRED = { subject: ['type', 'id'], action: ['name'], resource: ['type', 'id'] } as const;
 
 /**
- * An item's own members stand in place of the defaults, each whole, but for what one has to have and lacks: that is the default's, so that a list of
- * platforms says only once that they are platforms (the working group's certification scenario, Batch with default value merging).
+ * Applies the defaults: an item's own member replaces the default as a whole, except for required members of it that are missing, which come from the
+ * default, so that a list of platforms needs the resource type only once (the working group's certification scenario, Batch with default value merging).
  */
 function withDefaults(item: object, defaults: Pick<Evaluations, keyof typeof REQUIRED | 'context'>): object {
   const asked: Record<string, unknown> = { ...defaults, ...item };
@@ -57,7 +57,7 @@ function withDefaults(item: object, defaults: Pick<Evaluations, keyof typeof REQ
   return asked;
 }
 
-/** Items about the same agent and platform share one read, so that they are consistent. */
+/** Shares one read among items about the same agent and platform, so that they are consistent. */
 function eachOnce(read: SubjectReader): SubjectReader {
   const known = new Map<string, Promise<readonly FactsRow[] | undefined>>();
   return (subjectId, platform) => {

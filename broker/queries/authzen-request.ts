@@ -41,8 +41,8 @@ const MOST_EVALUATIONS = 100;
 const Options = z.looseObject({ evaluations_semantic: z.enum(SEMANTICS).optional() });
 
 /**
- * A batch. The members beside `evaluations` are defaults for the items (authzen-batch.ts), and need not be whole. Items are validated
- * separately: an invalid one gets `decision: false` and does not affect the others.
+ * A batch. The members beside `evaluations` are defaults for the items (authzen-batch.ts), and may be incomplete. Items are validated separately: an invalid
+ * one gets `decision: false` and does not affect the others.
  */
 export const Evaluations = z
   .object({

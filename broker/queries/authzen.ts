@@ -22,14 +22,14 @@ export type Decision = {
   context: { reason: string; require_approval?: true; conditional?: true; error?: { status: number; message: string } };
 };
 
-/** The facts of an agent for a platform; undefined when the requester may not ask about it. */
+/** Reads the facts of an agent for a platform; undefined when the requester may not ask about it. */
 export type SubjectReader = (subjectId: string, platform: string) => Promise<readonly FactsRow[] | undefined>;
 
 /**
- * Access control: an agent may ask about itself, by uuid or agent id, and an owner about every agent of the organisation.
- * Foreign and unknown agents are not distinguished.
+ * Returns a reader with access control: an agent may ask about itself, by uuid or agent id, and an owner about every agent of the organisation. Foreign and
+ * unknown agents are not distinguished.
  *
- * @param read the platform whose facts were read by the authentication of an agent
+ * @param read the platform whose facts were loaded when the agent was authenticated
  */
 export function subjectReader(
   { facts, broker }: Uses<'store'> & { facts: FactsReader },
@@ -50,7 +50,7 @@ export function subjectReader(
   };
 }
 
-/** One evaluation; undefined when the requester may not ask. */
+/** Evaluates one question; undefined when the requester may not ask it. */
 export async function evaluate(
   services: { loadFacts: FactsLoader },
   readSubject: SubjectReader,
@@ -77,6 +77,6 @@ function decisionOf({ kind, reason, conditional }: Verdict): Decision {
 /** Reasons that differ from those of a refused call (specification, POST /v1/authzen/access). */
 const REASONS: Partial<Record<Verdict['reason'], string>> = {
   agent_revoked: 'revoked',
-  // For a call this is a 409 without a reason.
+  // For a call, this is a 409 without a reason.
   agent_inactive: 'denied',
 };

@@ -1,22 +1,22 @@
 /** Identifiers of agents and authorities in TRQP (specification, TRQP request; did:web Method Specification; SPIFFE ID). */
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 
-/** `host`: in lower case, with port after a colon; undefined for a bare agent id, which is local. */
+/** `host`: in lower case, with a port after a colon; undefined for a bare agent id, which is local. */
 export type EntityName = {
   host?: string;
-  /** undefined: well-formed, but not an agent. */
+  /** Undefined: well-formed, but not an agent. */
   agentId?: string;
   /** The organisation in the name. */
   organisationId?: string;
 };
 
-/** `organisationId` undefined with `root` true: the whole registry; with `root` false: something else at that host. */
+/** `organisationId` undefined with `root` true: the whole registry; with `root` false: another path at that host. */
 export type AuthorityName = { host: string; root: boolean; organisationId?: string };
 
 /** A host name, a port after `%3A` or (as often written) a colon, and path segments. */
 const DID_WEB =
   /^did:web:((?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)(?:(?:%3[Aa]|:)(\d{1,5}))?((?::(?:[A-Za-z0-9._-]|%[0-9A-Fa-f]{2})+)*)$/;
-/** SPIFFE ID, section 2; plus a port, because our host may have one. */
+/** SPIFFE ID, section 2; also allows a port, because the broker's host may have one. */
 const SPIFFE = /^spiffe:\/\/([a-z0-9._-]{1,255}(?::\d{1,5})?)((?:\/[A-Za-z0-9._-]+)*)$/;
 const LONGEST_HOST = 253;
 

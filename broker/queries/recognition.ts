@@ -1,4 +1,4 @@
-/** Whether an agent is recognised, and why not (specification, POST /v1/trqp/recognition). */
+/** Determines whether an agent is recognised, or why not (specification, POST /v1/trqp/recognition). */
 import type { AgentStatus, Instant } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 
@@ -20,8 +20,8 @@ const STATUS: Record<Exclude<AgentStatus, 'active'>, (typeof RECOGNITION)[number
 };
 
 /**
- * By its own lifetime and status, and for a child those of its parent. A child past its lifetime is `expired`, whatever its row
- * says. Grants, policies and breakers are not considered.
+ * Evaluates the agent's own lifetime and status, and for a child those of its parent. A child past its lifetime is `expired`, whatever status is stored.
+ * Grants, policies and breakers are not considered.
  */
 export function recognise(
   row: Pick<FactsRow, 'status' | 'expires_at' | 'parent_id' | 'parent_status' | 'parent_expires_at'>,

@@ -11,8 +11,8 @@ export type StandingAsk = Omit<Ask, 'call'>;
 export type Standing = { verdict: Verdict; policy: Policy | undefined };
 
 /**
- * Decides a standing query on facts that were read for its platform. Nothing is recorded and no agent is suspended, because a
- * query is not a call. Throws StoreUnreviewed, because no call would be made.
+ * Decides a standing query on facts that were loaded for its platform. Nothing is recorded and no agent is suspended, because a query is not a call. Throws
+ * StoreUnreviewed, because no call would be made.
  */
 export async function askStanding(
   services: { loadFacts: FactsLoader },

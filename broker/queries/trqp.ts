@@ -16,7 +16,7 @@ import { recognise } from './recognition.ts';
 import { askStanding, type Standing } from './standing.ts';
 import type { TrqpAuthorizationQuery, TrqpRecognitionQuery } from './trqp-request.ts';
 
-/** undefined: anonymous. */
+/** Undefined: anonymous. */
 export type Enquirer = AgentPrincipal | OwnerPrincipal | undefined;
 
 type Told = { message: string; context?: Record<string, unknown> };
@@ -29,7 +29,7 @@ const AUTHORIZED =
 const RECOGNIZED =
   'Recognized now. Status, grant, expiry, breakers, guardrails, policy, scope, endpoint, recipients and reach are checked at each call.';
 
-/** Whether the agent would be allowed now; undefined when the requester may not ask about it. */
+/** Returns whether the agent would be allowed now; undefined when the requester may not ask about it. */
 export async function authorization(
   services: Uses<'baseUrl'> & { facts: FactsReader; loadFacts: FactsLoader; published: PublishedReader },
   who: Enquirer,
@@ -51,7 +51,7 @@ export async function authorization(
   return { authorized, message: authorized ? AUTHORIZED : reason, context: contextOf(standing) };
 }
 
-/** Whether the authority recognises the agent now; undefined when the requester may not ask about it. */
+/** Returns whether the authority recognises the agent now; undefined when the requester may not ask about it. */
 export async function recognition(
   services: Uses<'baseUrl'> & { facts: FactsReader; published: PublishedReader },
   who: Enquirer,
@@ -85,8 +85,8 @@ type Names = { entity_id: string; authority_id: string };
 type Refused = 'forbidden' | 'not_public' | 'entity_not_governed_by_authority';
 
 /**
- * The facts of the agent. For an anonymous requester, unpublished agents, unknown agents and those of another authority are
- * indistinguishable (AZ-06), also by timing: the statement is the same.
+ * Loads the facts of the agent. For an anonymous requester, unpublished agents, unknown agents and those of another authority are indistinguishable (AZ-06),
+ * also by timing: the statement is the same.
  */
 async function find(
   services: Uses<'baseUrl'> & { facts: FactsReader; published: PublishedReader },
