@@ -6,10 +6,10 @@ import type { Piece, Place } from './template.ts';
 
 const NOT_GIVEN: Part = { text: '(not given)' };
 
-/** What was used of a call so far. */
+/** The parts of a call that the sentence has used so far. */
 type Use = { names: (readonly string[])[]; parameters: Set<string> };
 
-/** Undefined: only the path is known, and the template needs more. */
+/** Fills a template; undefined when only the path is known and the template needs more. */
 export function fill(pieces: readonly Piece[], judged: Judged): Part[] | undefined {
   const use: Use = { names: [], parameters: new Set() };
   const parts = partsOf(pieces, judged, use);
@@ -18,8 +18,8 @@ export function fill(pieces: readonly Piece[], judged: Judged): Part[] | undefin
 }
 
 /**
- * How much the sentence leaves out: `and 3 other fields`, or ` with 3 fields` where it names none. Parameters of the query count as
- * members of the body do.
+ * Counts the parts of the call that the sentence does not mention: `and 3 other fields`, or ` with 3 fields` when it mentions none. Parameters of the query
+ * count like members of the body.
  */
 function leftOut({ request }: Judged, { names, parameters }: Use): Part[] {
   if (request === undefined) return [];
@@ -44,7 +44,7 @@ function partsOf(pieces: readonly Piece[], judged: Judged, use: Use): Part[] | u
   return parts;
 }
 
-/** The first option for which all values are there. What only the path is known of may have been any of them: then none. */
+/** Fills the first option whose values are all present. Empty when only the path is known, since any option might apply. */
 function chosen(options: readonly (readonly Piece[])[], judged: Judged, use: Use): Part[] | undefined {
   for (const option of options) {
     const found = placesOf(option).map((place) => findAt(place, judged));
@@ -83,21 +83,21 @@ function shownParts(found: Found, style: { strong: boolean; quoted: boolean }): 
   const { texts, more, note: words, isAmount } = found;
   const values = texts.map((text) => {
     const part = valuePart(text, { ...style, more: words, ...(isAmount && { isWord: true }) });
-    // With a note it may be another amount that the platform reads.
+    // With a note, the platform may read another amount.
     return isAmount && words === undefined ? { ...part, amount: true as const } : part;
   });
   const rest: Part[] = more > 0 ? [{ text: `${more} more` }] : [];
   return listed([...values, ...rest]);
 }
 
-/** `a`, `a and b`, `a, b and c`. */
+/** Joins parts: `a`, `a and b`, `a, b and c`. */
 const listed = (parts: readonly Part[]): Part[] =>
   parts.flatMap((part, i) => {
     if (i === 0) return [part];
     return [{ text: i === parts.length - 1 ? ' and ' : ', ' }, part];
   });
 
-/** Several values and characters that make one: `acme/shop`. */
+/** Joins several values and characters to one value: `acme/shop`. */
 function together(found: readonly (string | Found)[], style: { strong: boolean; quoted: boolean }): Part[] {
   let text = '';
   const notes: string[] = [];
@@ -112,7 +112,7 @@ function together(found: readonly (string | Found)[], style: { strong: boolean; 
   return [valuePart(text, { ...style, more: notes.length === 0 ? undefined : notes.join('; ') })];
 }
 
-/** A sentence has an end. */
+/** Cuts a sentence that is too long. */
 function within(parts: readonly Part[]): Part[] {
   const kept: Part[] = [];
   let length = 0;

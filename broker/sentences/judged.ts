@@ -1,4 +1,4 @@
-/** What a sentence is filled from: a call as it was judged, or no more of it than its path. */
+/** The input of a sentence: a call as it was decided, or its path alone. */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { readMessageSubject } from '../policy/addresses.ts';
 import { foldName } from '../policy/names.ts';
@@ -6,15 +6,15 @@ import { type MinorUnits, readAmount } from './money.ts';
 import { counted, shown } from './readable.ts';
 import type { Place } from './template.ts';
 
-/** `body`: of a GraphQL call or a tool its arguments. */
+/** `body`: for a GraphQL call or a tool, its arguments. */
 export type Request = {
   query: readonly (readonly [string, string])[];
   body: JsonObject;
-  /** Whom the call names, and where. Looked up when a sentence says it. */
+  /** The recipients of the call, and the members that name them. Computed when a sentence mentions them. */
   recipients(): { texts: readonly string[]; names: readonly (readonly string[])[] };
 };
 
-/** `parameters`: what stands for each `*` of the operation's path. `request`: undefined where only the path is known. */
+/** `parameters`: the text that matches each `*` of the operation's path. `request`: undefined when only the path is known. */
 export type Judged = {
   parameters: readonly string[];
   rest: string;
@@ -22,14 +22,14 @@ export type Judged = {
   minorUnits: MinorUnits;
 };
 
-/** What was used for it, to count what was not: members by their names, and parameters of the query. */
+/** The members of the body, and the query parameter, that a value was read from. */
 type Used = { names?: readonly (readonly string[])[]; parameter?: string };
 
-/** What is at a place: texts of the request, or `said` in our words, since it is no text. */
+/** The value at a place: texts of the request, or `said`, a description by the broker for anything other than a text. */
 export type Found = Used &
   ({ texts: readonly string[]; more: number; note?: string; isAmount?: true } | { said: string });
 
-/** `unknown`: only the path is known. Undefined: the call has nothing there. */
+/** Returns the value at a place. `unknown`: only the path is known. Undefined: the call has nothing there. */
 export function findAt(place: Place, judged: Judged): Found | 'unknown' | undefined {
   if (place.at === 'path') return one(readable(judged.parameters[place.index] ?? ''));
   if (place.at === 'rest') return one(judged.rest.split('/').map(readable).join('/'));
@@ -53,7 +53,7 @@ export function findAt(place: Place, judged: Judged): Found | 'unknown' | undefi
 
 const one = (text: string): Found | undefined => (text === '' ? undefined : { texts: [text], more: 0 });
 
-/** A segment of a path as it reads. An escaped slash stays one: `a%2Fb` is no two segments. */
+/** Decodes a segment of a path for people. A segment with an escaped slash stays escaped: `a%2Fb` is not two segments. */
 function readable(segment: string): string {
   try {
     const text = decodeURIComponent(segment);
@@ -73,7 +73,7 @@ function inQuery({ query }: Request, name: string): Found | undefined {
     : { ...used, texts: [value[1]], more: 0 };
 }
 
-/** Lists are shown so far. */
+/** The number of items of a list that are shown. */
 const MOST_LISTED = 3;
 
 function inBody(body: JsonObject, names: readonly string[]): Found | undefined {
@@ -82,7 +82,7 @@ function inBody(body: JsonObject, names: readonly string[]): Found | undefined {
   const [first] = present;
   if (first === undefined) return undefined;
   const used = { names: [names] };
-  // A list where one value is expected is never joined to one.
+  // A list in place of a single value is never joined to one value.
   if (!isListed && typeof first === 'object') return { ...used, said: sizeOf(first) };
   const texts = present
     .slice(0, MOST_LISTED)
@@ -97,7 +97,7 @@ function inBody(body: JsonObject, names: readonly string[]): Found | undefined {
 const textOf = (value: string | number | boolean | null): string =>
   typeof value === 'number' && !Number.isFinite(value) ? 'a number that is too large' : String(value);
 
-/** More digits than a number of JSON keeps on its way through most programs. */
+/** Whether an integer has more digits than most JSON implementations preserve. */
 const isInexact = (value: JsonValue): boolean =>
   typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
 
@@ -108,7 +108,7 @@ const sizeOf = (value: JsonValue): string => {
 
 type LookedUp = { values: JsonValue[]; isListed: boolean; hasTwin: boolean };
 
-/** By the very name: what a lenient server may take for the same member is a `twin`, and is told. */
+/** Looks up members by their exact names. `hasTwin`: another spelling of a name is present, which a lenient server may read instead. */
 function lookUp(body: JsonValue, names: readonly string[]): LookedUp {
   let values: JsonValue[] = [body];
   let [isListed, hasTwin] = [false, false];
@@ -161,7 +161,7 @@ function recipientsOf(request: Request): Found | undefined {
   return { names, texts: texts.slice(0, MOST_LISTED), more: Math.max(0, texts.length - MOST_LISTED) };
 }
 
-/** How many members of a body were not used: what a sentence leaves out. One that is a list or an object counts once. */
+/** Returns how many members of a body the sentence does not mention. An unmentioned list or object counts once. */
 export function countUnused(body: JsonObject, used: readonly (readonly string[])[]): number {
   const root: Node = { whole: false, members: new Map() };
   for (const names of used) {

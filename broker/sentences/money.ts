@@ -1,9 +1,9 @@
-/** Amounts of money: said only with a currency that was read and whose minor unit is known. */
+/** Amounts of money: formatted only with a currency that was read and whose minor unit is known. */
 import type { JsonValue } from '../../json/json-value.ts';
 
 /**
- * ISO 4217, list one (2026-01-01). What Node's Intl knows of digits comes from CLDR and is about cash: it has 0 for IQD, LBP or COP,
- * whose minor units are 3, 2 and 2. No codes for tests, metals, funds or none (XTS, XAU, XXX …).
+ * ISO 4217, list one (2026-01-01). The digits in Node's Intl come from CLDR and are those of cash: it has 0 for IQD, LBP or COP, whose minor units are 3, 2
+ * and 2. Codes for tests, metals, funds or none (XTS, XAU, XXX …) are omitted.
  */
 const DIGITS: ReadonlyMap<string, number> = new Map([
   ...codes(0, 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF'),
@@ -18,19 +18,19 @@ const DIGITS: ReadonlyMap<string, number> = new Map([
   ),
 ]);
 
-/** Where a platform counts a currency in another minor unit than ISO 4217 says; null: its documentation leaves it open. */
+/** Currencies that a platform counts in another minor unit than that of ISO 4217; null: its documentation leaves it open. */
 export type MinorUnits = Readonly<Record<string, number | null>>;
 
 /** How an amount is written: in minor units (`minor`: 4500 is 45.00 EUR), or as a decimal number (`decimal`: 45 is 45.00 EUR). */
 export type AmountForm = 'minor' | 'decimal';
 
-/** `{ amount: '45.00 EUR' }`; `{ number, lacking }` where its currency or unit is not known; or that it cannot be read at all. */
+/** `{ amount: '45.00 EUR' }`; `{ number, lacking }` when its currency or unit is unknown; or that it cannot be read at all. */
 export type ReadAmount = { amount: string } | { number: string; lacking: string } | 'unreadable';
 
 const WHOLE = /^-?(?:0|[1-9][0-9]{0,14})$/;
 const DECIMAL = /^-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,6})?$/;
 
-/** Reads an amount and its currency, as they stand in the request. `known`: makes the code of an unknown currency readable. */
+/** Formats an amount with its currency, as given in the request. `shown`: makes the code of an unknown currency readable. */
 export function readAmount(
   amount: JsonValue,
   currency: JsonValue | undefined,
@@ -42,7 +42,7 @@ export function readAmount(
   if (currency === undefined || currency === null || currency === '') return { number, lacking: 'no currency given' };
   if (typeof currency !== 'string') return { number, lacking: 'its currency cannot be read' };
   const code = currency.toUpperCase();
-  // `toUpperCase` makes ASCII of some letters that are none.
+  // `toUpperCase` maps some non-ASCII letters to ASCII.
   if (!/^[A-Za-z]{3}$/.test(currency) || !DIGITS.has(code))
     return { number, lacking: `“${shown(currency)}” is not a known currency` };
   const digits = Object.hasOwn(minorUnits, code) ? minorUnits[code] : DIGITS.get(code);
@@ -51,7 +51,7 @@ export function readAmount(
   return text === undefined ? 'unreadable' : { amount: `${text} ${code}` };
 }
 
-/** `4500` with two digits: `45.00`. */
+/** Formats minor units: `4500` with two digits is `45.00`. */
 function fromMinor(number: string, digits: number): string {
   const sign = number.startsWith('-') ? '-' : '';
   const figures = number.slice(sign.length).padStart(digits + 1, '0');
@@ -59,7 +59,7 @@ function fromMinor(number: string, digits: number): string {
   return `${sign}${grouped(figures.slice(0, at))}${digits === 0 ? '' : `.${figures.slice(at)}`}`;
 }
 
-/** `45.5` with two digits: `45.50`; undefined when it is more exact than the currency. */
+/** Formats a decimal number: `45.5` with two digits is `45.50`; undefined when it has more decimals than the currency. */
 function withDigits(number: string, digits: number): string | undefined {
   const [whole = '', fraction = ''] = number.split('.');
   const kept = fraction.replace(/0+$/, '');

@@ -1,22 +1,22 @@
-/** A sentence that says what a call does, as data: each surface lays its parts out, and none has to escape anything. */
+/** A sentence that describes a call, as data: each surface renders the parts, and no text needs escaping. */
 
 /**
- * `text`: words of a template or of the broker. `value`: from the request, already readable: cut, and what cannot be seen shown by
- * its number. `strong`: what the call acts on. `quoted`: stands between quotation marks, because it is free text. `note`: what is
- * not as it seems, or what was cut. `amount`: an amount of money whose currency and unit were read, such as `1,234.50 EUR`.
+ * `text`: words of a template or of the broker. `value`: from the request, already readable: truncated, and invisible characters shown by their numbers.
+ * `strong`: the object of the call. `quoted`: free text, shown between quotation marks. `note`: a remark that the value is misleading or truncated. `amount`:
+ * an amount of money whose currency and unit were read, such as `1,234.50 EUR`.
  */
 export type Part = { text: string } | { value: string; strong?: true; quoted?: true; note?: string; amount?: true };
 
-/** `template`: a hash of the template that it was made from; null: made from method and path alone. */
+/** `template`: a hash of the template of the sentence; null: generated from method and path alone. */
 export type Sentence = { parts: readonly Part[]; template: string | null };
 
-/** The version of this form, as it is stored. */
+/** The version of the stored form. */
 export const SENTENCE_FORMAT = 1;
 
-/** No sentence has more characters than this, however large the request is. */
+/** The limit of characters of a sentence, however large the request is. */
 export const MAX_SENTENCE = 4_000;
 
-/** The sentence as one line of plain text, for terminals, chats and mail. A value that is not one word stands in “…”. */
+/** Returns the sentence as one line of plain text, for terminals, chats and mail. A value of more than one word stands in “…”. */
 export function plainSentence({ parts }: Pick<Sentence, 'parts'>): string {
   return parts.map(plainPart).join('');
 }

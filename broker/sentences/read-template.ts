@@ -1,20 +1,20 @@
 /**
- * The sentence of a read, from the shape of its path: `GET /v1/charges/*` reads a charge, `GET /repos/*` with `/labels` below lists
- * labels. All names come from the path, so that the sentence says no more than the path does. What has another shape is written by hand.
+ * Generates the sentence of a read from the form of its path: `GET /v1/charges/*` reads a charge, `GET /repos/*` with `/labels` below lists labels. All words
+ * come from the path, so that the sentence says no more than the path does. Sentences for paths of other forms are written by hand.
  */
 
-/** What is special about the paths of a platform. */
+/** Naming exceptions for the paths of a platform. */
 export type ReadWords = {
-  /** Segments at the beginning that say nothing, as `/v1`; the first that fits. */
+  /** Prefixes without a meaning, such as `/v1`; the first that matches is removed. */
   prefixes?: readonly string[];
-  /** What all below it belongs to, by its pattern (`/repos/*` and so on): how it is called, with `{1}` for its first `*`. */
+  /** By a pattern (`/repos/*` and so on): the name of the object to which everything below it belongs, with `{1}` for the first `*`. */
   owners?: Readonly<Record<string, string>>;
-  /** What a segment is called where that is not how it is written; in the plural. */
+  /** Names of segments, in the plural, where they differ from the path's spelling. */
   words?: Readonly<Record<string, string>>;
 };
 
 const ACRONYMS = new Set(['gpg', 'ssh', 'oidc', 'sbom', 'jql', 'imap', 'pop', 'ekm', 'id']);
-/** Ends in "s", and is read as one thing. */
+/** Words that end in "s" and are singular. */
 const ONE_THING = /(?:us|ss|sis|settings|permissions|stats|analytics|preferences|details)$/;
 const ENDINGS: readonly [RegExp, string][] = [
   [/ies$/, 'y'],
@@ -23,7 +23,7 @@ const ENDINGS: readonly [RegExp, string][] = [
   [/s$/, ''],
 ];
 
-/** `api_keys`, `api-keys` and `apiKeys` are "api keys". */
+/** Converts `api_keys`, `api-keys` and `apiKeys` to "api keys". */
 const inWords = (name: string): string =>
   name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
@@ -33,14 +33,14 @@ const inWords = (name: string): string =>
 
 const isPlural = (words: string): boolean => words.endsWith('s') && !ONE_THING.test(words);
 
-/** `policies`: policy; `branches`: branch; `statuses`: status. What is no plural stays. */
+/** Converts plural to singular: `policies` to policy, `branches` to branch, `statuses` to status. Other words are unchanged. */
 function singular(words: string): string {
   if (!isPlural(words)) return words;
   const [ending, instead] = ENDINGS.find(([one]) => one.test(words)) ?? [/$/, ''];
   return words.replace(ending, instead);
 }
 
-/** A template for a `GET` of this pattern of a path; undefined: it has no shape of which one can be made. */
+/** Returns a template for a `GET` of this path pattern; undefined when the path does not have a supported form. */
 export function readTemplate(
   pattern: string,
   { prefixes = [], owners = {}, words = {} }: ReadWords,
@@ -62,17 +62,17 @@ export function readTemplate(
 
 const starsOf = (pattern: string): number => pattern.split('*').length - 1;
 
-/** The phrase of an owner whose first `*` is not the first of the path. */
+/** Shifts the placeholders of an owner's phrase whose first `*` is not the first of the path. */
 const shifted = (phrase: string, by: number): string =>
   phrase.replace(/\{(\d)\}/g, (_, index) => `{${Number(index) + by}}`);
 
-/** Goes along a path: what belongs to what. `star`: how many `*` are behind. */
+/** Walks along a path and tracks what belongs to what. `star`: the number of `*` passed. */
 class Walk {
   star: number;
   readonly #words: Readonly<Record<string, string>>;
-  /** What the rest of the path belongs to. */
+  /** The phrase of the object to which the rest of the path belongs. */
   #of: string | undefined;
-  /** Segments that name what comes next. */
+  /** Segments since the last `*`, which name what comes next. */
   #names: string[] = [];
 
   constructor(star: number, words: Readonly<Record<string, string>>, owner: string | undefined) {
@@ -106,7 +106,7 @@ class Walk {
     return this.#of === undefined ? '' : ` of ${this.#of}`;
   }
 
-  /** `charge **{1}**`, and whose it is. */
+  /** Returns `charge **{1}**` and its owner. */
   #item(place: string): string {
     const item = `${singular(this.#name())} **${place}**${this.#belonging()}`;
     this.#names = [];
@@ -125,7 +125,7 @@ class Walk {
     return whose === '' ? `list ${name}` : `list the ${name}${whose}`;
   }
 
-  /** What is below may be one of them, or something of one: it stands there as it is written. */
+  /** For `**`: the rest may name an item, or a part of one, so it is shown as it is written. */
   #rest(): string | undefined {
     if (this.#names.length === 0) return this.#of === undefined ? undefined : `read[ **{**}** of] ${this.#of}`;
     const name = this.#name();
@@ -134,7 +134,7 @@ class Walk {
   }
 }
 
-/** A template for a field of GraphQL queries that follows the common forms. */
+/** Returns a template for a field of GraphQL queries that follows common naming. */
 export function queryTemplate(field: string): string {
   const words = inWords(field);
   const [first = '', ...others] = words.split(' ');

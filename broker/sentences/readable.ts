@@ -1,33 +1,33 @@
-/** Values of a request as a person may read them in a sentence: nothing hidden, nothing endless, and said when it is not as it seems. */
+/** Makes values of a request readable in a sentence: invisible characters shown, long texts truncated, and misleading ones marked. */
 import { oddities, oddRecipient, scriptsOf, visibleLine } from '../console/static/visible.js';
 import type { Part } from './part.ts';
 
-/** Characters of a value that are read, and of what comes of them (a hidden one is shown by its number, which is longer). */
+/** Limits of the characters of a value that are read, and of the result, which is longer where hidden characters are shown by their numbers. */
 const MOST_READ = 120;
 const MOST_SHOWN = 240;
 const MOST_NOTED = 240;
 
-/** Marks that could end a quotation, or seem to: shown by number inside of one. A straight `"` is not what we quote with. */
+/** Quotation marks that could end a quotation, or seem to: shown by number inside of one. The straight `"` is not used for quoting here. */
 const QUOTATION = /[“”„‟❝❞〝〞〟＂]/gu;
-/** Enough blanks to push what follows out of sight. */
+/** Enough blanks to push the following text out of sight. */
 const BLANKS = /[\p{Zs}\t]{3,}/gu;
-/** More marks on one letter than any language has; they cover what stands around them. */
+/** More combining marks on one letter than any language has; they cover the text around them. */
 const MARKS = /(\p{M}{3})\p{M}+/gu;
-/** One word of what names are made of: it needs no quotation marks. Brackets are what notes stand in. */
+/** A single word of characters common in names, which needs no quotation marks. Brackets are excluded, because notes stand in them. */
 const ONE_WORD = /^[\p{L}\p{N}\p{M}_.@/#:+=~$%&*!^-]+$/u;
 
 const count = new Intl.NumberFormat('en');
 
-/** `1 field`, `1,234 fields`. */
+/** Formats `1 field`, `1,234 fields`. */
 export const counted = (number: number, noun: string): string =>
   `${count.format(number)} ${noun}${number === 1 ? '' : 's'}`;
 
-/** A text that is cut and made visible, and no more. */
+/** Truncates a text and makes invisible characters visible. */
 export const shown = (text: string): string => visibleCut(text, 24).text;
 
 /**
- * The part of a sentence that shows a text of the request. `quoted`: it is free text; else it names something, and letters that no
- * name of that kind has are said. `isWord`: it is ours, such as `45.00 EUR`, and needs no quotation marks. `more`: a note of whoever read it.
+ * Returns the part of a sentence for a text of the request. `quoted`: it is free text; otherwise it names something, and letters unusual in such names are
+ * reported. `isWord`: it was formatted by the broker, such as `45.00 EUR`, and needs no quotation marks. `more`: an additional note.
  */
 export function valuePart(
   text: string,
@@ -47,7 +47,7 @@ export function valuePart(
     ...(quoted ? oddities(read) : oddName(read)).map((sentence) => sentence.replace(/\.$/, '')),
     ...(more === undefined ? [] : [more]),
   ];
-  // Each may be a sentence of its own, and here they are parts of one.
+  // Each note may be a sentence; here they are joined to one.
   const joined = notes.map((one, at) => (at === 0 ? one : one.replace(/^It/, 'it'))).join('; ');
   const note = notes.length === 0 ? undefined : visibleCut(joined, MOST_NOTED).text;
   return {
@@ -58,7 +58,7 @@ export function valuePart(
   };
 }
 
-/** A name may be of one alphabet only, and still be taken for another one: “асме” in Cyrillic. */
+/** A name in a single non-Latin alphabet may still look like another one: “асме” in Cyrillic. */
 function oddName(text: string): string[] {
   const odd = oddRecipient(text);
   const foreign = scriptsOf(text).filter((name) => name !== 'Latin');
@@ -75,10 +75,10 @@ function visibleCut(text: string, most: number): { text: string; isCut: boolean 
   return { text: isCut ? `${isLong ? cutShown(seen) : seen}…` : seen, isCut };
 }
 
-/** Not between the halves of a character. */
+/** Removes half of a surrogate pair at the end. */
 const wellFormed = (text: string): string => (/[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text);
 
-/** Not within the number of a character. */
+/** Truncates without splitting the `⟦U+…⟧` number of a character. */
 function cutShown(text: string): string {
   const cut = wellFormed(text.slice(0, MOST_SHOWN));
   const open = cut.lastIndexOf('⟦');

@@ -1,4 +1,4 @@
-/** Says in one sentence what a call does: by the template of its operation, or by what there is. */
+/** Describes a call in one sentence: by the template of its operation, or generically. */
 import { type CallAsk, readMembers } from '../policy/call-ask.ts';
 import { readGraphqlCall } from '../policy/graphql.ts';
 import { argumentsOf } from '../policy/graphql-arguments.ts';
@@ -13,7 +13,7 @@ import type { Part, Sentence } from './part.ts';
 import { counted, valuePart } from './readable.ts';
 import { compileTemplate, type Template } from './template.ts';
 
-/** What a manifest says of sentences. */
+/** The fields of a manifest for sentences. */
 export type SentencesSource = {
   sentences?: Readonly<Record<string, string>> | undefined;
   minor_units?: MinorUnits | undefined;
@@ -21,7 +21,7 @@ export type SentencesSource = {
 
 export type Sentences = { templates: readonly Template[]; minorUnits: MinorUnits };
 
-/** @throws Error with a sentence that names the operation and says what is wrong with its template */
+/** @throws Error with a sentence that names the operation and the problem of its template */
 export function compileSentences({ sentences = {}, minor_units: minorUnits = {} }: SentencesSource): Sentences {
   const templates = Object.entries(sentences).map(([text, template]) => {
     try {
@@ -33,13 +33,13 @@ export function compileSentences({ sentences = {}, minor_units: minorUnits = {} 
   return { templates, minorUnits };
 }
 
-/** The platform of a call; undefined where it is not there any more. */
+/** The platform of a call. */
 export type Platform = { rules: PlatformRules; sentences: Sentences };
 
-/** What is on record of a call: also of one whose method is none. */
+/** The recorded method and path of a call; the method may be invalid. */
 type CallPath = { method: string; path: string };
 
-/** What a call does that is made now. `toolTitle`: of an MCP server's tool, as it was accepted. */
+/** Describes a call that is made now. `toolTitle`: of an MCP server's tool, as it was accepted. */
 export function sentenceOf(platform: Platform, call: CallAsk, { toolTitle }: { toolTitle?: string } = {}): Sentence {
   const { rules } = platform;
   if (isGraphql(rules, call)) return graphqlSentence(platform, call);
@@ -49,7 +49,7 @@ export function sentenceOf(platform: Platform, call: CallAsk, { toolTitle }: { t
   return httpSentence(platform, call, request);
 }
 
-/** The same where no more is on record than method and path. */
+/** Describes a call of which only method and path are recorded. `platform`: undefined when it no longer exists. */
 export function sentenceOfPath(platform: Platform | undefined, call: CallPath): Sentence {
   if (platform === undefined) return plainHttp(call, undefined);
   const tool = platform.rules.kind === 'mcp' && call.method === 'POST' ? toolOf(call.path) : undefined;
@@ -71,7 +71,7 @@ function requestOf(rules: PlatformRules, call: CallAsk, body: Request['body']): 
 
 const unescaped = (name: string): string => name.replaceAll('~1', '/').replaceAll('~0', '~');
 
-/** The most specific template that fits; most often there is one. */
+/** Returns the most specific matching template; most often there is one. */
 function bestOf(found: readonly { template: Template; specificity: number }[]): Template | undefined {
   return found.reduce<{ template: Template; specificity: number } | undefined>(
     (best, one) => (best === undefined || one.specificity > best.specificity ? one : best),
@@ -99,7 +99,7 @@ function httpSentence(
   return filled(template, { ...wildcards(segments, call.path), request, minorUnits }) ?? plainHttp(call, request);
 }
 
-/** What stands for each `*` and for the `**` of a pattern that matches. */
+/** Returns the texts that match each `*` and the `**` of a matching pattern. */
 function wildcards(pattern: readonly string[], path: string): Pick<Judged, 'parameters' | 'rest'> {
   const segments = path.slice(1).split('/');
   const at = pattern.indexOf('**');
@@ -151,7 +151,7 @@ function toolSentence(
   };
 }
 
-/** Root fields are shown so far. */
+/** The limit of root fields that are listed. */
 const MOST_FIELDS = 5;
 
 function graphqlSentence({ rules, sentences: { templates, minorUnits } }: Platform, call: CallAsk): Sentence {

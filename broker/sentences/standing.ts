@@ -1,7 +1,7 @@
-/** What a standing approval lets pass, in words, as it is stored. console/static/standing/sentence.js says the same beforehand. */
+/** Describes in words what a standing approval covers, in the form that is stored. console/static/standing/sentence.js shows the same text beforehand. */
 import { shown } from './readable.ts';
 
-/** `until`: RFC 3339; of one for a session, until when at the latest. `at_most` null: it may be anything. */
+/** `until`: RFC 3339; for an approval of a session, the latest end. `at_most` null: any value. */
 export type StandingWords = {
   count: number;
   until: string;
@@ -9,7 +9,7 @@ export type StandingWords = {
   free: readonly { member: string; at_most: number | null }[];
 };
 
-/** Plain text. Pure. */
+/** Returns plain text. Pure. */
 export function standingWords({ count, until, session, free }: StandingWords): string {
   const isOne = count === 1;
   const end = `${new Date(until).toISOString().slice(0, 16).replace('T', ' ')} UTC`;

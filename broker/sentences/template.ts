@@ -1,13 +1,12 @@
 /**
- * The template of an operation's sentence, as a manifest writes it: `create an issue in **{1}/{2}**[: *{/title}*]`.
- * `{…}` is a value of the call, `**…**` what the call acts on, `*…*` free text, `[a|b]` the first of several for which all values
- * are there, or nothing. A backslash takes a character's meaning away.
+ * Parses the template of an operation's sentence, as a manifest writes it: `create an issue in **{1}/{2}**[: *{/title}*]`. `{…}` is a value of the call,
+ * `**…**` the object of the call, `*…*` free text, `[a|b]` the first option whose values are all present, or nothing. A backslash escapes a character.
  */
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { Operation } from '../policy/platform-rules.ts';
 import type { AmountForm } from './money.ts';
 
-/** Where a value of a call is. `names`: of members, from the top of the body; `*` is every element of a list. */
+/** The place of a value in a call. `names`: of members, from the top of the body; `*` is every element of a list. */
 export type Place =
   | { at: 'path'; index: number }
   | { at: 'rest' }
@@ -23,7 +22,7 @@ export type Piece =
   | { kind: 'value'; inner: readonly (string | Place)[]; strong: boolean; quoted: boolean }
   | { kind: 'choice'; options: readonly (readonly Piece[])[] };
 
-/** `version`: a hash of all that it is made from. */
+/** `version`: a hash of the operation and the text. */
 export type Template = { operation: Operation; pieces: readonly Piece[]; version: string };
 
 const MAX_PLACES = 8;
@@ -31,7 +30,7 @@ const POINTER = /^(?:\/(?:[^~/\s]|~[01])*)+$/;
 const FORMS =
   'write {1} for the first * of the path, {**} for its rest, {/title} for a member of the body, {?name} for a parameter of the query, {amount /amount /currency}, {recipients}, {subject /raw} or {count /files}';
 
-/** @throws Error with a sentence that says what is wrong and what to write */
+/** @throws Error with a sentence that describes the problem and what to write */
 export function compileTemplate(operation: Operation, text: string): Template {
   const reader = new Reader(text, operation);
   const pieces = reader.pieces('end');
@@ -51,7 +50,7 @@ class Reader {
     this.#operation = operation;
   }
 
-  /** Up to the end, or of a choice to its next `|` or `]`, which is left. */
+  /** Parses up to the end, or in a choice up to the next `|` or `]`, which is not consumed. */
   pieces(until: 'end' | 'choice'): Piece[] {
     const found: Piece[] = [];
     let text = '';
@@ -171,7 +170,7 @@ class Reader {
   }
 }
 
-/** Characters that stand together as one text. */
+/** Merges adjacent characters to one text. */
 function joined(inner: readonly (string | Place)[]): (string | Place)[] {
   const all: (string | Place)[] = [];
   for (const one of inner) {
