@@ -1,6 +1,6 @@
-/** What the characters of a JSON text are, by their code units. */
+/** Classifies characters of a JSON text by their code units. */
 
-/** The offset behind the digits that begin at `from`, if there are any. */
+/** Returns the offset after the digits that begin at `from`; `from` when there are none. */
 export function digitsEnd(text: string, from: number): number {
   let at = from;
   let code = text.charCodeAt(at);
@@ -8,7 +8,7 @@ export function digitsEnd(text: string, from: number): number {
   return at;
 }
 
-/** Whether a backslash before it makes an escape of two characters: one of `"\/bfnrt`. */
+/** Whether a character after a backslash forms an escape of two characters: one of `"\/bfnrt`. */
 export function isShortEscape(code: number): boolean {
   return (
     code === 0x22 ||
@@ -22,7 +22,7 @@ export function isShortEscape(code: number): boolean {
   );
 }
 
-/** The code unit that four hexadecimal digits name, or -1 where they are none. */
+/** Returns the code unit of four hexadecimal digits, or -1 when they are not hexadecimal. */
 export function hexUnit(text: string, from: number): number {
   let unit = 0;
   for (let at = from; at < from + 4; at++) {

@@ -1,14 +1,14 @@
-/** Refusals in the form of a platform's own errors, so that what its clients throw says why. */
+/** Formats refusals like a platform's own errors, so that its clients show the reason. */
 import type { JsonValue } from './json-value.ts';
 
-/** `detail`: why, and what to do next, as the clients show it. */
+/** `detail`: the reason, and what to do next, as the clients show it. */
 export type Refused = { status: number; code: string; detail: string };
 
 const HOLDER = /\{(detail|code|status)\}/g;
 
 /**
- * The body that a manifest describes (`error_body`): an object for JSON, a text for XML. In its texts `{detail}`, `{code}` and
- * `{status}` stand for the refusal's; a text that is nothing but `{status}` becomes a number.
+ * Fills the body that a manifest describes (`error_body`): an object for JSON, a text for XML. In its texts `{detail}`, `{code}` and `{status}` are
+ * placeholders; a text that is only `{status}` becomes a number.
  */
 export function errorBody(template: JsonValue, refused: Refused): { type: string; body: string } {
   if (typeof template === 'string')
@@ -35,6 +35,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&apos;',
 };
 
-/** What XML 1.0 can hold. */
+/** Escapes a text for XML 1.0, and removes characters that XML cannot represent. */
 const inXml = (text: string): string =>
   text.replaceAll(/[<>&"']/g, (char) => ENTITIES[char] ?? '').replaceAll(/[^\t\n\r\x20-\ud7ff\ue000-\ufffd]/g, '');

@@ -1,14 +1,13 @@
-/** Whether a number of a JSON text is still the same after it went through a double. */
+/** Checks whether a number of a JSON text keeps its value when it is parsed to a double. */
 
 type Decimal = { negative: boolean; digits: string; exponent: number };
 
-/** A number of so many characters, written without an exponent, is exact: a double keeps 15 decimal digits (IEEE 754). */
+/** A number of at most so many characters, written without an exponent, is exact: a double keeps 15 decimal digits (IEEE 754). */
 export const ALWAYS_EXACT = 15;
 
 /**
- * `written` is a JSON number (RFC 8259 §6). True when JSON.stringify would write the parsed number with the same
- * decimal value: `1.0`, `1e2`, `-0` and `0.1` yes; `1e999`, `1e-999`, `12345678901234567890` and
- * `0.1000000000000000055` no. Linear in its length.
+ * `written` is a JSON number (RFC 8259 §6). True when JSON.stringify would write the parsed number with the same decimal value: `1.0`, `1e2`, `-0` and `0.1`
+ * yes; `1e999`, `1e-999`, `12345678901234567890` and `0.1000000000000000055` no. Linear in its length.
  */
 export function isExactDecimal(written: string): boolean {
   const parsed = Number(written);
@@ -19,7 +18,7 @@ export function isExactDecimal(written: string): boolean {
   return before.digits === after.digits && before.exponent === after.exponent && before.negative === after.negative;
 }
 
-/** The value as digits × 10^exponent, the digits without zeros at either end; no digits for zero. */
+/** Returns the value as digits × 10^exponent, the digits without zeros at either end; no digits for zero. */
 function decimalOf(written: string): Decimal {
   const negative = written.startsWith('-');
   const mark = written.search(/[eE]/);

@@ -1,14 +1,14 @@
-/** The first thing in a JSON text that two readers could understand differently, or that is no JSON. */
+/** Finds the first place in a JSON text that is invalid, or that two parsers could read differently. */
 import { ALWAYS_EXACT, isExactDecimal } from './exact-decimal.ts';
 import { JsonTokens } from './tokens.ts';
 
-/** What is refused beside bad grammar and a member name that is twice in one object (compared after unescaping). */
+/** Checks in addition to the grammar and to duplicate member names in one object (compared after unescaping). */
 export type Checks = {
-  /** Levels of arrays and objects; any number unless told. */
+  /** Maximum levels of arrays and objects; unlimited by default. */
   maxDepth?: number;
-  /** Members of all objects together; any number unless told. */
+  /** Maximum members of all objects together; unlimited by default. */
   maxMembers?: number;
-  /** Objects, arrays, strings, numbers and literals together; any number unless told. */
+  /** Maximum objects, arrays, strings, numbers and literals together; unlimited by default. */
   maxValues?: number;
   /** Refuses numbers that JSON.stringify would write with another decimal value. */
   exactNumbers?: boolean;
@@ -23,23 +23,23 @@ export type Problem = {
   kind: 'grammar' | 'depth' | 'members' | 'values' | 'repeated_name' | 'inexact_number' | 'nul' | 'lone_surrogate';
   /** Offset in the text, in UTF-16 code units. */
   at: number;
-  /** Names and indexes that lead to it. In a name: up to the member before; empty text when there is none. */
+  /** Names and indexes that lead to the problem. In a name: up to the previous member; empty text when there is none. */
   place: readonly (string | number)[];
-  /** Of `grammar`: what is wrong; of `inexact_number`: the number, cut after 40 characters. */
+  /** For `grammar`: the error; for `inexact_number`: the number, truncated after 40 characters. */
   detail?: string;
 };
 
 const MOST_SHOWN = 40;
 
-/** Undefined when there is nothing to refuse: then JSON.parse takes the text. Nothing is thrown. */
+/** Returns undefined when nothing is refused: then JSON.parse accepts the text. Never throws. */
 export function firstProblem(text: string, checks: Checks): Problem | undefined {
   return new ProblemSearch(text, checks).upTo(Number.POSITIVE_INFINITY) as Problem | undefined;
 }
 
-/** Code units, of which none takes more than 0.1 microseconds. */
+/** The size of a part, in code units; each takes at most 0.1 microseconds. */
 const PART = 32 * 1024;
 
-/** The same, for a long text: `rest` is awaited after each part of it. */
+/** Checks a long text in parts, and awaits `rest` after each. */
 export async function firstProblemInParts(
   text: string,
   checks: Checks,
@@ -67,7 +67,7 @@ class ProblemSearch {
     this.#checks = checks;
   }
 
-  /** `none_yet`: there is none up to this offset, and the text goes on; undefined: there is none. */
+  /** Continues up to this offset. `none_yet`: no problem so far, and the text continues; undefined: the text has no problem. */
   upTo(until: number): Problem | 'none_yet' | undefined {
     const tokens = this.#tokens;
     const { exactNumbers = false, strings } = this.#checks;
@@ -140,30 +140,30 @@ class ProblemSearch {
   }
 }
 
-/** Above this many names an object's names are looked up in a set. */
+/** An object with more names than this uses a set for look-ups. */
 const FEW = 12;
 
-/** The names of the objects that are open around a place in a JSON text: whether one comes twice, and which was last. */
+/** The member names of the objects that enclose a place in a JSON text: detects duplicates, and returns the last name. */
 class MemberNames {
-  /** Of all levels, the outermost first; as many as `#count` are in use. */
+  /** Names of all levels, the outermost first; the first `#count` are in use. */
   readonly #names: string[] = [];
   #count = 0;
-  /** By level, from 1: where its names begin, and the same as a set when they are many. */
+  /** By level, from 1: the index of its first name, and its names as a set when there are many. */
   readonly #from: number[] = [0];
   readonly #sets: (Set<string> | undefined)[] = [undefined];
 
-  /** An object or array begins that is at this level. */
+  /** Called when an object or array begins at this level. */
   open(level: number): void {
     this.#from[level] = this.#count;
     this.#sets[level] = undefined;
   }
 
-  /** It ends. */
+  /** Called when it ends. */
   close(level: number): void {
     this.#count = this.#from[level] ?? 0;
   }
 
-  /** Whether the object at this level, the innermost, has no such name yet; then it has it now. */
+  /** Adds a name to the innermost object, at this level. Returns false when it has this name already. */
   add(level: number, name: string): boolean {
     const from = this.#from[level] ?? 0;
     const isNew = this.#count - from < FEW ? this.#isNew(from, name) : this.#isNewOfMany(level, from, name);
@@ -171,7 +171,7 @@ class MemberNames {
     return isNew;
   }
 
-  /** The last name of the object at this level, when the innermost is at `depth`; empty when it has none yet. */
+  /** Returns the last name of the object at this level, when the innermost is at `depth`; empty when it has none yet. */
   last(level: number, depth: number): string {
     const end = level === depth ? this.#count : (this.#from[level + 1] ?? 0);
     return end > (this.#from[level] ?? 0) ? (this.#names[end - 1] ?? '') : '';

@@ -1,15 +1,15 @@
-/** JSON that stays text, as somebody else wrote it, so that its numbers keep their digits. */
+/** Parses JSON whose values stay text, as they were written, so that numbers keep their digits. */
 import { JsonTokens } from './tokens.ts';
 
-/** Code units after which a long text is yielded from. */
+/** Code units after which the processing of a long text yields. */
 const PART = 32 * 1024;
 
-/** Whether JSON.parse takes the text, and nothing in it is nested deeper than `levels`. */
+/** Whether JSON.parse accepts the text, and no value is nested deeper than `levels`. */
 export function isJsonWithin(text: string, levels: number): boolean {
   return drain(jsonWithin(text, { levels }));
 }
 
-/** The same, and whether it has at most so many values (objects, arrays, strings, numbers and literals). Yields after each part of the text. */
+/** Checks the same, and the maximum number of values (objects, arrays, strings, numbers and literals). Yields after each part of the text. */
 export function* jsonWithin(
   text: string,
   { levels, values = Number.POSITIVE_INFINITY }: { levels: number; values?: number },
@@ -29,8 +29,8 @@ export function* jsonWithin(
 }
 
 /**
- * The members of a JSON object as they are written, by name. Undefined: the text is no JSON, or no object. `unclear`: a name is there
- * twice, and two readers would not agree on which counts, or there are more than `most` names. Yields after each part of the text.
+ * Returns the members of a JSON object as they are written, by name. Undefined: the text is not JSON, or not an object. `unclear`: a name is duplicate, so
+ * that parsers would differ in the value, or there are more than `most` names. Yields after each part of the text.
  */
 export function* objectMembers(
   text: string,
@@ -71,10 +71,9 @@ function drain<Result>(work: Generator<void, Result>): Result {
 }
 
 /**
- * The members of a JSON object as they are written, by name. Undefined when a name is there twice: two readers would not
- * agree on which counts.
+ * Returns the members of a JSON object as they are written, by name. Undefined when a name is duplicate: parsers would differ in the value.
  *
- * @param text one that JSON.parse takes for an object
+ * @param text one that JSON.parse accepts as an object
  */
 export function memberTexts(text: string): Map<string, string> | undefined {
   const members = drain(objectMembers(text));

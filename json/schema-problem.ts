@@ -1,9 +1,9 @@
-/** What a schema finds wrong, in words for whoever wrote the value: a person, or a model that has to write it again. */
+/** Formats the problems that a schema finds for whoever wrote the value: a person, or a model that has to correct it. */
 
-/** What JSON calls the library's types. */
+/** JSON's names of the library's types. */
 const TYPES: Record<string, string> = { record: 'object', int: 'whole number' };
 
-/** The library's own sentences begin so; all others were written for whoever reads them. */
+/** Matches the library's default messages; all other messages were written for users. */
 const OF_LIBRARY = /^(?:Invalid (?:input|option|GUID|UUID|discriminator)\b|Too (?:big|small): )/;
 const UNITS: Record<string, readonly [one: string, several: string]> = {
   string: ['character', 'characters'],
@@ -12,7 +12,7 @@ const UNITS: Record<string, readonly [one: string, several: string]> = {
   record: ['member', 'members'],
 };
 
-/** What the schema library (zod) says of one value, as far as it is read here. */
+/** The members of an issue of the schema library (zod) that are used here. */
 type Issue = {
   code?: string;
   message: string;
@@ -25,8 +25,8 @@ type Issue = {
 };
 
 /**
- * zod's message of an issue with unknown members: those that the object may have. For `z.config({ customError })`, because zod tells of
- * the schema only while a message is made. Answers undefined for all other issues.
+ * Returns zod's message for unknown members: the names that the object may have; undefined for all other issues. For `z.config({ customError })`, because zod
+ * passes the schema only while a message is created.
  */
 export function allowedMembers({ code, inst }: { code?: string; inst?: unknown }): string | undefined {
   if (code !== 'unrecognized_keys') return undefined;
@@ -36,8 +36,8 @@ export function allowedMembers({ code, inst }: { code?: string; inst?: unknown }
 }
 
 /**
- * What is wrong with one value, as the end of a sentence that begins with its place. In the library's own words, what is not there is
- * "received undefined".
+ * Returns the problem of one value, as the end of a sentence that begins with its place. The library's own message for a missing value would be "received
+ * undefined".
  */
 export function schemaProblem(issue: Issue): string {
   const { code, message, values = [], options, inclusive, maximum, minimum, origin } = issue;

@@ -1,38 +1,37 @@
 /**
- * JSON as a call may carry it: what a person is shown, what a rule looks at, what is hashed and what is sent must be
- * one and the same value, so a text that two readers could understand differently is refused (decisions, Calling).
+ * Strict JSON of calls: what a person is shown, what a rule checks, what is hashed and what is sent must be the same value, so a text that two parsers could
+ * read differently is refused (decisions, Calling).
  */
 import { type Checks, firstProblem, firstProblemInParts, type Problem } from './first-problem.ts';
 import type { JsonValue } from './json-value.ts';
 
 export type StrictJsonLimits = {
-  /** Levels of arrays and objects; 64 unless told. */
+  /** Maximum levels of arrays and objects; 64 by default. */
   maxDepth?: number;
-  /** Members of all objects together; any number unless told. */
+  /** Maximum members of all objects together; unlimited by default. */
   maxMembers?: number;
-  /** Objects, arrays, strings, numbers and literals together; any number unless told. */
+  /** Maximum objects, arrays, strings, numbers and literals together; unlimited by default. */
   maxValues?: number;
-  /** Members of the outermost object in which `\u0000` may occur. Everywhere else it is refused. */
+  /** Members of the outermost object in which `\u0000` may occur. It is refused everywhere else. */
   nulAllowedIn?: readonly string[];
 };
 
 export type StrictJson = { ok: true; value: JsonValue } | { ok: false; error: string };
 
 /**
- * Parses one JSON text (RFC 8259). On top of the grammar it refuses: more than 64 levels, a name twice in one object
- * (compared after unescaping), a number that JSON.stringify would write with another decimal value (`1e999`, 20
- * digits; `1.0`, `1e2` and `-0` are fine), lone surrogates, and `\u0000` outside `limits.nulAllowedIn`.
+ * Parses one JSON text (RFC 8259). In addition to invalid grammar it refuses: more than 64 levels, a duplicate name in one object (compared after
+ * unescaping), a number that JSON.stringify would write with another decimal value (`1e999`, 20 digits; `1.0`, `1e2` and `-0` are fine), lone surrogates, and
+ * `\u0000` outside `limits.nulAllowedIn`.
  *
- * `error` says where (a JSON pointer, RFC 6901, or an offset in UTF-16 units) and why; it may quote up to 40
- * characters of the text. Nothing is thrown. Objects carry a member `__proto__` as their own, plain member: never
- * merge them into another object.
+ * `error` contains the place (a JSON pointer, RFC 6901, or an offset in UTF-16 units) and the reason; it may quote up to 40 characters of the text. Never
+ * throws. A member `__proto__` is an ordinary own member of its object: never merge such objects into others.
  */
 export function parseStrictJson(text: string, limits: StrictJsonLimits = {}): StrictJson {
   if (!text.isWellFormed()) return ILL_FORMED;
   return parsed(text, firstProblem(text, checksOf(limits)), limits);
 }
 
-/** The same, for a long text: `rest` is awaited after each part of it, so that others are answered meanwhile. */
+/** Parses a long text in parts, and awaits `rest` after each, so that other requests are served in between. */
 export async function parseStrictJsonInParts(
   text: string,
   limits: StrictJsonLimits,
@@ -46,7 +45,7 @@ export async function parseStrictJsonInParts(
   return done;
 }
 
-/** The end of what `error` says of more than `maxValues`. */
+/** The end of the `error` for more than `maxValues` values. */
 export const TOO_MANY_VALUES = 'it has too many values';
 
 const MAX_DEPTH = 64;
@@ -77,7 +76,7 @@ function sentence({ kind, at, place, detail }: Problem, maxDepth: number): strin
   return `${where}: the number ${detail} would be sent as another number; send it as a string`;
 }
 
-/** RFC 6901; a name is cut after 64 characters. */
+/** Formats a JSON pointer (RFC 6901); names are truncated after 64 characters. */
 function pointer(place: Problem['place']): string {
   if (place.length === 0) return 'the value';
   const parts = place.map((part) => {

@@ -1,6 +1,6 @@
 const texts = new WeakMap<object, string>();
 
-/** The JSON text of a value that does not change, made once: a call is searched and sent as the same text. */
+/** Returns the cached JSON text of an immutable value: a call is searched and sent as the same text. */
 export function textOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   let text = texts.get(value);

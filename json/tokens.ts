@@ -1,14 +1,13 @@
 /**
- * The tokenizer: one JSON text (RFC 8259), token by token, without recursion and without building anything. Whoever
- * visits the tokens decides what is to be refused beyond bad grammar; JSON.parse takes exactly the texts that come to
- * `end`.
+ * A tokenizer for one JSON text (RFC 8259), without recursion and without building values. Its callers apply checks beyond the grammar; JSON.parse accepts
+ * exactly the texts that reach `end`.
  */
 import { digitsEnd, hexUnit, isShortEscape } from './characters.ts';
 
 /**
- * `name`: of a member; its value comes next. `close`: of an object or array. `literal`: true, false, null.
- * `end`: the text is whole. `bad`: no JSON, `start` and `reason` say where and why; nothing comes after either.
- * `part`: a string or name is longer than `longest`, and was read as far as `end`; what it is comes with its last part.
+ * `name`: of a member; its value is the next token. `close`: of an object or array. `literal`: true, false, null. `end`: the text is complete. `bad`: invalid
+ * JSON, with the place in `start` and the reason in `reason`; no token follows either. `part`: a string or name is longer than `longest`, and was read up to
+ * `end`; its kind is returned with its last part.
  */
 export type Token = 'object' | 'array' | 'close' | 'name' | 'string' | 'number' | 'literal' | 'end' | 'bad' | 'part';
 
@@ -24,40 +23,40 @@ const IN_OBJECT = -1;
 export class JsonTokens {
   readonly #text: string;
   readonly #longest: number;
-  /** What the string is that was read in part. */
+  /** The kind of the string that was read in part. */
   #inside: 'name' | 'string' | undefined;
   #expected = VALUE;
-  /** By level, from 1: the index of the item that is being read; IN_OBJECT in an object. */
+  /** By level, from 1: the index of the current item of an array; IN_OBJECT in an object. */
   readonly #items: number[] = [IN_OBJECT];
 
-  /** Offsets of the token, in UTF-16 code units; of a string with its quotes. */
+  /** Offsets of the token, in UTF-16 code units; for a string, including its quotes. */
   start = 0;
   end = 0;
-  /** Of `bad`: what is wrong at `start`. */
+  /** For `bad`: the problem at `start`. */
   reason = '';
-  /** Objects and arrays around the token, the one that it opens included, the one that it closes not. */
+  /** The number of objects and arrays around the token, including one that it opens, excluding one that it closes. */
   depth = 0;
-  /** Of a string or name: whether there is an escape in it. Only then the two offsets after this hold. */
+  /** For a string or name: whether it contains an escape. The two following offsets are valid only then. */
   escaped = false;
   /** Offsets of the first `\u0000`, and of the first escaped surrogate without its other half; -1 for none. */
   nulAt = -1;
   surrogateAt = -1;
-  /** Of a number: whether it is written with an exponent. */
+  /** For a number: whether it is written with an exponent. */
   hasExponent = false;
 
-  /** `longest`: code units of a string that are read at once; all unless told, and then there is no `part`. */
+  /** `longest`: code units of a string that are read in one step; by default all, and then there is no `part`. */
   constructor(text: string, longest = text.length) {
     this.#text = text;
     this.#longest = longest;
   }
 
-  /** The index of the array's item that is being read at this level (from 1), undefined where it is an object. */
+  /** Returns the index of the current array item at this level (from 1); undefined for an object. */
   itemAt(level: number): number | undefined {
     const item = this.#items[level] ?? IN_OBJECT;
     return item === IN_OBJECT ? undefined : item;
   }
 
-  /** Whether the string that is `bad` was to be a member's name. */
+  /** Whether a `bad` string is the name of a member. */
   get isInName(): boolean {
     return this.#expected === COLON;
   }
@@ -217,7 +216,7 @@ export class JsonTokens {
     }
   }
 
-  /** The offset behind the escape that begins at `at`, or -1 - offset of one that JSON does not know. */
+  /** Returns the offset after the escape that begins at `at`, or -1 - offset of an invalid escape. */
   #escape(at: number): number {
     const text = this.#text;
     const kind = text.charCodeAt(at + 1);
