@@ -31,14 +31,14 @@ export type LabMcp = {
   close(): Promise<void>;
 };
 
-/** Limit of subscriptions, which are streams about tools that never change: for trying out only. */
+/** Limit of subscriptions, which are streams about tools that never change, and exist for trying out clients only. */
 const MOST_SUBSCRIPTIONS = 16;
 const LONGEST_STREAM_MS = 60_000;
 
 const INSTRUCTIONS =
   'A server for trying things out: echo, whoami and write_note. It holds no secrets and verifies nobody; anyone may call it.';
 
-/** `version`: of the program that it belongs to. `clock`: milliseconds since the Unix epoch. */
+/** `version`: of the program that contains the lab. `clock`: milliseconds since the Unix epoch. */
 export function makeLabMcp(options: { version: string; clock?: () => number }): LabMcp {
   const notes = makeNotes(options.clock ?? Date.now);
   const handler = createMcpHandler(
@@ -57,7 +57,7 @@ export function makeLabMcp(options: { version: string; clock?: () => number }): 
     close: () => handler.close(),
     answer: async ({ url, headers, message }, left) => {
       if (message === undefined) return refusal(-32700, 'Parse error: the body is not JSON, or not application/json.');
-      // A batch would bypass rate limits. The revisions since 2025-06-18 have none.
+      // A batch would bypass rate limits. Revisions since 2025-06-18 have no batches.
       if (Array.isArray(message)) return refusal(-32600, 'Invalid request: batches are not taken here.');
       const asked = typeof message === 'object' && message !== null ? (message as { id?: unknown }) : {};
       const problem = wrongParams(asked);

@@ -1,6 +1,6 @@
 /**
- * The sandbox platform: a small real REST server on loopback, with issues, mail and payments to refund, so that every
- * feature can be tried without an account anywhere. Everything is in memory and bounded; nothing leaves the machine. `SANDBOX_MANIFEST` and `SANDBOX_POLICY` are written as a person would write them in governance.yaml.
+ * The sandbox platform: a small real REST server on loopback, with issues, mail and payments to refund, so that every feature can be tried without an account
+ * anywhere. All data is in memory and bounded; nothing leaves the machine. `SANDBOX_MANIFEST` and `SANDBOX_POLICY` have the form of governance.yaml.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -39,7 +39,7 @@ export const SANDBOX_MANIFEST = {
   },
 };
 
-/** The policy, in the shape of an entry of `policies`: reads and issue writes pass, mail and refunds wait for a person, deletes never. */
+/** The policy, in the shape of an entry of `policies`: reads and issue writes are allowed, mail and refunds need an approval, deletes are denied. */
 export const SANDBOX_POLICY = {
   rules: [
     { name: 'reads', effect: 'allow', platforms: ['sandbox'], scopes: ['sandbox:*.read'] },

@@ -25,7 +25,7 @@ export async function readJson(request: IncomingMessage): Promise<{ value: unkno
   }
 }
 
-/** undefined when it is too large, by Content-Length or actually. Rejects when the client disconnects. */
+/** Undefined when the body is too large, by Content-Length or actually. Rejects when the client disconnects. */
 async function readBytes(request: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > MOST_BYTES) return undefined;
   return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import { readJson } from './body.ts';
 import type { Reply, Route } from './route.ts';
 import { problem } from './route.ts';
 
-/** Makes the request listener of these routes. Every response is JSON or empty. */
+/** Returns the request listener of these routes. Every response is JSON or empty. */
 export function listenTo(routes: readonly Route[], token: string): RequestListener {
   const table = routes.map((route) => ({ route, segments: route.path.split('/') }));
   const expected = digest(token);

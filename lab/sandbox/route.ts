@@ -29,7 +29,7 @@ type Declaration<Q, B> = {
 
 const NO_QUERY = z.strictObject({});
 
-/** Makes a route of its declaration. An invalid query or body is a 400 that names each field. */
+/** Creates a route from its declaration. An invalid query or body is a 400 that names each field. */
 export function route<Q = Record<string, never>, B = undefined>(declared: Declaration<Q, B>): Route {
   const { method, path, body: bodySchema, handle } = declared;
   const querySchema = declared.query ?? (NO_QUERY as unknown as z.ZodType<Q>);
@@ -53,7 +53,7 @@ export function problem(status: number, error: string, message: string, headers?
   return headers ? { status, body: { error, message }, headers } : { status, body: { error, message } };
 }
 
-/** 404 for a resource that does not exist. `what` reads like `issue 7`. */
+/** 404 for a resource that does not exist. `what` is a name such as `issue 7`. */
 export function notFound(what: string): Reply {
   return problem(404, 'not_found', `There is no ${what} in the sandbox.`);
 }
