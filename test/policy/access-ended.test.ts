@@ -1,4 +1,4 @@
-/** What takes an agent the access that a call under way was allowed by, and what does not. */
+/** When a call in flight must stop because its agent lost access, and when it continues. */
 import { describe, expect, test } from 'vitest';
 import { accessEnded } from '../../broker/policy/access-ended.ts';
 import { decide } from '../../broker/policy/decide.ts';
@@ -17,7 +17,7 @@ const OPEN: BreakerFacts = {
 const connected = (status: 'active' | 'reauth_needed' | 'not_connected') =>
   grant({ connectionId: 'conn-main', connection: { label: 'main', status } });
 
-describe('a call under way', () => {
+describe('a call in flight', () => {
   test.each<[string, Partial<Facts>, string]>([
     ['a suspended agent', { agent: agent({ status: 'suspended' }) }, 'agent_suspended'],
     ['a revoked agent', { agent: agent({ status: 'revoked' }) }, 'agent_revoked'],
@@ -41,11 +41,11 @@ describe('a call under way', () => {
       'no_permission_record',
     ],
     ['a connection without a credential', { grants: [connected('not_connected')] }, 'platform_not_connected'],
-  ])('ends by %s', (_, changes, reason) => {
+  ])('is stopped by %s', (_, changes, reason) => {
     expect(accessEnded(given(), ACCESS, NOW)).toBeUndefined();
     const ended = accessEnded(given(changes), ACCESS, NOW);
     expect(ended).toMatchObject({ reason, detail: expect.stringMatching(/^\S.+/) });
-    // A call through another connection could begin.
+    // With another connection, a new call could still begin.
     const isElsewhere = ['platform_not_connected', 'no_permission_record'].includes(reason);
     if (!isElsewhere) expect(decide(given(changes), ACCESS, NOW)).toMatchObject({ kind: 'deny', reason });
   });
@@ -66,7 +66,7 @@ describe('a call under way', () => {
       'a connection to which people bring their own tokens',
       { platform: { ...platform, perPerson: true }, grants: [connected('not_connected')] },
     ],
-  ])('goes on after %s', (_, changes) => {
+  ])('continues after %s', (_, changes) => {
     expect(accessEnded(given(changes), ACCESS, NOW)).toBeUndefined();
   });
 });

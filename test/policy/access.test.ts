@@ -135,14 +135,14 @@ function open() {
   return { cause: 'breaker_upstream_failure' as const, openedAt: NOW - 1, openUntil: NOW + 1_000, trialUntil: NOW + 1 };
 }
 
-describe('what stands between an agent and a scope', () => {
+describe('whether an agent can use a scope, or a grant would allow it', () => {
   test.each(ROWS)('%s', (_sentence, given, scope, kind, reason) => {
     const access = accessTo(given, { platformId: 'crm', scope }, NOW);
     expect(access).toMatchObject({ kind, ...(reason && { reason }) });
     expect(access.detail).toMatch(/^\S.*[^.]$/);
   });
 
-  test('usable is what a call would not be denied for; with what is missing granted, it would not be either', () => {
+  test('`usable` means that `decide` does not deny, and granting what is `missing` makes it so', () => {
     for (const [sentence, given, scope, kind, reason] of ROWS) {
       const calm = { ...given, breakers: [] };
       const ask = { platformId: 'crm', scope };

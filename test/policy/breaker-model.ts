@@ -1,8 +1,8 @@
-/** The arithmetic of strikes, written out: what the store does in one statement is held to it. */
+/** A model of the state machine of strikes, against which the store's single statement is tested. */
 import { BREAKER_LIMITS, type BreakerCause, type BreakerState } from '../../broker/policy/breaker.ts';
 import type { Instant } from '../../broker/policy/facts.ts';
 
-/** Counts one failure. A failed trial opens the breaker again at once; failures while it is open change no times. */
+/** Counts one failure. A failed trial reopens the breaker immediately; failures while it is open change no times. */
 export function strike(
   state: BreakerState | undefined,
   cause: BreakerCause,
@@ -24,7 +24,7 @@ export function strike(
   };
 }
 
-/** `half_open`: its time is over, and the next call is a trial. */
+/** `half_open`: the breaker's time has passed, and the next call is a trial. */
 export function stateOf(state: BreakerState | undefined, now: Instant): 'closed' | 'open' | 'half_open' {
   if (state === undefined || state.openUntil === null) return 'closed';
   return state.openUntil > now ? 'open' : 'half_open';

@@ -20,18 +20,18 @@ describe.each(CAUSES)('%s', (cause) => {
   const { strikes: limit, windowMs, openMs } = BREAKER_LIMITS[cause];
   const burst = (count: number, from = 1000) => Array.from({ length: count }, (_, i) => from + i);
 
-  test('opens at its limit within the window, not before', () => {
+  test('opens when the limit of strikes is reached within the window, not before', () => {
     expect(stateOf(strikes(cause, burst(limit - 1)), 5000)).toBe('closed');
     expect(stateOf(strikes(cause, burst(limit)), 5000)).toBe('open');
   });
 
-  test('a window that is over counts no more', () => {
+  test('strikes of an earlier window do not count', () => {
     const late = strikes(cause, [...burst(limit - 1), 1000 + windowMs]);
     expect(stateOf(late, 1000 + windowMs)).toBe('closed');
     expect(late?.strikes).toBe(1);
   });
 
-  test('is half-open after its time, opens again when the trial fails', () => {
+  test('is half-open after its open time, and opens again when the trial fails', () => {
     const opened = strikes(cause, burst(limit))!;
     const over = opened.openUntil!;
     expect(over).toBe(1000 + limit - 1 + openMs);
@@ -42,21 +42,21 @@ describe.each(CAUSES)('%s', (cause) => {
     expect(again).toMatchObject({ openUntil: over + 5 + openMs, trialAt: null });
   });
 
-  test('failures while it is open do not keep it open', () => {
+  test('failures while it is open do not extend its open time', () => {
     const opened = strikes(cause, burst(limit))!;
     const { openUntil, openedAt } = strike(opened, cause, opened.openedAt! + 10);
     expect({ openUntil, openedAt }).toEqual({ openUntil: opened.openUntil, openedAt: opened.openedAt });
   });
 });
 
-describe('what a decision sees', () => {
+describe('the breaker as facts of a decision', () => {
   const state: BreakerState = { strikes: 5, windowStart: 0, openedAt: 1000, openUntil: 61_000, trialAt: null };
   const refusedAt = (changes: Partial<BreakerState>, now: number) => {
     const facts = breakerFacts({ ...state, ...changes }, 'breaker_auth_failure', now);
     return facts && refuses(facts, now);
   };
 
-  test('one trial, which is given away again when it never came back', () => {
+  test('a half-open breaker lets one trial through; a trial that is never reported back expires, and another call may take it', () => {
     expect(refusedAt({}, 60_999)).toBe(true);
     expect(refusedAt({}, 61_000)).toBe(false);
     expect(refusedAt({ trialAt: 61_000 }, 61_001)).toBe(true);
@@ -64,12 +64,12 @@ describe('what a decision sees', () => {
     expect(refusedAt({ trialAt: 61_000 }, 121_000)).toBe(false);
   });
 
-  test('a closed breaker is no fact', () => {
+  test('a closed breaker is not included in the facts', () => {
     expect(refusedAt({ openedAt: null, openUntil: null }, 1)).toBeUndefined();
   });
 });
 
-test('whatever the moments of failure, a breaker that opened refuses for its whole time', () => {
+test('a breaker that opened refuses for its whole open time, whenever the failures happened', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...CAUSES),
@@ -98,7 +98,7 @@ test.each(STORES)(`the store counts strikes as the model does, on %s${postgresNo
     fc.asyncProperty(
       fc.constantFrom(...CAUSES),
       fc.array(fc.integer({ min: 1, max: 150_000 }), { minLength: 1, maxLength: 30 }),
-      // So few that random moments open it, close it, and fail its trial.
+      // Few strikes, so that random times open it, close it, and fail its trial.
       fc.integer({ min: 1, max: 4 }),
       async (cause, moments, most) => {
         const key = { organisation_id: organisation.id, agent_id: id, cause, key: `sequence-${++sequences}` };

@@ -1,4 +1,4 @@
-/** Verdicts about who asks: the agent, its breakers, its parent. */
+/** Cases of verdicts that depend on the agent, its breakers and its parent. */
 import type { BreakerFacts, ParentFacts } from '../../broker/policy/facts.ts';
 import { agent, type Case, facts, grant, NOW, parent, READ, send } from './world.ts';
 

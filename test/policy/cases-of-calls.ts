@@ -1,4 +1,4 @@
-/** Verdicts about grants, scopes, endpoints and constraints. */
+/** Cases of verdicts that depend on grants, scopes, endpoints and constraints. */
 import type { Ask } from '../../broker/policy/facts.ts';
 import { ask, type Case, call, facts, grant, NOW, policyOf, READ, send, WRITE } from './world.ts';
 

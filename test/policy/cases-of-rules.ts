@@ -1,4 +1,4 @@
-/** Verdicts of guardrails and policies. */
+/** Cases of verdicts that depend on guardrails and policies. */
 import { ALLOW_ALL, type Case, facts, guardrailsOf, policyOf, READ, WRITE } from './world.ts';
 
 export const RULE_CASES: Case[] = [

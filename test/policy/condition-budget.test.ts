@@ -1,4 +1,4 @@
-/** The budget of a condition is of the thread's time: whatever the meter counts, nobody else waits longer than this. */
+/** The budget of a condition limits the CPU time of the thread: whatever the meter counts, no other request waits longer than this. */
 import { describe, expect, test } from 'vitest';
 import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
@@ -6,13 +6,13 @@ import { machineMs } from '../world/longest-turn.ts';
 import { patience } from '../world/patience.ts';
 import { agent, call, NOW } from './world.ts';
 
-/** Milliseconds of the thread that the dearest evaluation may take; on a slow machine half of what `machineMs` says. */
+/** Milliseconds of thread time that the most expensive evaluation may take; on a slow machine half of what `machineMs` returns. */
 const mostMs = () => Math.max(30, machineMs(Array.from({ length: 5_000 }, (_, i) => `${i} ${'a\n'.repeat(225)}`)) / 2);
 const MOST_MS = mostMs();
 
 const LONG = 480_000;
 const long = 'a'.repeat(LONG);
-/** A body of some 1 MiB whose list `l` has `n` members. As it comes from the wire: no text shares memory with another. */
+/** A body of some 1 MiB whose list `l` has `n` members. Parsed as from the wire, so that no text shares memory with another. */
 const bodyOf = (n: number, member: (i: number) => unknown, more: object = {}): JsonObject =>
   JSON.parse(JSON.stringify({ l: Array.from({ length: n }, (_, i) => member(i)), ...more }));
 const texts = (n: number) => bodyOf(n, (i) => i, { a: long, b: long, c: `${long.slice(1)}b` });
@@ -27,7 +27,7 @@ const QUERY = Array.from({ length: 4000 }, (_, i) => (i < 10 ? `a${i}` : 'a'))
   .slice(0, 8000);
 const HEADERS = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`X-H${i}`, 'v'.repeat(100)]));
 
-/** Looks at a long text in each turn of a loop, without reading it again. */
+/** Evaluates an expression on a long text in each iteration of a loop, without reading the text again. */
 const held = (turn: string) => `[request.body.a].all(x, [request.body.b].all(y, request.body.l.all(z, ${turn})))`;
 
 const CONDITIONS: readonly [string, (n: number) => JsonObject][] = [
@@ -64,7 +64,7 @@ const CONDITIONS: readonly [string, (n: number) => JsonObject][] = [
   ['request.body.l.all(i, request.body.m == request.body.m)', wide],
 ];
 
-test('all conditions of a call have a budget together, which none of many rules exceeds', () => {
+test('all conditions of a call share one budget, which many rules together cannot exceed', () => {
   const compiled = compileCondition('request.body.l.all(i, i != "none")');
   if (!compiled.ok) throw new Error(compiled.error);
   const ask = { platformId: 'crm', scope: 'crm:x', call: call({ body: words(3500) }) };
@@ -74,14 +74,14 @@ test('all conditions of a call have a budget together, which none of many rules 
   const ended = Array.from({ length: 50 }, () => evaluate(input));
   expect(ended[1]).toEqual({ ok: true, value: true });
   expect(ended.at(-1)).toEqual({ ok: false, error: expect.stringContaining('costs too much') });
-  // A condition that looks at nothing large costs next to nothing.
+  // A condition that reads nothing large costs next to nothing.
   const small = compileCondition('request.method == "POST"');
   const other = conditionInput(agent(), ask, NOW);
   const all = Array.from({ length: 2000 }, () => small.ok && small.condition.evaluate(other).ok);
   expect(all).not.toContain(false);
 });
 
-describe('no condition takes more than 30 ms of the thread', () => {
+describe('no condition takes more than 30 ms of thread time', () => {
   test.each(CONDITIONS)('%s', { timeout: patience(60_000) }, (source, make) => {
     const compiled = compileCondition(source);
     if (!compiled.ok) throw new Error(compiled.error);
@@ -95,8 +95,8 @@ describe('no condition takes more than 30 ms of the thread', () => {
             NOW,
           ),
         );
-      // Of the thread alone, for others run beside it; several at a time, for the clock of a thread is coarse. The shortest of five rounds;
-      // a machine that got slower since, because others use its caches and memory, is measured again.
+      // Measures the thread's own time, because other work runs concurrently; several evaluations at a time, because the clock of a thread is coarse. Takes
+      // the shortest of five rounds; a machine that got slower since, because others use its caches and memory, is measured again.
       let shortest = Number.POSITIVE_INFINITY;
       let most = MOST_MS;
       for (let round = 0; round < 5 && shortest >= most; round++) {

@@ -1,6 +1,6 @@
 /**
- * Conditions on a body that is a form, in which every value is a text: what is plainly a number is compared as one. And on members of any
- * body, of which servers know more than one spelling.
+ * Conditions on a form body, in which every value is a text: a text in the plain form of a number is compared as a number. And conditions on members of any
+ * body for which servers accept more than one spelling.
  */
 import { describe, expect, test } from 'vitest';
 import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
@@ -15,7 +15,7 @@ function evaluate(source: string, body: JsonObject, isForm = true, query = '') {
   return compiled.condition.evaluate(input);
 }
 
-/** What servers differ in. */
+/** The results when servers read a value differently. */
 const BOTH = { ok: true, value: false, others: [{ ok: true, value: true }] };
 
 const amount = (text: string): JsonObject => ({ amount: text, inner: { amount: text }, list: [text] });
@@ -36,7 +36,7 @@ describe.each(['request.body.amount', 'request.body.inner.amount', 'request.body
     [`${place} in [12, 13]`, '13', true],
   ])('%s of %s is %s', (source, text, value) => {
     expect(evaluate(source, amount(text))).toEqual({ ok: true, value });
-    // A number that was sent as one is the same on the wire.
+    // A number sent in JSON is the same text in a form.
     if (String(Number(text)) === text)
       expect(evaluate(source, JSON.parse(JSON.stringify(amount(text)).replaceAll(/"(-?[\d.]+)"/g, '$1')))).toEqual({
         ok: true,
@@ -44,16 +44,19 @@ describe.each(['request.body.amount', 'request.body.inner.amount', 'request.body
       });
   });
 
-  test.each(['', 'much', '1e9', '0x10', ' 5', '5 ', '٥', '12345678901234567890'])('%j is no number', (text) => {
-    expect(evaluate(`${place} > 1`, amount(text))).toMatchObject({ ok: false });
-    expect(evaluate(`${place} == 5`, amount(text))).toEqual(BOTH);
-  });
+  test.each(['', 'much', '1e9', '0x10', ' 5', '5 ', '٥', '12345678901234567890'])(
+    '%j is not read as a number',
+    (text) => {
+      expect(evaluate(`${place} > 1`, amount(text))).toMatchObject({ ok: false });
+      expect(evaluate(`${place} == 5`, amount(text))).toEqual(BOTH);
+    },
+  );
 });
 
 describe.each([
   ['JSON', false],
   ['a form', true],
-])('values of %s that lenient servers take for values of another type', (_, isForm) => {
+])('values in %s that lenient servers convert to another type', (_, isForm) => {
   test.each<[string, JsonObject['x']]>([
     ['== true', 'TRUE'],
     ['== true', 'on'],
@@ -84,7 +87,7 @@ describe.each([
     ['== "eve"', [...Array.from({ length: 60 }, () => 'ann'), 'eve']],
     ['== "eve"', ['ann', 'eve']],
     ['== 7', ['7']],
-  ])('`%s` of %j: the stricter answer counts', (comparison, x) => {
+  ])('`%s` on %j: the result for lenient servers is returned, too', (comparison, x) => {
     const source = `request.body.x ${comparison}`;
     expect(evaluate(source, { x } as JsonObject, isForm)).toEqual(BOTH);
     expect(evaluate(`!(${source})`, { x } as JsonObject, isForm)).toEqual(BOTH);
@@ -100,7 +103,7 @@ describe.each([
     ['== ["eve"]', ['ann']],
     ['== null', 'null'],
     ['== "ann"', 'Ann'],
-  ])('`%s` of %j has one reading', (comparison, x) => {
+  ])('`%s` on %j has one result for all servers', (comparison, x) => {
     expect(evaluate(`request.body.x ${comparison}`, { x } as JsonObject, isForm)).toEqual({ ok: true, value: false });
   });
 });
@@ -115,7 +118,7 @@ test.each<[string, JsonObject['x'], string, boolean]>([
   ['== null', null, '', true],
   ['!= null', null, '', false],
   ['== null', 'x', 'x', false],
-])('`%s` of %j is the same of the text that a form has for it, %j: %s', (comparison, value, text, result) => {
+])('`%s` on %j, and on its form encoding %j, is %s', (comparison, value, text, result) => {
   for (const x of [value, text])
     expect(evaluate(`request.body.x ${comparison}`, { x } as JsonObject)).toEqual({ ok: true, value: result });
   if (typeof value !== 'string' && !comparison.includes('"'))
@@ -126,7 +129,7 @@ test.each<[string, JsonObject['x'], string, boolean]>([
 });
 
 test.each(['== true', '== false', '== 0'])(
-  '`%s` of null: in a form it is the empty text that is sent',
+  '`%s` on null in a form is evaluated on the empty text that is sent',
   (comparison) => {
     const source = `request.body.x ${comparison}`;
     expect(evaluate(source, { x: null }, false)).toEqual({ ok: true, value: false });
@@ -134,7 +137,7 @@ test.each(['== true', '== false', '== 0'])(
   },
 );
 
-test('in JSON a text is never a number', () => {
+test('in JSON a text is never compared as a number', () => {
   expect(evaluate('request.body.amount > 1', amount('5'), false)).toMatchObject({ ok: false });
   expect(evaluate('request.body.amount == 5', amount('5'), false)).toMatchObject({ ok: true, value: false });
 });
@@ -142,7 +145,7 @@ test('in JSON a text is never a number', () => {
 describe.each([
   ['JSON', false],
   ['a form', true],
-])('other spellings of members of %s', (_, isForm) => {
+])('other spellings of members in %s', (_, isForm) => {
   test.each<[string, JsonObject]>([
     ['has(request.body.admin) && request.body.admin', { Admin: true }],
     ['request.body.amount > 5', { amount: 1, Amount: 100 }],
@@ -152,7 +155,7 @@ describe.each([
     ['request.body.items.exists(item, has(item.to) && item.to == "eve")', { items: [{ to: 'ann', To: 'eve' }] }],
     ['request.body.items[0].list[0].to == "eve"', { items: [{ list: [{ to: 'ann', tO: 'eve' }] }] }],
     ['"admin" in request.body', { ADMIN: true }],
-  ])('%s: the stricter answer of %j counts', (source, body) => {
+  ])('%s on %j: the result for lenient servers is returned, too', (source, body) => {
     const { others = [], ...exactly } = evaluate(source, body, isForm);
     expect(exactly).toEqual({ ok: true, value: false });
     expect(others.some((one) => !one.ok || one.value)).toBe(true);
@@ -162,11 +165,11 @@ describe.each([
     ['has(request.body.admin)', { administrator: true, _admin: true, items: [{ Admin: 1 }] }],
     ['request.body.amount > 5', { amount: 1, Total: 100 }],
     ['request.body.items.exists(item, item.to == "eve")', { items: [{ to: 'ann', From: 'eve' }] }],
-  ])('%s of %j has one reading', (source, body) => {
+  ])('%s on %j has one result for all servers', (source, body) => {
     expect(evaluate(source, body, isForm)).toEqual({ ok: true, value: false });
   });
 
-  test('what stands in the query may be read as a member of the body', () => {
+  test('a query parameter may be read as a member of the body', () => {
     const source = 'has(request.body.channel) && request.body.channel == "C2"';
     expect(evaluate(source, { text: 'x' }, isForm, 'channel=C2')).toMatchObject({
       others: [{ ok: true, value: true }],

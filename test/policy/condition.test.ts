@@ -25,7 +25,7 @@ const compileError = (source: string) => {
   return compiled.ok ? 'compiled' : compiled.error;
 };
 
-test('letter case counts for nothing in names of headers, and nothing else that stands beside them is folded', () => {
+test('names of headers are compared without letter case, and nothing else is folded', () => {
   const headers = { Accept: 'Yes' };
   const holds = (source: string) => evaluate(source, { headers });
   expect(holds('has(request.headers.Accept) && request.headers.Accept == "Yes"')).toEqual({ ok: true, value: true });
@@ -33,7 +33,7 @@ test('letter case counts for nothing in names of headers, and nothing else that 
   expect(holds('request.headers.exists(name, name.matches("^A"))')).toEqual({ ok: true, value: false });
 });
 
-describe('conditions that hold', () => {
+describe('conditions that are true', () => {
   test.each([
     'request.method == "POST" && request.endpoint == "/contacts"',
     'request.body.amount > 1000',
@@ -77,7 +77,7 @@ describe('conditions that hold', () => {
     expect(evaluate(source)).toEqual({ ok: true, value: true });
   });
 
-  test('members that JavaScript objects have by themselves are not there, and those that are sent are', () => {
+  test('members inherited by JavaScript objects are absent, and members of the same names in the body are found', () => {
     expect(evaluate('has(request.body.toString) || has(request.body.hasOwnProperty)')).toEqual({
       ok: true,
       value: false,
@@ -89,7 +89,7 @@ describe('conditions that hold', () => {
     expect(evaluate('request.body["$typeName"] == "google.protobuf.Any"')).toEqual({ ok: true, value: true });
   });
 
-  test('a call without a body has an empty one', () => {
+  test('a call without a body has an empty body', () => {
     expect(evaluate('has(request.body.amount)', { body: undefined })).toEqual({ ok: true, value: false });
   });
 });
@@ -112,7 +112,7 @@ describe('conditions that fail on a call', () => {
     expect(evaluate(source)).toEqual({ ok: false, error: expect.stringContaining(why) });
   });
 
-  test('the error never repeats a value of the call: it goes into receipts', () => {
+  test('an error message never contains a value of the call, because it is stored in receipts', () => {
     const secret = { body: { key: 'CANARY', list: [1], n: 123456 } };
     for (const source of [
       'request.body[request.body.key] == 1',
@@ -129,7 +129,7 @@ describe('conditions that fail on a call', () => {
   });
 });
 
-describe('conditions that are refused when they are written', () => {
+describe('conditions that do not compile', () => {
   test.each([
     ['', 'end of input'],
     ['request.body.amount >', 'end of input'],
@@ -166,7 +166,7 @@ describe('conditions that are refused when they are written', () => {
   });
 });
 
-describe('reads without has()', () => {
+describe('members that are read without has()', () => {
   test.each([
     ['request.body.amount > 1', ['request.body.amount']],
     ['has(request.body.amount) && request.body.amount > 1', []],
@@ -192,14 +192,14 @@ describe('conditions on git requests', () => {
   });
   const own = 'request.git.refs.all(r, r.name.startsWith("refs/heads/agent/") && r.action != "delete")';
 
-  test('see the service and the refs', () => {
+  test('read the service and the refs', () => {
     expect(evaluate(own, git('refs/heads/agent/x', 'refs/heads/agent/y'))).toEqual({ ok: true, value: true });
     expect(evaluate(own, git('refs/heads/agent/x', 'refs/heads/main'))).toEqual({ ok: true, value: false });
     expect(evaluate(own, git())).toEqual({ ok: true, value: true });
     expect(evaluate('request.git.service == "git-receive-pack"', git())).toEqual({ ok: true, value: true });
   });
 
-  test('tell other calls apart', () => {
+  test('distinguish git requests from other calls with has(request.git)', () => {
     expect(evaluate('has(request.git)')).toEqual({ ok: true, value: false });
     expect(evaluate('has(request.git)', git())).toEqual({ ok: true, value: true });
     expect(evaluate(own).ok).toBe(false);
@@ -210,7 +210,7 @@ describe('conditions on git requests', () => {
     expect(compileError('request.git.ref == "x"')).toContain('there is no member `ref`');
   });
 
-  test('know nothing of the body, which is not read', () => {
+  test('fail when they read the body, which is not available', () => {
     expect(evaluate('has(request.body.amount)', git())).toEqual({
       ok: false,
       error: 'the body of a git request is not read',
@@ -219,7 +219,7 @@ describe('conditions on git requests', () => {
   });
 });
 
-describe('the refs that a call writes', () => {
+describe('request.refs, the refs that a call writes', () => {
   const forge = compilePlatformRules({
     kind: 'rest',
     scopes: {},
@@ -240,7 +240,7 @@ describe('the refs that a call writes', () => {
   const onMain = 'request.refs.exists(r, r.name == "refs/heads/main" && r.action == "update")';
   const put = (given: JsonObject | UnreadBody): Partial<CallAsk> => ({ method: 'PUT', path: '/files/a', body: given });
 
-  test('stand there by full names', () => {
+  test('contains full names and actions', () => {
     expect(refsOf(onMain, put({ branch: 'main' }))).toEqual({ ok: true, value: true });
     expect(refsOf(onMain, put({ branch: 'agent/x' }))).toEqual({ ok: true, value: false });
     const updates = [{ ref: 'refs/heads/a' }, { ref: 'refs/tags/b' }];
@@ -248,7 +248,7 @@ describe('the refs that a call writes', () => {
     expect(refsOf(both, { path: '/batch', body: { updates } })).toEqual({ ok: true, value: true });
   });
 
-  test('of git are those of the push, whatever the manifest says', () => {
+  test('on git requests, contains the refs of the push, whatever the manifest says', () => {
     const git = {
       service: 'git-receive-pack' as const,
       refs: [{ name: 'refs/heads/main', action: 'update' as const }],
@@ -263,11 +263,11 @@ describe('the refs that a call writes', () => {
     ['a read', { method: 'GET', path: '/files/a' }],
     ['what is listed as writing none', { path: '/issues', body: { assignee: 'ann' } }],
     ['a GraphQL query', { path: '/graphql', body: { query: '{ viewer { login } }' } }],
-  ])('%s writes none', (_, changes) => {
+  ])('is empty for %s', (_, changes) => {
     expect(refsOf('request.refs == []', changes)).toEqual({ ok: true, value: true });
   });
 
-  test('there are none where the manifest says nothing of refs', () => {
+  test('is empty when the manifest has no ref rules', () => {
     const silent = compilePlatformRules({ kind: 'rest', scopes: {} });
     expect(refsOf('request.refs == []', put({ branch: 'main' }), silent)).toEqual({ ok: true, value: true });
     expect(refsOf('has(request.refs) && request.refs.size() == 0', put({}), silent)).toEqual({ ok: true, value: true });
@@ -281,7 +281,7 @@ describe('the refs that a call writes', () => {
     ['a member that leaves it open', { path: '/issues', body: { assignee: 'ci-bot' } }, 'a bot writes branches'],
     ['a mutation', { path: '/graphql', body: { query: 'mutation { a }' } }, 'what a GraphQL call writes is not known'],
     ['no document', { path: '/graphql', body: { id: 'x' } }, 'what a GraphQL call writes is not known'],
-  ])('reading them is an error: %s', (_, changes, why) => {
+  ])('is an error when the refs are unknown: %s', (_, changes, why) => {
     for (const source of [onMain, 'request.refs == []', '!request.refs.exists(r, true)'])
       expect(refsOf(source, changes)).toEqual({
         ok: false,
@@ -290,7 +290,7 @@ describe('the refs that a call writes', () => {
     expect(refsOf('request.method == "POST" || request.method == "PUT"', changes)).toEqual({ ok: true, value: true });
   });
 
-  test('of a body that was not read they are not known', () => {
+  test('is an error when the body was not read', () => {
     expect(refsOf(onMain, put(new UnreadBody('it is too large'))).ok).toBe(false);
   });
 });
@@ -331,11 +331,11 @@ describe('DOS-06 and DOS-07: no condition stalls the broker', () => {
   ])('%s', (source, expected) => {
     const runs = [timed(source), timed(source), timed(source)];
     for (const { result } of runs) expect(result).toEqual(expected);
-    // The best of three, in processor time of this thread: other processes of a busy machine are not what is measured.
+    // The best of three, in CPU time of this thread, so that other processes on a busy machine do not count.
     expect(Math.min(...runs.map(({ ms }) => ms))).toBeLessThan(patience(250));
   });
 
-  test('one costly condition takes nothing from the next', () => {
+  test('a costly condition does not reduce the budget of the next call', () => {
     const costly = compileCondition('request.body.list.all(x, x == 1)');
     const cheap = compileCondition('request.body.list.size() == 100000');
     const input = conditionInput(agent(), { platformId: 'crm', scope: 'crm:x', call: call({ body: hostile }) }, NOW);

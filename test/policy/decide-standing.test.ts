@@ -73,7 +73,7 @@ describe('standing questions', () => {
     expect(standing(...rules)).toEqual(expected);
   });
 
-  test('a guardrail with a condition makes it conditional, one that surely holds holds it', () => {
+  test('a guardrail with a condition makes the verdict conditional, one that certainly holds makes it a hold', () => {
     const guarded = (...rules: Parameters<typeof guardrailsOf>) =>
       decide(facts({ guardrails: guardrailsOf(...rules) }), ask(), NOW);
     expect(guarded({ name: 'g', effect: 'deny', when: WHEN })).toMatchObject({ kind: 'allow', conditional: true });
@@ -89,7 +89,7 @@ test.each([
   ['CRM:Contacts:Read', ', but "crm:contacts.read"'],
   ['other:contacts_write', ', but "crm:contacts.write"'],
   ['crm:contacts.rewrite', ''],
-])('a refusal tells of a scope that the platform does not have: %s', (scope, but) => {
+])('a refusal of an unknown scope says that the platform does not have it: %s', (scope, but) => {
   const problem = `platform crm has no scope "${scope}"${but}`;
   expect(decide(facts(), ask({ scope }), NOW)).toMatchObject({
     reason: 'scope_not_granted',
@@ -102,7 +102,7 @@ test.each([
   });
 });
 
-test('of a scope that the platform has it says nothing', () => {
+test('a refusal of a known scope does not say so', () => {
   const detail = 'the grant does not include this scope';
   expect(decide(facts(), ask({ scope: 'crm:admin' }), NOW)).toMatchObject({ reason: 'scope_not_granted', detail });
 });

@@ -31,7 +31,7 @@ import {
 } from './arbitraries.ts';
 import { agent, crmRules, grant, guardrailsOf, NOW, parent, policyOf } from './world.ts';
 
-/** Open, half-open, and half-open with its trial taken. */
+/** Open, half-open, and half-open with a trial in flight. */
 const breakerOf: fc.Arbitrary<BreakerFacts> = fc.record({
   cause: some<BreakerFacts['cause']>('breaker_api_error', 'breaker_upstream_failure'),
   openedAt: fc.constant(NOW - 60_000),
@@ -42,7 +42,7 @@ const breakerOf: fc.Arbitrary<BreakerFacts> = fc.record({
 const SEVERITY: Record<Verdict['kind'], number> = { allow: 0, hold: 1, deny: 2 };
 const severity = (facts: Facts, ask: Ask) => SEVERITY[decide(facts, ask, NOW).kind];
 
-describe('no way around a rule', () => {
+describe('rules cannot be bypassed', () => {
   test('the order of rules never matters', () => {
     fc.assert(
       fc.property(
@@ -65,7 +65,7 @@ describe('no way around a rule', () => {
     );
   });
 
-  test('asking again changes nothing, and changes no fact', () => {
+  test('decide is deterministic and does not modify the facts', () => {
     fc.assert(
       fc.property(world, anyAsk, (facts, ask) => {
         const before = JSON.stringify([facts, ask]);
@@ -77,7 +77,7 @@ describe('no way around a rule', () => {
     );
   });
 
-  test('another guardrail never allows more', () => {
+  test('adding a guardrail never allows more', () => {
     fc.assert(
       fc.property(
         guardRules,
@@ -94,7 +94,7 @@ describe('no way around a rule', () => {
     );
   });
 
-  test('another deny rule never allows more, and another hold rule allows nothing that was not', () => {
+  test('adding a deny rule never allows more, and adding a hold rule never allows what was denied', () => {
     fc.assert(
       fc.property(
         policyRules,
@@ -128,7 +128,7 @@ describe('children', () => {
           const theirs = parent({ status, expiresAt, grants: parentGrants, breakers });
           const child = decide({ ...facts, agent: agent({ parent: theirs }) }, ask, NOW);
           if (child.kind === 'deny') return;
-          // The parent asks for the connection that the child's grant leads to.
+          // The parent's ask names the connection that the child's grant uses.
           const connectionId = child.grant!.connectionId ?? 'conn-main';
           const own = severity(
             {
@@ -146,7 +146,7 @@ describe('children', () => {
     );
   });
 
-  test('what both grants allow is within each, whichever comes first', () => {
+  test('the intersection of two grants allows no more than either, in either order', () => {
     const facts = (one: Grant): Facts => ({
       agent: agent(),
       platform,
@@ -167,11 +167,11 @@ describe('children', () => {
   });
 });
 
-describe('standing questions and real calls', () => {
+describe('standing questions and concrete calls', () => {
   const unlimited = world.map((facts): Facts => ({ ...facts, grants: [grant({ scopes: SCOPES })] }));
   const RULES = ['denied_by_policy', 'denied_by_guardrail'];
 
-  test('an answer that is not conditional is the answer of every call that the scope covers', () => {
+  test('an unconditional answer holds for every call that the scope covers', () => {
     fc.assert(
       fc.property(unlimited, covered, (facts, ask) => {
         const { call: _call, ...question } = { ...ask, connectionId: 'conn-main' };
@@ -179,7 +179,7 @@ describe('standing questions and real calls', () => {
         const real = decide(facts, { ...ask, connectionId: 'conn-main' }, NOW);
         if (standing.kind === 'deny') expect(real.kind).toBe('deny');
         else if (!standing.conditional) expect([real.kind, real.reason]).toEqual([standing.kind, standing.reason]);
-        // And a conditional one is the best that a call can hope for.
+        // A conditional answer is the best result that a call can have.
         else expect(SEVERITY[real.kind]).toBeGreaterThanOrEqual(SEVERITY[standing.kind]);
         if (standing.kind === 'allow' && !standing.conditional) expect(RULES).not.toContain(real.reason);
       }),

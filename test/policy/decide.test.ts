@@ -25,7 +25,7 @@ describe('other spellings of an endpoint', () => {
   const at = (path: string, rule: Parameters<typeof policyOf>[0]) =>
     decide(facts({ policy: policyOf(ALLOW_ALL, rule) }), ask({ call: call({ path }) }), NOW).kind;
 
-  test('a rule that denies or holds takes them too', () => {
+  test('are matched by rules that deny or hold', () => {
     for (const path of ['/contacts/boss', '/contacts/Boss', '/contacts/boss;v=1']) {
       expect(at(path, { effect: 'deny', endpoints: ['/contacts/boss'] })).toBe('deny');
       expect(at(path, { effect: 'require_approval', endpoints: ['/contacts/boss'] })).toBe('hold');
@@ -33,15 +33,15 @@ describe('other spellings of an endpoint', () => {
     expect(at('/contacts/bob', { effect: 'deny', endpoints: ['/contacts/boss'] })).toBe('allow');
   });
 
-  test('a rule that allows does not', () => {
+  test('are not matched by rules that allow', () => {
     const only = facts({ policy: policyOf({ effect: 'allow', endpoints: ['/contacts/boss'] }) });
     expect(decide(only, ask({ call: call({ path: '/contacts/boss' }) }), NOW).kind).toBe('allow');
     expect(decide(only, ask({ call: call({ path: '/contacts/Boss' }) }), NOW).kind).toBe('deny');
   });
 });
 
-describe('what was looked at', () => {
-  test('a call that passes went through all checks', () => {
+describe('the evaluated checks', () => {
+  test('an allowed call passed all checks', () => {
     expect(decide(facts(), READ, NOW)).toMatchObject({
       evaluated: [
         'status',
@@ -60,20 +60,20 @@ describe('what was looked at', () => {
     });
   });
 
-  test('a standing question leaves out the concrete checks', () => {
+  test('a standing question runs no concrete checks', () => {
     expect(decide(facts(), ask(), NOW)).toMatchObject({
       evaluated: ['status', 'grant', 'ttl', 'breaker', 'child_liveness', 'guardrails', 'policy', 'scope'],
       notEvaluated: ['endpoint', 'recipient_constraints', 'reach'],
     });
   });
 
-  test('the first refusal ends the checks', () => {
+  test('the first denial ends the checks', () => {
     const verdict = decide(facts({ grants: [grant({ expiresAt: 1 })], policy: policyOf() }), READ, NOW);
     expect(verdict).toMatchObject({ reason: 'grant_expired', evaluated: ['status', 'grant', 'ttl'] });
     expect(verdict.notEvaluated).toHaveLength(8);
   });
 
-  test('of two holds the first is the reason', () => {
+  test('with two holds, the first is the reason', () => {
     const given = facts({
       grants: [grant({ requireApproval: true })],
       guardrails: guardrailsOf({ name: 'ask', effect: 'require_approval' }),
@@ -82,7 +82,7 @@ describe('what was looked at', () => {
     expect(decide({ ...given, grants: [grant()] }, READ, NOW).reason).toBe('approval_required_by_guardrail');
   });
 
-  test('the rules that matched are named, with the condition that failed', () => {
+  test('the matching rules are listed, with the error of a condition that failed', () => {
     const given = facts({
       guardrails: guardrailsOf({ name: 'writes', effect: 'require_approval', methods: ['POST'] }),
       policy: policyOf(
@@ -98,7 +98,7 @@ describe('what was looked at', () => {
     ]);
   });
 
-  test("the grant that was used comes with the verdict, and a child's as narrowed by its parent", () => {
+  test('the verdict has the grant that was used, for a child as narrowed by its parent', () => {
     const narrow = decide(
       childOf({ grants: [grant({ scopes: ['crm:contacts.read'], expiresAt: NOW + 5 })] }),
       READ,
@@ -157,8 +157,8 @@ describe('what was looked at', () => {
   });
 });
 
-describe('what a refusal carries', () => {
-  test('the halt of a halted agent, and none for a child of one', () => {
+describe('the fields of a refusal', () => {
+  test('the halt of a halted agent; none for a child of a halted parent', () => {
     const halted = facts({
       agent: agent({ status: 'suspended', statusCause: 'owner_manual', statusSince: NOW - 1000 }),
     });

@@ -29,7 +29,7 @@ const deeds = (source: RulesSource, of: CallAsk) => {
   return { isChange, known: known.map(({ kind, value }) => `${kind} ${value}`), unknown };
 };
 
-test('an operation is the one that the manifest names, and a tool is itself', () => {
+test("the operation is the manifest's entry, or the tool itself", () => {
   expect(deeds(HOST, post('/repos/Acme/App/issues', {}))).toEqual({
     isChange: true,
     known: ['operation p POST /repos/*/*/issues', 'repository p acme/app'],
@@ -40,7 +40,7 @@ test('an operation is the one that the manifest names, and a tool is itself', ()
   expect(deeds(HOST, post('/nowhere')).unknown).toEqual(['operation']);
 });
 
-test('a read is no change, and neither is a query', () => {
+test('a GET and a GraphQL query are not changes', () => {
   expect(deeds(HOST, call({ path: '/repos/acme/app/issues' })).isChange).toBe(false);
   const query = post('/graphql', { query: '{ repository(owner: "a", name: "b") { id } }' });
   expect(deeds(HOST, query)).toEqual({
@@ -58,7 +58,7 @@ test('a read is no change, and neither is a query', () => {
   });
 });
 
-test('recipients are the same however they are written, and one that cannot be told is unknown', () => {
+test('recipients are normalised, and a recipient that cannot be parsed is unknown', () => {
   const named = (body: CallAsk['body']) => deeds(MAIL, post('/messages', body));
   const ann = ['operation p POST /messages', 'recipient p Ann@x.example'];
   expect(named({ to: 'Ann@X.example' }).known).toEqual(ann);
@@ -67,12 +67,12 @@ test('recipients are the same however they are written, and one that cannot be t
   expect(named({ to: 'Ann@x.example', cc: ['somebody'] }).unknown).toEqual(['recipient']);
   expect(named({}).unknown).toEqual(['recipient']);
   expect(named(new UnreadBody('it is too large')).unknown).toEqual(['recipient']);
-  // What a stored draft holds nobody knows.
+  // The recipients of a stored draft are unknown.
   expect(deeds(MAIL, post('/drafts/7/send', {})).unknown).toEqual(['recipient']);
   expect(deeds(MAIL, call({ path: '/messages' })).unknown).toEqual([]);
 });
 
-test('a repository that is made, or whose name is not plain, is unknown', () => {
+test('a repository that is being created, or whose name is not plain, is unknown', () => {
   expect(deeds(HOST, post('/orgs/acme/repos', { name: 'new' })).unknown).toEqual(['repository']);
   expect(deeds(HOST, call({ path: '/repos/acme/a%2Fb/issues' })).unknown).toContain('repository');
   expect(deeds(HOST, call({ path: '/user' }))).toEqual({
@@ -80,13 +80,13 @@ test('a repository that is made, or whose name is not plain, is unknown', () => 
     known: ['operation p GET /user'],
     unknown: [],
   });
-  // No platform without repositories has any.
+  // A platform without repository endpoints has no repositories.
   expect(
     deeds({ kind: 'graphql', scopes: { 'p:read': ['query *'] } }, post('/', { query: '{ me { id } }' })).unknown,
   ).toEqual([]);
 });
 
-test('of more than a hundred recipients nobody is remembered, and it is a first time', () => {
+test('more than a hundred recipients are not stored, and count as a first time', () => {
   const to = (count: number) => ({ to: Array.from({ length: count }, (_, i) => `a${i}@x.example`).join(',') });
   const { known, unknown } = deeds(MAIL, post('/messages', to(100)));
   expect([known.length, unknown]).toEqual([101, []]);

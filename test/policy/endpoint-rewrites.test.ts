@@ -10,7 +10,7 @@ import { agent, crmRules, grant, guardrailsOf, NOW, policyOf } from './world.ts'
 const SEVERITY: Record<Verdict['kind'], number> = { allow: 0, hold: 1, deny: 2 };
 const severity = (facts: Facts, ask: Ask) => SEVERITY[decide(facts, ask, NOW).kind];
 
-/** Other spellings of one path, as an attacker would try them. */
+/** Other spellings of a path, as an attacker would try them. */
 const rewrite: fc.Arbitrary<(path: string) => string> = fc
   .array(
     fc.record({

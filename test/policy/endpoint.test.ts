@@ -57,11 +57,11 @@ describe('refused endpoints', () => {
     for (const endpoint of endpoints) expect(refusal(endpoint)).toMatch(why);
   });
 
-  test('a query has up to 1,000 parameters', () => {
+  test('a query may have up to 1,000 parameters', () => {
     expect(parseEndpoint(`/x?${'a&'.repeat(999)}b`)).toMatchObject({ ok: true });
   });
 
-  test('a user part never makes a host: it is data in the path', () => {
+  test('a user part never changes the host: it is data in the path', () => {
     expect(parseEndpoint('/@evil.test/x')).toEqual({ ok: true, path: '/@evil.test/x', query: '' });
     expect(refusal('@evil.test/x')).toMatch(/begins with/);
     expect(joinUpstreamUrl(BASE, { path: '/@evil.test/x', query: '' })?.host).toBe('api.up.test');
@@ -91,7 +91,7 @@ describe('accepted endpoints', () => {
     expect(url && url.pathname + url.search).toBe(`/v1${text}`);
   });
 
-  test('PA-04 an escaped slash is taken where the platform says so, and matched as it stands', () => {
+  test('PA-04 an escaped slash is accepted where the platform permits it, and matched as it stands', () => {
     const options = { allowEncodedSlash: true };
     expect(parseEndpoint('/projects/acme%2Fapp/issues', options)).toMatchObject({
       ok: true,
@@ -112,7 +112,7 @@ describe('accepted endpoints', () => {
   });
 });
 
-describe('an escaped slash that is read as a slash', () => {
+describe('an escaped slash on a platform that reads it as a slash', () => {
   const options = { decodeSlash: true };
   test.each([
     ['/repos/a/b/git/ref/heads%2Ffeature%2fx', '/repos/a/b/git/ref/heads/feature/x'],
@@ -121,7 +121,7 @@ describe('an escaped slash that is read as a slash', () => {
     expect(parseEndpoint(text, options)).toEqual({ ok: true, path, query: '' });
   });
 
-  test('is refused as a slash would be, and stays what it is in a query', () => {
+  test('is refused where a slash would be, and stays escaped in a query', () => {
     for (const endpoint of ['/repos/a%2F..%2Fc', '/repos/a%2F.%2Fb', '/repos/..%2fb', '/repos/a%2F%2E%2E'])
       expect(refusal(endpoint, options)).toMatch(/dot segment/);
     expect(refusal('/repos%2F%2Fa', options)).toMatch(/empty segment/);
@@ -130,7 +130,7 @@ describe('an escaped slash that is read as a slash', () => {
   });
 });
 
-describe('joining with the base URL', () => {
+describe('joining an endpoint with the base URL', () => {
   test.each([
     ['https://h.test', '/x', 'https://h.test/x'],
     ['https://h.test/', '/x', 'https://h.test/x'],
@@ -140,12 +140,12 @@ describe('joining with the base URL', () => {
   });
 
   test.each(['not a url', 'https://u:p@h.test', 'https://h.test/?a=1', 'https://h.test/#x', 'data:text/plain,x'])(
-    'a base URL that is not plain is not joined: %s',
+    'a base URL with more than origin and path is refused: %s',
     (base) => expect(joinUpstreamUrl(base, { path: '/x', query: '' })).toBeUndefined(),
   );
 
   test.each(['/../x', '/a/%2e%2e/x', '/a b', '/\\evil.test', '/x#y'])(
-    'what the URL parser would change is not joined: %s',
+    'an endpoint that the URL parser would change is refused: %s',
     (path) => expect(joinUpstreamUrl(BASE, { path, query: '' })).toBeUndefined(),
   );
 });

@@ -1,4 +1,4 @@
-/** Conditions on GraphQL calls: whatever the agent calls its variables, or writes into the document, is seen. */
+/** Conditions on GraphQL calls see all arguments, however the agent names its variables or writes values into the document. */
 import { describe, expect, test } from 'vitest';
 import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
@@ -19,7 +19,7 @@ function evaluate(source: string, concrete = call()) {
 const of = (source: string, query: string, variables?: JsonObject) =>
   evaluate(source, graphqlCall({ query, ...(variables && { variables }) }));
 
-/** Each pays 5000 to eve, as any server reads it. */
+/** Each spelling pays 5000 to eve, on every server. */
 const SPELLINGS: [string, string, JsonObject?][] = [
   ['variables', 'mutation ($input: In!) { pay(input: $input) { id } }', { input: { amount: 5000, to: 'eve' } }],
   ['a variable of another name', 'mutation ($a: In!) { pay(input: $a) { id } }', { a: { amount: 5000, to: 'eve' } }],
@@ -45,7 +45,7 @@ const SPELLINGS: [string, string, JsonObject?][] = [
 
 describe('request.graphql', () => {
   const LARGE = 'request.graphql.fields.exists(f, f.name == "pay" && f.arguments.input.amount > 1000)';
-  test.each(SPELLINGS)('sees what is given by %s', (_, query, variables) => {
+  test.each(SPELLINGS)('contains arguments given by %s', (_, query, variables) => {
     expect(of(LARGE, query, variables)).toEqual({ ok: true, value: true });
     expect(of('request.graphql.fields.all(f, f.arguments.input.to == "ann")', query, variables)).toEqual({
       ok: true,
@@ -53,7 +53,7 @@ describe('request.graphql', () => {
     });
   });
 
-  test('says which operation it is, and its fields by their own names', () => {
+  test('contains the operation, and the fields by their own names without aliases', () => {
     expect(of('request.graphql.operation == "query"', '{ a: viewer { id } }')).toEqual({ ok: true, value: true });
     expect(of('request.graphql.fields.map(f, f.name) == ["viewer", "team"]', '{ a: viewer team }').ok).toBe(true);
     expect(of('request.graphql.fields.map(f, f.name) == ["viewer", "team"]', '{ a: viewer team }')).toEqual({
@@ -62,13 +62,13 @@ describe('request.graphql', () => {
     });
   });
 
-  test('an argument whose variable is given nowhere is null', () => {
+  test('an argument whose variable has no value is null', () => {
     expect(
       of('request.graphql.fields[0].arguments.input == null', 'mutation ($input: In) { pay(input: $input) }'),
     ).toEqual({ ok: true, value: true });
   });
 
-  test('is there on GraphQL calls only', () => {
+  test('exists on GraphQL calls only', () => {
     expect(evaluate('has(request.graphql)', call({ method: 'POST', path: '/x', body: { query: '{ a }' } }))).toEqual({
       ok: true,
       value: false,
@@ -76,7 +76,7 @@ describe('request.graphql', () => {
     expect(of('has(request.graphql)', '{ viewer }')).toEqual({ ok: true, value: true });
   });
 
-  test('a member that it never has is refused when the rule is written, and reading it without has() is warned of', () => {
+  test('an unknown member does not compile, and reading it without has() is reported', () => {
     expect(compileCondition('request.graphql.field == "x"')).toMatchObject({
       ok: false,
       error: expect.stringContaining('there is no member `field`; there are operation, fields'),
@@ -89,12 +89,12 @@ describe('request.graphql', () => {
 describe('request.body.variables', () => {
   const GUARD =
     'has(request.body.variables) && has(request.body.variables.input) && request.body.variables.input.amount > 1000';
-  test.each(SPELLINGS.slice(0, 1))('tells what is given by %s', (_, query, variables) => {
+  test.each(SPELLINGS.slice(0, 1))('contains arguments given by %s', (_, query, variables) => {
     expect(of(GUARD, query, variables)).toEqual({ ok: true, value: true });
     expect(of('request.body.variables.input.to == "eve"', query, variables)).toEqual({ ok: true, value: true });
   });
 
-  test.each(SPELLINGS.slice(1))('is unknown beside %s, which counts against the agent', (_, query, variables) => {
+  test.each(SPELLINGS.slice(1))('is an error with %s, which decides against the agent', (_, query, variables) => {
     for (const source of [GUARD, '!has(request.body.variables.input)', 'request.body["variables"].size() == 0'])
       expect(of(source, query, variables)).toMatchObject({
         ok: false,
@@ -102,12 +102,12 @@ describe('request.body.variables', () => {
       });
   });
 
-  test('is unknown to other spellings of its name, too', () => {
+  test('is an error for other spellings of its name, too', () => {
     const { others } = of('has(request.body.Variables) && has(request.body.Variables.input)', SPELLINGS[2]?.[1] ?? '');
     expect(others).toMatchObject([{ ok: false }]);
   });
 
-  test('a default that is not used, directives and fields without arguments take nothing from it', () => {
+  test('unused defaults, directives, and fields without arguments do not make it an error', () => {
     const query = `query ($id: ID!, $first: Int = 50, $all: Boolean!) {
       team(id: $id) { name issues(first: $first) @include(if: $all) { nodes { id @skip(if: false) } } }
     }`;
@@ -116,14 +116,14 @@ describe('request.body.variables', () => {
     expect(of('request.body.variables.id == "t1"', query, { id: 't1', all: true })).toMatchObject({ ok: false });
   });
 
-  test('of a field below the root counts as well', () => {
+  test('arguments of a field below the root are checked, too', () => {
     const query = '{ viewer { team(id: "t2") { name } } }';
     expect(of('has(request.body.variables) && has(request.body.variables.id)', query, { id: 't1' })).toMatchObject({
       ok: false,
     });
   });
 
-  test('is a member like any other where no document is judged', () => {
+  test('is an ordinary member on calls without a GraphQL document', () => {
     const plain = call({ method: 'POST', path: '/x', body: { query: '{ a(b: 1) }', variables: { amount: 2000 } } });
     expect(evaluate('request.body.variables.amount > 1000', plain)).toEqual({ ok: true, value: true });
   });

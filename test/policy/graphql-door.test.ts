@@ -3,7 +3,7 @@ import type { CallAsk } from '../../broker/policy/facts.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
 import { graphqlCall as call } from './world.ts';
 
-describe('the GraphQL door of a REST platform', () => {
+describe('the GraphQL endpoint of a REST platform', () => {
   const door = compilePlatformRules({
     kind: 'rest',
     graphql: { path: '/graphql' },
@@ -17,7 +17,7 @@ describe('the GraphQL door of a REST platform', () => {
   const at = (path: string, rest: Partial<CallAsk> = {}) =>
     classify(door, call({ query: '{ viewer }' }, { path, ...rest }));
 
-  test('is judged by the document and never by an http rule', () => {
+  test('is classified by the document and never by an http rule', () => {
     expect(at('/graphql')).toMatchObject({ scopes: ['d:query'] });
     expect(at('/graphql', { body: { query: 'mutation { issueCreate { id } }' } })).toMatchObject({
       scopes: ['d:issue'],
@@ -28,14 +28,14 @@ describe('the GraphQL door of a REST platform', () => {
   });
 
   test.each(['/graphql/', '/GraphQL', '/graphql;x', '/%67raphql'])(
-    'another spelling of it is no way in: %s',
+    'another spelling of the path does not bypass it: %s',
     (path) => {
       expect(at(path)).toEqual({ kind: 'unclassified' });
       expect(at(path, { method: 'GET' })).toEqual({ kind: 'unclassified' });
     },
   );
 
-  test('reading it by GET is in no scope', () => {
+  test('a GET to it is in no scope', () => {
     expect(at('/graphql', { method: 'GET', body: undefined, query: 'query=%7Bviewer%7D' })).toEqual({
       kind: 'unclassified',
     });

@@ -6,7 +6,7 @@ import { readGraphqlCall } from '../../broker/policy/graphql.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
 import { graphqlCall as call } from './world.ts';
 
-describe('a mutation never passes as a read', () => {
+describe('a mutation is never classified as a query', () => {
   const reading = compilePlatformRules({
     kind: 'graphql',
     scopes: { 'p:read': ['query *'], 'p:write': ['mutation *'] },
@@ -15,7 +15,7 @@ describe('a mutation never passes as a read', () => {
     'type Query { a: Query b(x: String): String } type Mutation { m: Query b(x: String): String }',
   );
 
-  /** Runs the document on a real server and tells whether anything was changed. */
+  /** Runs the document on a real server and returns whether anything was changed. */
   function changes(query: string, operationName: string | undefined): boolean {
     let changed = false;
     const change = () => {
@@ -45,7 +45,7 @@ describe('a mutation never passes as a read', () => {
   const operation = (kind: 'query' | 'mutation', name: string) =>
     selection(kind === 'query' ? 'a' : 'm').map(({ body, extra }) => ({ text: `${kind} ${name} { ${body} }`, extra }));
 
-  test('over the shapes of operations', () => {
+  test('for generated forms of operations', () => {
     const document = fc.record({
       read: operation('query', 'A'),
       write: operation('mutation', 'B'),
@@ -72,7 +72,7 @@ describe('a mutation never passes as a read', () => {
     );
   });
 
-  test('over soups of tokens', () => {
+  test('for random sequences of tokens', () => {
     const token = fc.constantFrom(
       'query',
       'mutation',
@@ -103,7 +103,7 @@ describe('a mutation never passes as a read', () => {
     );
   });
 
-  test('whatever the body is, reading it never throws', () => {
+  test('reading never throws, whatever the body is', () => {
     fc.assert(
       fc.property(
         fc.dictionary(

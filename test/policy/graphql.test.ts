@@ -38,7 +38,7 @@ describe('GQ-01 the kind of the operation and its root fields classify a call', 
     expect(scopes(query)).toEqual(expected);
   });
 
-  test('several root fields: a call has the scopes that cover them all', () => {
+  test('with several root fields, a call has the scopes that cover all of them', () => {
     expect(scopes('mutation { issueCreate { id } issueUpdate { id } }')).toEqual(['g:write']);
     expect(scopes('mutation { issueCreate { id } issueDelete }')).toBe('unclassified');
     expect(scopes('{ viewer { id } auditLog { id } }')).toBe('unclassified');
@@ -47,7 +47,7 @@ describe('GQ-01 the kind of the operation and its root fields classify a call', 
     expect(scopes('mutation { issueCreate { id } issueDelete @skip(if: true) }')).toBe('unclassified');
   });
 
-  test('__typename beside other fields needs no rule of its own, alone it does', () => {
+  test('__typename needs a rule of its own only when it is the only root field', () => {
     expect(scopes('mutation { issueDelete __typename }')).toEqual(['g:delete']);
     expect(scopes('{ __typename }')).toEqual(['g:read']);
     const narrow = compilePlatformRules({ kind: 'graphql', scopes: { 'g:x': ['query viewer'] } });
@@ -55,10 +55,10 @@ describe('GQ-01 the kind of the operation and its root fields classify a call', 
   });
 });
 
-describe('which operation runs', () => {
+describe('the operation that runs', () => {
   const both = 'query A { viewer { id } } mutation B { issueDelete }';
 
-  test('is the one that operationName names', () => {
+  test('is the one named by operationName', () => {
     expect(scopes(both, { operationName: 'A' })).toEqual(['g:read']);
     expect(scopes(both, { operationName: 'B' })).toEqual(['g:delete']);
     expect(scopes('query A { viewer { id } }', { operationName: null })).toEqual(['g:read']);
@@ -77,7 +77,7 @@ describe('which operation runs', () => {
   });
 });
 
-describe('GQ-03 only a real parser says what a document is', () => {
+describe('GQ-03 only a real parser decides what a document does', () => {
   test.each([
     ['a comment', '# mutation\n{ viewer { id } }', ['g:read']],
     ['a byte order mark', '\ufeff{ viewer { id } }', ['g:read']],
@@ -100,7 +100,7 @@ describe('GQ-03 only a real parser says what a document is', () => {
     '{ a(x: "\u0000") ',
     '{ }',
     '{ ...F } fragment F on Query { ...G } fragment G on Query { }',
-  ])('what does not parse, or selects nothing, is never forwarded: %j', (query) => {
+  ])('a document that does not parse, or selects nothing, is never forwarded: %j', (query) => {
     expect(asked(query).kind).toBe('malformed');
   });
 });
@@ -120,13 +120,13 @@ describe('GQ-04 one call carries one document', () => {
     expect(found).toMatchObject({ kind: 'malformed', error: expect.stringContaining(sentence) });
   });
 
-  test('a query string beside the body is refused: some servers read it first', () => {
+  test('a query string in addition to the body is refused, because some servers read it first', () => {
     const twice = call({ query: '{ viewer { id } }' }, { query: 'query=mutation%7BissueDelete%7D' });
     expect(classify(rules, twice)).toMatchObject({ kind: 'malformed', error: expect.stringContaining('query string') });
   });
 });
 
-describe('GQ-05 caps', () => {
+describe('GQ-05 limits', () => {
   const aliases = (n: number) => Array.from({ length: n }, (_, i) => `a${i}: x`).join(' ');
   const nested = (depth: number) => `${'{ a '.repeat(depth)}${'}'.repeat(depth)}`;
 
@@ -141,7 +141,7 @@ describe('GQ-05 caps', () => {
     ['tokens', `{ v { ${'x '.repeat(1_990)} } }`, `{ v { ${'x '.repeat(2_000)} } }`],
     ['characters', `{ v } #${'x'.repeat(65_000)}`, `{ v } #${'x'.repeat(200_000)}`],
     ['fields that fragments multiply', `{ v { ...F0 } } ${doubling(5)}`, `{ v { ...F0 } } ${doubling(12)}`],
-  ])('%s: at the cap it passes, over it is refused', (_, within, over) => {
+  ])('%s: accepted at the limit, refused above it', (_, within, over) => {
     expect(scopes(within)).toEqual(['g:read']);
     expect(asked(over).kind).toBe('malformed');
   });
@@ -154,12 +154,12 @@ describe('GQ-05 caps', () => {
     expect(asked(query)).toMatchObject({ kind: 'malformed', error: expect.stringContaining('contains itself') });
   });
 
-  test('aliases that fragments multiply count as often as they are used', () => {
+  test('aliases in fragments count as often as the fragments are used', () => {
     const query = `{ v { a { ...F } b { ...F } c { ...F } } } fragment F on V { ${aliases(7)} }`;
     expect(asked(query)).toMatchObject({ kind: 'malformed', error: expect.stringContaining('aliases') });
   });
 
-  test('a document at every cap is judged quickly', () => {
+  test('a document at every limit is classified quickly', () => {
     const query = `{ v { ...F0 } } ${doubling(120)}`;
     const started = performance.now();
     expect(asked(query).kind).toBe('malformed');
@@ -172,7 +172,7 @@ describe('GQ-05 caps', () => {
     ['mutation { issueCreate(a: 1, a: 2) }', 'gives a twice'],
     ['mutation { issueCreate(a: [{ b: 1, b: 2 }]) }', 'gives b twice'],
     ['mutation ($a: ID = 1, $b: ID, $a: ID = 2) { issueCreate(a: $a) }', 'defines the variable a twice'],
-  ])('what servers read differently is refused: %s', (query, sentence) => {
+  ])('documents that servers read differently are refused: %s', (query, sentence) => {
     expect(asked(query)).toMatchObject({ kind: 'malformed', error: expect.stringContaining(sentence) });
   });
 });
@@ -183,7 +183,7 @@ function doubling(levels: number): string {
   return `${Array.from({ length: levels }, (_, i) => fragment(i)).join(' ')} fragment F${levels} on V { x }`;
 }
 
-describe('GQ-06 what cannot be inspected is in no scope', () => {
+describe('GQ-06 documents that cannot be inspected are in no scope', () => {
   test.each<[JsonObject, RegExp]>([
     [{ extensions: { persistedQuery: { version: 1, sha256Hash: 'aa' } } }, /^data\.extensions is not taken/],
     [
@@ -197,28 +197,28 @@ describe('GQ-06 what cannot be inspected is in no scope', () => {
     [{ queryId: 'x' }, /a member "queryId", which/],
     [{ query: '{ viewer { id } }', doc_id: '123' }, /send the document itself in data\.query$/],
     [{ query: '{ viewer { id } }', hash: 'x' }, /a member "hash", which/],
-  ])('%j, and it is told why', (body, why) => {
+  ])('%j, with the reason in the refusal', (body, why) => {
     expect(classify(rules, call(body))).toEqual({ kind: 'unclassified', why: expect.stringMatching(why) });
   });
 
-  test('its twin: empty extensions say nothing', () => {
+  test('empty extensions are accepted', () => {
     expect(scopes('{ viewer { id } }', { extensions: {}, variables: null, operationName: null })).toEqual(['g:read']);
   });
 });
 
-describe('GQ-08 what answers more than once is in no scope', () => {
+describe('GQ-08 documents with several answers are in no scope', () => {
   test.each([
     ['subscription { issueCreated { id } }', /^data\.query is a subscription/],
     ['{ viewer { ... @defer { id } } }', /^data\.query has @defer/],
     ['{ items @stream { id } }', /^data\.query has @stream/],
     ['{ viewer { ...F @defer(label: "x") } } fragment F on V { id }', /^data\.query has @defer/],
     ['{ ...F } fragment F on Q { items @stream { id } }', /^data\.query has @stream/],
-  ])('%s, and it is told why', (query, why) => {
+  ])('%s, with the reason in the refusal', (query, why) => {
     expect(asked(query)).toEqual({ kind: 'unclassified', why: expect.stringMatching(why) });
   });
 });
 
-describe('GQ-09 the root fields that a scope lists are the control', () => {
+describe('GQ-09 the root fields listed by a scope are what it permits', () => {
   const narrow = compilePlatformRules({
     kind: 'graphql',
     scopes: { 'n:read': ['query issue*', 'query viewer'], 'n:odd': ['query issuePurge'] },
@@ -233,7 +233,7 @@ describe('GQ-09 the root fields that a scope lists are the control', () => {
     expect(classify(narrow, call({ query: '{ issuePurge }' }))).toMatchObject({ scopes: ['n:odd'] });
   });
 
-  test('fields of different scopes are told apart, and not all of very many', () => {
+  test('a refusal lists the fields of different scopes, but not all of very many', () => {
     expect(classify(narrow, call({ query: '{ viewer { id } issuePurge }' }))).toEqual({
       kind: 'unclassified',
       why: 'no one scope covers all root fields of this query, call them one by one: viewer (n:read), issuePurge (n:odd)',

@@ -12,14 +12,14 @@ const breaker = (changes: Partial<BreakerFacts> = {}): BreakerFacts => ({
 });
 
 describe('the halt of an agent', () => {
-  test('none for an agent that may call, or may not call yet', () => {
+  test('is undefined for an agent that may call, or may not call yet', () => {
     expect(haltOf(agent(), [], NOW)).toBeUndefined();
     expect(haltOf(agent({ status: 'pending' }), [breaker()], NOW)).toBeUndefined();
     expect(haltOf(agent({ status: 'pending_bind' }), [], NOW)).toBeUndefined();
     expect(haltOf(agent(), [breaker({ openUntil: NOW })], NOW)).toBeUndefined();
   });
 
-  test('a suspension, with when, why and who ends it', () => {
+  test('describes a suspension: when, why and who can end it', () => {
     const suspended = agent({
       status: 'suspended',
       statusSince: NOW - 1000,
@@ -38,7 +38,7 @@ describe('the halt of an agent', () => {
     expect(haltOf(agent({ status: 'suspended' }), [], NOW)).toMatchObject({ cause: 'unknown', since: null });
   });
 
-  test('revoked and expired agents', () => {
+  test('describes revoked and expired agents', () => {
     expect(haltOf(agent({ status: 'revoked', statusCause: 'owner_manual' }), [], NOW)).toMatchObject({
       state: 'revoked',
       cause: 'owner_manual',
@@ -51,7 +51,7 @@ describe('the halt of an agent', () => {
     });
   });
 
-  test('of several open breakers the one that ends last', () => {
+  test('names, of several open breakers, the one that closes last', () => {
     const halt = haltOf(agent(), [breaker(), breaker({ cause: 'breaker_api_error', openUntil: NOW + 50_001 })], NOW);
     expect(halt).toMatchObject({
       state: 'breaker_open',
@@ -61,7 +61,7 @@ describe('the halt of an agent', () => {
     });
   });
 
-  test('a half-open breaker whose trial is out asks to wait until nobody waits for the trial any more', () => {
+  test('for a half-open breaker with a trial in flight, asks to wait until the trial expires', () => {
     const waits = breaker({ openUntil: NOW - 1, trialUntil: NOW + 12_001 });
     const opens = breaker({ cause: 'breaker_api_error', openUntil: NOW + 10_000 });
     expect(haltOf(agent(), [opens, waits], NOW)).toMatchObject({
@@ -71,7 +71,7 @@ describe('the halt of an agent', () => {
     });
   });
 
-  test('every cause comes with instructions that a person can follow', () => {
+  test('has instructions for people for every cause', () => {
     for (const cause of HALT_CAUSES) {
       const halt = haltOf(agent({ status: 'suspended', statusCause: cause }), [], NOW);
       expect(halt?.instructions).toMatch(/\. /);

@@ -22,7 +22,7 @@ describe('periods', () => {
     expect(iso(periodAt(per, at(now)))).toEqual([start, end]);
   });
 
-  test('follow one another without a gap, and every moment is in its own', () => {
+  test('periods follow one another without a gap, and every time is within its own period', () => {
     for (const per of PERIODS)
       for (let now = periodAt(per, at('2026-01-01T00:00:00Z')).start; now < at('2027-03-01T00:00:00Z'); ) {
         const { start, end } = periodAt(per, now);
@@ -32,7 +32,7 @@ describe('periods', () => {
   });
 });
 
-test('what is told of a limit, in fields and in words', () => {
+test('a limit is reported in fields and in words', () => {
   const charge = { source: 'guardrail', rule: 'refunds', limit: { most: 100, per: 'hour', together: false } } as const;
   const told = toldLimit({ ...charge, amount: 30, used: 80 }, at('2026-11-27T15:10:00Z'));
   expect(told).toEqual({
@@ -55,7 +55,7 @@ test('what is told of a limit, in fields and in words', () => {
   );
 });
 
-describe('what is wrong with a limit', () => {
+describe('problems of a limit', () => {
   const limit = { most: 5, per: 'day' } as const;
   const problems = (rule: object, kind: 'policy' | 'guardrail' = 'guardrail') =>
     ruleProblems([{ name: 'r', effect: 'deny', limit, ...rule } as never], kind).map(({ path, message }) => [
@@ -75,12 +75,12 @@ describe('what is wrong with a limit', () => {
     expect(problems(rule)).toEqual(expected);
   });
 
-  test('of a policy: one that allows has none, and one that has one has a name', () => {
+  test('in a policy, a rule that allows has no limit, and a rule with a limit has a name', () => {
     expect(problems({ effect: 'allow' }, 'policy')).toEqual([['limit', expect.stringContaining('has none')]]);
     expect(problems({ name: undefined }, 'policy')).toEqual([['name', expect.stringContaining('has a name')]]);
   });
 
-  test('a version without any is known as such', () => {
+  test('a version without limits is compiled as not reading past calls', () => {
     const of = (rules: object[]) => compileGuardrails({ version: 1, rules: rules as never }).readsPast;
     expect([of([]), of([{ name: 'a', effect: 'deny' }]), of([{ name: 'a', effect: 'deny', limit }])]).toEqual([
       false,
@@ -94,6 +94,6 @@ test.each([
   { most: 20, per: 'hour' },
   { most: 0.5, per: 'day', of: 'request.body.amount' },
   { most: 100, per: 'month', of: 'request.body.amount', together: true },
-] as const)('the console says %j in the words of the broker', (limit) => {
+] as const)('the console describes %j in the same words as the broker', (limit) => {
   expect(limitOf(limit)).toBe(limitSaid(limit));
 });

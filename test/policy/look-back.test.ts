@@ -1,4 +1,4 @@
-/** Rules that look back: how they are compiled, which calls they are about and look back at, and what is said of them. */
+/** Rules that look back: their compilation, the calls that they apply to and look back at, and their descriptions. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { afterOf } from '../../broker/console/static/policies/effects.js';
@@ -42,7 +42,7 @@ describe('rules that do not compile', () => {
     expect(problem?.message).toContain(why);
   });
 
-  test('30 days, and a standing approval, are taken', () => {
+  test('a look-back of 30 days, and a standing approval, are accepted', () => {
     const rule: RuleSource = {
       ...RULE,
       effect: 'require_approval',
@@ -53,19 +53,19 @@ describe('rules that do not compile', () => {
   });
 });
 
-describe('which calls it is about, and which it looks back at', () => {
+describe('which calls a rule applies to, and which it looks back at', () => {
   const at = facts({ guardrails: guardrailsOf(RULE), policy: policyOf({ effect: 'allow' }, { ...RULE, name: 'two' }) });
   const of = (asked: Ask, given = at) => {
     const { looks, noted } = lookBack(given, asked, NOW);
     return [looks.map(({ source, place }) => `${source} ${place}`), noted.length];
   };
 
-  test('a read is noted for both, a write looks back by both', () => {
+  test('a read is recorded for both rules, a write is checked by both', () => {
     expect(of(READ)).toEqual([[], 2]);
     expect(of(WRITE)).toEqual([['guardrail 0', 'policy 1'], 0]);
   });
 
-  test('rules which look back at the same have the same text, however their lists are ordered', () => {
+  test('rules with the same look-back selection have the same text, in any order of their lists', () => {
     const texts = ['a', 'b'].map((_, i) => {
       const methods = i === 0 ? (['GET', 'POST'] as const) : (['POST', 'GET'] as const);
       return guardrailsOf({ ...RULE, after: { methods, within: i === 0 ? '1h' : '2h' } }).rules[0]?.after?.text;
@@ -76,7 +76,7 @@ describe('which calls it is about, and which it looks back at', () => {
     );
   });
 
-  test('a condition that fails counts: of a body that was not read, or a member that is missing', () => {
+  test('a condition that fails selects the call: on an unread body, or a missing member', () => {
     const when = 'request.body.from == "outside"';
     const given = facts({ guardrails: guardrailsOf({ ...RULE, after: { when, within: '1h' } }) });
     const from = (body: object | UnreadBody) => ask({ call: call({ method: 'POST', body: body as never }) });
@@ -84,7 +84,7 @@ describe('which calls it is about, and which it looks back at', () => {
     for (const body of [{ from: 'outside' }, {}, new UnreadBody('long')]) expect(of(from(body), given)[1]).toBe(1);
   });
 
-  test('of a child what a condition says of it or of its parent', () => {
+  test('for a child, conditions on its parent select the call, too', () => {
     const given = facts({
       agent: agent({ name: 'child', parent: parent() }),
       guardrails: guardrailsOf({ ...RULE, after: { when: 'agent.name == "parent"', within: '1h' } }),
@@ -93,10 +93,10 @@ describe('which calls it is about, and which it looks back at', () => {
   });
 });
 
-describe('the decision', () => {
+describe('the decision on a rule that looks back', () => {
   const given = facts({ guardrails: guardrailsOf(RULE) });
 
-  test('passes without an earlier call, and is refused with one, which is told', () => {
+  test('allows without an earlier call, and denies with one, naming it', () => {
     expect(decide(given, having(WRITE), NOW)).toMatchObject({ kind: 'allow', matched: [{ source: 'policy' }] });
     expect(decide(given, having(WRITE, BEFORE), NOW)).toMatchObject({
       kind: 'deny',
@@ -106,7 +106,7 @@ describe('the decision', () => {
     });
   });
 
-  test('of another rule, or another source, says nothing of this one', () => {
+  test('ignores earlier calls of another rule or another source', () => {
     for (const other of [
       { ...BEFORE, place: 1 },
       { ...BEFORE, source: 'policy' as const },
@@ -114,7 +114,7 @@ describe('the decision', () => {
       expect(decide(given, having(WRITE, other), NOW).kind).toBe('allow');
   });
 
-  test('where nobody looked it depends: so do questions without a call', () => {
+  test('is conditional when earlier calls were not looked up, as for a question without a call', () => {
     expect(decide(given, ask({ scope: 'crm:contacts.write' }), NOW)).toMatchObject({
       kind: 'allow',
       conditional: true,
@@ -122,7 +122,7 @@ describe('the decision', () => {
     expect(decide(given, WRITE, NOW)).toMatchObject({ kind: 'allow', conditional: true });
   });
 
-  test('is that of the same rule without `after` where there is an earlier call, and of no rule where there is none', () => {
+  test('equals that of the same rule without `after` when there is an earlier call, and of no rule when there is none', () => {
     fc.assert(
       fc.property(guardRules, policyRules, covered, fc.nat(8), (guards, rules, asked, which) => {
         const all: [Earlier['source'], number][] = [
@@ -136,7 +136,7 @@ describe('the decision', () => {
         const after = { methods: ['GET'], within: '1h' } as const;
         const changed = (list: readonly RuleSource[], of: Earlier['source'], to: (rule: RuleSource) => RuleSource[]) =>
           list.flatMap((rule, i) => {
-            // By their places rules would have other names.
+            // Unnamed rules are named by their position, which changes here.
             const named = { ...rule, name: rule.name ?? `n${i}` };
             return of === source && i === place ? to(named) : [named];
           });
@@ -175,7 +175,7 @@ describe('the decision', () => {
   });
 });
 
-test('in words', () => {
+test('a rule that looks back is described in words', () => {
   const after = {
     methods: ['GET'],
     endpoints: ['/issues/**'],

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { foldName, isListed, nameList, parameterNames } from '../../broker/policy/names.ts';
 
-describe('names are compared in one form', () => {
+describe('names are compared in folded form', () => {
   test.each([
     ['X-Api-Key', 'X_API_KEY', 'x.api key', ' x-api-key', 'xApiKey', 'Ｘ-Api-Ｋey', 'x‐api‐key', 'X[Api]Key'],
     ['_method', '.method', '-Method', '[_method]', ' _method', '＿method', '$method'],
     ['emailAddress', 'email_address', 'EMAIL-ADDRESS', 'ｅmail.address', 'email address '],
-  ])('%j and its spellings', (...names) => {
+  ])('%j and its spellings fold to the same name', (...names) => {
     expect([...new Set(names.map(foldName))]).toHaveLength(1);
   });
 
@@ -17,11 +17,11 @@ describe('names are compared in one form', () => {
     ['to', 'too'],
     ['naïve', 'naive'],
     ['x-a', 'x-b'],
-  ])('%s is not %s', (a, b) => {
+  ])('%s and %s fold to different names', (a, b) => {
     expect(foldName(a)).not.toBe(foldName(b));
   });
 
-  test('a folded name folds to itself', () => {
+  test('folding is idempotent', () => {
     fc.assert(
       fc.property(fc.string(), (name) => {
         expect(foldName(foldName(name))).toBe(foldName(name));
@@ -39,7 +39,7 @@ describe('names are compared in one form', () => {
     ['', ['']],
     ['[]', ['', '_']],
     ['to\0x', ['tox', 'to']],
-  ])('the parameter %j may be %j', (name, names) => {
+  ])('servers may read the parameter %j as %j', (name, names) => {
     expect(parameterNames(name)).toEqual(names);
   });
 });
@@ -58,7 +58,7 @@ describe('a list of names', () => {
     'ｓudo',
     '.user_project',
     'X-Amz-Tagging',
-  ])('has %j', (name) => {
+  ])('contains %j', (name) => {
     expect(isListed(list, name)).toBe(true);
   });
 
@@ -66,7 +66,7 @@ describe('a list of names', () => {
     expect(isListed(list, name)).toBe(false);
   });
 
-  test('without names is none', () => {
+  test('is undefined when it is empty', () => {
     expect(nameList([])).toBeUndefined();
   });
 });

@@ -32,7 +32,7 @@ describe('an operation', () => {
     ['query name*', 'graphql'],
     ['mutation issueCreate', 'graphql'],
     ['tool search_*', 'tool'],
-  ])('%s is read', (text, kind) => {
+  ])('%s is parsed', (text, kind) => {
     expect(parseOperation(text)).toMatchObject({ source: text, kind });
   });
 
@@ -49,11 +49,11 @@ describe('an operation', () => {
     ['mutation issue-create', 'is not an operation'],
     ['tool a/b', 'is not an operation'],
     ['', 'is not an operation'],
-  ])('%s is refused with a sentence that says what is allowed', (text, sentence) => {
+  ])('%s is refused with a sentence that describes what is allowed', (text, sentence) => {
     expect(() => parseOperation(text)).toThrow(sentence);
   });
 
-  test('belongs to a platform of its kind, and the error names the scope', () => {
+  test('must match the kind of its platform, and the error names the scope', () => {
     expect(() => rest({ 'demo:x': ['tool a'] })).toThrow(
       'scope demo:x: "tool a": only a platform of kind mcp has tools',
     );
@@ -67,7 +67,7 @@ describe('an operation', () => {
 });
 
 describe('classifying an endpoint', () => {
-  test('the most specific rule classifies, and every scope that holds it', () => {
+  test('the most specific rule decides, with every scope that lists it', () => {
     expect(classify(demo, call('GET', '/items/1'))).toMatchObject({
       kind: 'classified',
       scopes: ['demo:read'],
@@ -77,7 +77,7 @@ describe('classifying an endpoint', () => {
     expect(classify(demo, call('PATCH', '/items/1'))).toMatchObject({ scopes: ['demo:write', 'demo:all'] });
   });
 
-  test('PA-18 another method is another operation', () => {
+  test('PA-18 an endpoint with another method is another operation', () => {
     expect(classify(demo, call('DELETE', '/items/1'))).toMatchObject({ scopes: ['demo:admin'] });
     expect(classify(demo, call('PUT', '/items/1'))).toEqual(UNCLASSIFIED);
   });
@@ -86,37 +86,37 @@ describe('classifying an endpoint', () => {
     expect(classify(demo, call('POST', path))).toEqual(UNCLASSIFIED);
   });
 
-  test('PA-11 and PA-12 letter case and a trailing slash make another endpoint', () => {
+  test('PA-11 and PA-12 another letter case or a trailing slash makes another endpoint', () => {
     expect(classify(demo, call('GET', '/Items'))).toEqual(UNCLASSIFIED);
     expect(classify(demo, call('POST', '/items/'))).toEqual(UNCLASSIFIED);
     expect(classify(demo, call('POST', '/items'))).toMatchObject({ scopes: ['demo:write'] });
   });
 
   test.each(['/items/1/Secrets', '/items/1/secrets/', '/items/1/secrets;v=1', '/items/1/secret%73'])(
-    'another spelling of a more specific endpoint does not fall back on the wider rule: %s',
+    'another spelling of a more specific endpoint does not fall under the wider rule: %s',
     (path) => {
       expect(classify(demo, call('GET', path))).toEqual(UNCLASSIFIED);
     },
   );
 
-  test('its twin: capitals in data are only data', () => {
+  test('capitals, escapes and semicolons in data do not change the classification', () => {
     expect(classify(demo, call('GET', '/items/README.md'))).toMatchObject({ scopes: ['demo:read'] });
     expect(classify(demo, call('GET', '/items/a%20b;c'))).toMatchObject({ scopes: ['demo:read'] });
   });
 
-  test('names of the language are names like others', () => {
+  test("names of JavaScript's built-in members are ordinary names", () => {
     const odd = rest({ 'demo:x': ['GET /constructor/*'], 'demo:y': ['GET /hasOwnProperty'] });
     expect(classify(odd, call('GET', '/constructor/1'))).toMatchObject({ scopes: ['demo:x'] });
     expect(classify(odd, call('GET', '/__proto__/1'))).toEqual(UNCLASSIFIED);
     expect(classify(odd, call('GET', '/toString'))).toEqual(UNCLASSIFIED);
   });
 
-  test('a platform without rules classifies nothing', () => {
+  test('a platform without scopes classifies nothing', () => {
     expect(classify(rest({}), call('GET', '/'))).toEqual(UNCLASSIFIED);
     expect(classify(rest({ 'demo:ghost': [] }), call('GET', '/'))).toEqual(UNCLASSIFIED);
   });
 
-  test('the index finds what looking at every rule finds', () => {
+  test('the index returns the same result as a search through every rule', () => {
     const segment = fc.constantFrom('a', 'b', 'B', 'a.b', '*', 'a*', 'a.*', '**');
     const pattern = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) => `/${segments.join('/')}`);
     const scope = fc.constantFrom('s:1', 's:2', 's:3');
@@ -144,7 +144,7 @@ describe('classifying an endpoint', () => {
     );
   });
 
-  test('hundreds of rules cost microseconds', () => {
+  test('a lookup among hundreds of rules takes microseconds', () => {
     const scopes: Record<string, string[]> = {};
     for (let i = 0; i < 300; i++)
       scopes[`s:${i % 20}`] = [...(scopes[`s:${i % 20}`] ?? []), `GET /orgs/*/things${i}/*`];
@@ -174,7 +174,7 @@ describe('a tool of an MCP server', () => {
     scopes: { 't:search': ['tool search_*'], 't:purge': ['tool search_purge'], 't:write': ['tool write.note'] },
   });
 
-  test('is a POST to /tools/<name>, and the most specific rule names its scope', () => {
+  test('is called by a POST to /tools/<name>, and the most specific rule gives its scope', () => {
     expect(classify(tools, call('POST', '/tools/search_docs'))).toMatchObject({ scopes: ['t:search'] });
     expect(classify(tools, call('POST', '/tools/search_purge'))).toMatchObject({ scopes: ['t:purge'] });
     expect(classify(tools, call('POST', '/tools/write.note'))).toMatchObject({ scopes: ['t:write'] });
@@ -188,7 +188,7 @@ describe('a tool of an MCP server', () => {
     ['POST', '/tools'],
     ['POST', '/search_docs'],
     ['POST', '/tools/search_%20'],
-  ] as const)('%s %s is none', (method, path) => {
+  ] as const)('%s %s calls no tool', (method, path) => {
     expect(classify(tools, call(method, path))).toEqual(UNCLASSIFIED);
   });
 });

@@ -40,11 +40,11 @@ describe('endpoint patterns', () => {
     ['/admin/users', '/admin/users%3Fx=1'],
     ['/admin/users', '/admin/users%2523x'],
     ['/*', '/x;y'],
-  ])('%s also means %s where it denies or holds', (pattern, text) => {
+  ])('%s in a rule that denies or holds also matches %s', (pattern, text) => {
     expect(path(pattern).matchesAnySpelling(text)).toBe(true);
   });
 
-  test('another path is another path in any spelling', () => {
+  test('another path does not match in any spelling', () => {
     expect(path('/admin/users').matchesAnySpelling('/admin/user')).toBe(false);
     expect(path('/admin/*').matchesAnySpelling('/admin/a/b')).toBe(false);
   });
@@ -62,11 +62,11 @@ describe('endpoint patterns', () => {
     ['/é', 'characters'],
     [`/${'a/'.repeat(70)}`, 'segments'],
     [`/${'a'.repeat(2000)}`, 'at most'],
-  ])('%s is refused, and the error says why', (pattern, why) => {
+  ])('%s is refused, with the reason in the error', (pattern, why) => {
     expect(() => path(pattern)).toThrow(why);
   });
 
-  test('a literal is more specific than `*`, and `*` than `**`, however many there are', () => {
+  test('a literal is more specific than any number of `*`, and `*` than any number of `**`', () => {
     const ordered = ['/a/b/c', '/a/b/*x', '/a/b/*', '/a/*/*', '/a/*/**', '/*/*/*', '/*/**', '/**'];
     const specificities = ordered.map((text) => path(text).specificity);
     expect(specificities).toEqual([...specificities].sort((a, b) => b - a));
@@ -120,7 +120,7 @@ describe('relations of endpoint patterns', () => {
     expect(relate(path(outer), path(inner))).toBe(expected);
   });
 
-  test('a rule that takes any spelling covers what it covers exactly, and overlaps more', () => {
+  test('a rule that matches any spelling covers at least what it covers exactly, and overlaps more', () => {
     expect(relate(path('/admin/*'), path('/Admin/x'))).toBe('none');
     expect(relate(path('/admin/*'), path('/Admin/x'), 'any')).toBe('all');
     expect(relate(path('/*b'), path('/a;b/**'), 'any')).toBe('some');
@@ -147,7 +147,7 @@ describe('relations of endpoint patterns', () => {
       fc.boolean().map((slash) => `/${segments.join('/')}${slash && segments.length > 0 ? '/' : ''}`),
     );
 
-  test('`all` and `none` are never wrong', () => {
+  test('`all` and `none` are never wrong for random patterns and paths', () => {
     fc.assert(
       fc.property(pattern, pattern, anyPath, (a, b, text) => {
         const [outer, inner] = [path(a), path(b)];
@@ -168,7 +168,7 @@ describe('relations of endpoint patterns', () => {
     );
   });
 
-  test('matching agrees with a regular expression that says the same', () => {
+  test('matching agrees with an equivalent regular expression', () => {
     fc.assert(
       fc.property(pattern, anyPath, (source, text) => {
         const parts = source

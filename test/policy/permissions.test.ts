@@ -12,7 +12,7 @@ const of = (...changes: Partial<Facts>[]) =>
 const first = (changes: Partial<Facts>) => of(changes)[0];
 
 describe('effective permissions', () => {
-  test('a plain grant', () => {
+  test('of a plain grant', () => {
     expect(of({})).toEqual([
       {
         platformId: 'crm',
@@ -36,7 +36,7 @@ describe('effective permissions', () => {
     ]);
   });
 
-  test('scopes that are denied are not there, held and conditional ones are marked', () => {
+  test('scopes that are denied are omitted, held and conditional ones are marked', () => {
     const policy = policyOf(
       ALLOW_ALL,
       { effect: 'deny', scopes: ['*.send'] },
@@ -52,7 +52,7 @@ describe('effective permissions', () => {
     expect(first({})).not.toHaveProperty('conditionalScopes');
   });
 
-  test('scopes that a policy or a guardrail holds are marked also where the grant holds every call', () => {
+  test('scopes held by a policy or a guardrail are marked also when the grant holds every call', () => {
     const grants = [grant({ requireApproval: true })];
     const policy = policyOf(ALLOW_ALL, { effect: 'require_approval', scopes: ['*.write'] });
     const guardrails = guardrailsOf({ name: 'sending', effect: 'require_approval', scopes: ['*.send'] });
@@ -61,12 +61,12 @@ describe('effective permissions', () => {
     expect(first({ grants })).not.toHaveProperty('approvalScopes');
   });
 
-  test('scopes that no operation of the manifest falls under are marked', () => {
+  test('scopes without an operation in the manifest are marked', () => {
     const grants = [grant({ scopes: ['crm:contacts.read', 'crm:ghost', 'crm:elsewhere'] })];
     expect(first({ grants })).toMatchObject({ unenforcedScopes: ['crm:elsewhere', 'crm:ghost'] });
   });
 
-  test('a grant that needs approval, its constraints and its expiry', () => {
+  test('show that a grant requires approval, its constraints and its expiry', () => {
     const grants = [
       grant({ requireApproval: true, constraints: { recipients: ['@acme.example'] }, expiresAt: NOW + 90_500 }),
     ];
@@ -81,7 +81,7 @@ describe('effective permissions', () => {
     expect(toWirePermissions(first({})!, NOW)).not.toHaveProperty('expiresInSeconds');
   });
 
-  test('the ETag is made over values that stay the same while time passes', () => {
+  test('the values behind the ETag do not change as time passes', () => {
     const given = facts({ grants: [grant({ expiresAt: NOW + 90_000 })] });
     const at = (now: number) => effectivePermissions([given], now);
     expect(at(NOW + 5000)).toEqual(at(NOW));
@@ -90,7 +90,7 @@ describe('effective permissions', () => {
     expect(nextChange(of({}))).toBeNull();
   });
 
-  test('the grant on another connection may be the first that ends', () => {
+  test('the next change may be the expiry of the grant on another connection', () => {
     const given = facts({
       grants: [
         grant({ expiresAt: NOW + 90_000 }),
@@ -102,7 +102,7 @@ describe('effective permissions', () => {
     expect(nextChange(effectivePermissions([given], NOW + 60_000))).toBe(NOW + 90_000);
   });
 
-  test('several connections, of which the top level describes the default one', () => {
+  test('with several connections, the top level describes the default one', () => {
     const grants = [
       grant({
         id: 'b',
@@ -154,7 +154,7 @@ describe('effective permissions', () => {
     expect(first({ grants: grants.toReversed(), policy })).toEqual(permissions);
   });
 
-  test('where a connection has to be named none is the default, and nothing can be used without a name', () => {
+  test('when a connection has to be named, none is the default, and nothing can be used without a name', () => {
     const two = grant({ id: 'b', connectionId: 'conn-2', requireApproval: true });
     const three = grant({ id: 'c', connectionId: 'conn-3', scopes: ['crm:contacts.read'] });
     const permissions = first({ grants: [three, two] });
@@ -166,7 +166,7 @@ describe('effective permissions', () => {
     expect(first({ grants: [three] })?.connections).toMatchObject([{ connection_id: 'conn-3', default: true }]);
   });
 
-  test('two grants on one connection are one item: the grant that a call there uses', () => {
+  test('two grants on one connection are one item, with the grant that a call uses', () => {
     const grants = [
       grant({ id: 'default' }),
       grant({ id: 'named', connectionId: 'conn-main', scopes: ['crm:contacts.read'] }),
@@ -184,7 +184,7 @@ describe('effective permissions', () => {
     ]);
   });
 
-  test('platforms are sorted, and left out when nothing can be used', () => {
+  test('platforms are sorted, and omitted when no scope can be used', () => {
     const mail = {
       platformId: 'amail',
       name: 'Mail',
@@ -209,7 +209,7 @@ describe('effective permissions', () => {
     expect(of({ guardrails: guardrailsOf({ name: 'stop', effect: 'deny' }) })).toEqual([]);
   });
 
-  test("a child's permissions are narrowed by its parent's grant, and end with either's life", () => {
+  test("of a child are narrowed by its parent's grant, and expire with either agent", () => {
     const ofChild = parent({
       expiresAt: NOW + 3000,
       grants: [grant({ scopes: ['crm:contacts.read'], expiresAt: NOW + 9000 })],

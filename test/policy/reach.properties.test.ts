@@ -1,6 +1,6 @@
 /**
- * Repositories and refs, against readers that take more liberties than any platform: whatever is allowed, no such reader reaches
- * a repository or a ref outside of the lists by it. And no child reaches more than its parent.
+ * Repository and ref constraints, tested against models of servers that are more lenient than any platform: no such server reaches a repository or ref
+ * outside of the lists by an allowed call. And no child reaches more than its parent.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -157,7 +157,7 @@ const calls: fc.Arbitrary<CallAsk> = fc.record({
   body,
 });
 
-/** Calls that write refs, most of them well made but for one thing. */
+/** Calls that write refs, most of them valid except for one member. */
 const OPERATIONS: [CallAsk['method'], path: string, member?: string][] = [
   ['PUT', '/contents/a.md', 'branch'],
   ['DELETE', '/contents/a.md', 'branch'],
@@ -227,7 +227,7 @@ const pushed: fc.Arbitrary<GitRef[]> = fc.array(
   { maxLength: 3 },
 );
 
-/** All that a careless server may make of a path: decoded twice, in lower case, without parameters, dots and slashes at ends. */
+/** All readings of a path by a careless server: decoded twice, in lower case, without parameters, trailing dots and slashes. */
 const loosely = (text: string): string[] => {
   const decode = (one: string) =>
     one.replace(/%[0-9A-F]{2}/gi, (hex) => String.fromCharCode(Number.parseInt(hex.slice(1), 16)));
@@ -243,7 +243,7 @@ const membersLike = ({ body: given = {}, query: asked }: CallAsk, ...names: stri
   return all.flatMap(([name, one]) => (names.map(fold).includes(fold(name)) && one !== null ? [`${one}`] : []));
 };
 
-/** The repositories that a call may touch in lower case, `o/*` for a new one; `*` for any. */
+/** The repositories that a call may reach, in lower case, `o/*` for a new one; `*` for any. */
 function touched(call: CallAsk): string[] {
   const [root, first = '', second = '', third = '', , fifth = ''] = loosely(call.path);
   if (call.method === 'GET' && ['/user', '/rate_limit', '/user/repos'].includes(call.path)) return [];
@@ -287,7 +287,7 @@ const inList = (list: readonly string[], name: string, mayCreate: boolean): bool
   return entries.includes(name) || entries.includes(`${theirs}/*`);
 };
 
-/** As a regular expression, which the broker does not use. */
+/** Implemented with a regular expression, which the broker does not use. */
 const isListed = (list: readonly string[], name: string): boolean =>
   list.some((one) => {
     const full = one.startsWith('refs/') ? one : `refs/heads/${one}`;
@@ -299,13 +299,13 @@ const isListed = (list: readonly string[], name: string): boolean =>
     return new RegExp(`^${source}$`).test(name);
   });
 
-/** The refs that GitHub, or somebody who reads its calls more loosely, may write by a call. */
+/** The refs that GitHub, or a more lenient server, may write by a call. */
 function refsOf(call: CallAsk): string[] {
   const decoded = call.path.replace(/%2F/gi, '/').replace(/%3A/gi, ':').replace(/\/$/, '');
   const [, root, , , third = '', ...rest] = decoded.split('/').map((segment) => segment.replace(/;.*$/, ''));
   if (root?.toLowerCase() !== 'repos' || call.method === 'GET') return [];
   const as = (prefix: string, name: string) => [
-    // Who looks for this very member takes a default without it.
+    // A server that finds no member with exactly this name uses a default.
     ...(typeof readMembers(call)[name] === 'string' ? [] : ['the default']),
     ...membersLike(call, name).map((one) =>
       /^refs\//.test(one) ? one : /^(?:heads|tags)\//.test(one) ? `refs/${one}` : prefix + one,
@@ -335,7 +335,7 @@ function refsOf(call: CallAsk): string[] {
   return at === '' || ['forks', 'transfer', 'generate', 'import'].includes(at) ? ['any'] : [];
 }
 
-describe('nothing outside of the list', () => {
+describe('no allowed call reaches anything outside of the list', () => {
   test('of repositories', () => {
     let allowed = 0;
     fc.assert(
@@ -385,7 +385,7 @@ describe('nothing outside of the list', () => {
     );
   });
 
-  test('of what two lists of refs have in common', () => {
+  test('of refs in the intersection of two lists', () => {
     fc.assert(
       fc.property(patterns, patterns, pushed, (a, b, refs) => {
         for (const { name } of refs)

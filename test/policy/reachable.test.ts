@@ -1,4 +1,4 @@
-/** Scopes of which the limits of a grant refuse every call, against the checks that refuse the calls. */
+/** Scopes under which the constraints of a grant refuse every call, compared with the checks that refuse the calls. */
 import { describe, expect, test } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { accessTo } from '../../broker/policy/access.ts';
@@ -27,7 +27,7 @@ const BODIES: (JsonObject | undefined)[] = [
   { ref: 'agent/x', auto_merge: false },
 ];
 
-/** Calls of an operation, in the repository `acme/app` and on the branch `agent/x` where its path has room for them. */
+/** Calls of an operation, in the repository `acme/app` and on the branch `agent/x` where its path has wildcards for them. */
 function callsOf(operation: Operation): CallAsk[] {
   if (operation.kind !== 'http') return [];
   const names = ['acme', 'app'];
@@ -44,7 +44,7 @@ const passes = (limits: Constraints, call: CallAsk) =>
   (limits.repos === undefined || refuseRepositories(limits, call, RULES) === undefined) &&
   refuseRefs(limits, RULES, call) === undefined;
 
-/** What a call may fall under, whatever its grant is limited to. */
+/** All scopes under which a call may fall. */
 const CLASSIFIED = [...new Map([...RULES.scopes.values()].flat().map((one) => [one.source, one])).values()]
   .flatMap(callsOf)
   .flatMap((call) => {
@@ -53,18 +53,18 @@ const CLASSIFIED = [...new Map([...RULES.scopes.values()].flat().map((one) => [o
   });
 const refusedBy = (limits: Constraints) => [...RULES.scopes.keys()].filter((one) => !RULES.isReachable(one, limits));
 
-test.each(LIMITS)('no scope is refused of which a call stays within %j', (limits) => {
+test.each(LIMITS)('no scope is unreachable under which a call stays within %j', (limits) => {
   const refused = new Set(refusedBy(limits));
   const wrong = CLASSIFIED.filter(({ call, scopes }) => scopes.some((one) => refused.has(one)) && passes(limits, call));
   expect(wrong.map(({ call }) => `${call.method} ${call.path}`)).toEqual([]);
 });
 
-test.each(LIMITS.slice(0, 4))('each other scope has a call that stays within %j', (limits) => {
+test.each(LIMITS.slice(0, 4))('every other scope has a call that stays within %j', (limits) => {
   const passing = new Set(CLASSIFIED.flatMap(({ call, scopes }) => (passes(limits, call) ? scopes : [])));
   expect(refusedBy(limits)).toEqual([...RULES.scopes.keys()].filter((one) => !passing.has(one)));
 });
 
-test('only limits to repositories and refs refuse scopes, and none that the manifest does not have', () => {
+test('only constraints on repositories and refs make scopes unreachable, and only scopes of the manifest', () => {
   expect(refusedBy({ recipients: [] })).toEqual([]);
   expect(refusedBy({ ref_changes: ['create', 'update', 'delete'] })).toEqual([]);
   expect(RULES.isReachable('codehost:elsewhere', { repos: [] })).toBe(true);
@@ -77,8 +77,8 @@ const on = (constraints: Constraints, scopes = [SEARCH, GRAPHQL, ISSUES]) =>
   facts({ platform, grants: [grant({ platformId: 'codehost', scopes, constraints })] });
 const access = (given: Facts, scope: string) => accessTo(given, { platformId: 'codehost', scope }, NOW);
 
-describe('what is offered on a grant that is limited', () => {
-  test('permissions leave out the scopes of which each call is refused, and others keep them', () => {
+describe('what a constrained grant offers', () => {
+  test('permissions omit the scopes under which every call is refused, and keep the others', () => {
     expect(effectivePermissions([on(REPOS)], NOW)).toMatchObject([
       { scopes: [ISSUES], connections: [{ scopes: [ISSUES] }] },
     ]);
@@ -86,7 +86,7 @@ describe('what is offered on a grant that is limited', () => {
     expect(effectivePermissions([on(REPOS, [SEARCH])], NOW)).toEqual([]);
   });
 
-  test('whoever asks for one, held or not, is told why it is not to be had', () => {
+  test('an access request for such a scope is refused with the reason, whether the scope is granted or not', () => {
     const detail = `the limits of the grant (repos) refuse every call under "${SEARCH}"; an owner would have to change them`;
     expect(access(on(REPOS), SEARCH)).toEqual({ kind: 'refused', detail });
     expect(access(on(REPOS, [ISSUES]), SEARCH)).toEqual({ kind: 'refused', detail });
@@ -96,7 +96,7 @@ describe('what is offered on a grant that is limited', () => {
     expect(access({ ...on({}), grants: [] }, SEARCH)).toMatchObject({ kind: 'missing', reason: 'not_granted' });
   });
 
-  test('the limits of a parent are those of its child', () => {
+  test('the constraints of a parent apply to its child', () => {
     const theirs = on(REPOS).grants;
     const child = { ...on({}), agent: agent({ parent: parent({ grants: theirs }) }) };
     expect(effectivePermissions([child], NOW)).toMatchObject([{ scopes: [ISSUES] }]);

@@ -5,7 +5,7 @@ import type { RecipientPointerSource } from '../../broker/policy/platform-rules.
 import { refuseRecipients } from '../../broker/policy/recipients.ts';
 import { call } from './world.ts';
 
-/** The violating recipients, `[]` when none can be checked, undefined when it may be sent. */
+/** The violating recipients; `[]` when there is no recipient to check, undefined when the call may be sent. */
 function judge(
   pointers: readonly RecipientPointerSource[],
   allowed: readonly string[],
@@ -17,7 +17,7 @@ function judge(
   return refuseRecipients(allowed, rules, sent)?.violating;
 }
 
-describe('ids that only the platform knows', () => {
+describe('ids that only the platform can interpret', () => {
   const channel = { pointer: '/channel', format: 'id' } as const;
   const users = { pointer: '/users', format: 'ids' } as const;
   const ALLOWED = ['C024BE91L', 'U1', 'U2', 'jira, users', '@acme.example', 'ann@acme.example', '*'];
@@ -41,7 +41,7 @@ describe('ids that only the platform knows', () => {
     [channel, { channel: 'U1,U2' }, ['U1,U2']],
     [channel, { channel: '*' }, ['*']],
     [channel, { channel: ' ' }, [' ']],
-    // An address or a domain of the list is nobody's id, and an id is nobody's address.
+    // An address or a domain in the list does not match an id, and an id does not match an address.
     [channel, { channel: 'ann@acme.example' }, ['ann@acme.example']],
     [channel, { channel: '@acme.example' }, ['@acme.example']],
     ['/channel', { channel: 'U1' }, ['U1']],
@@ -55,13 +55,13 @@ describe('ids that only the platform knows', () => {
     expect(judge([pointer], ALLOWED, body)).toEqual(violating);
   });
 
-  test('somebody must be named', () => {
+  test('a call must name at least one recipient', () => {
     for (const body of [undefined, {}, { channel: '' }, { channel: null }, { channel: [] }, { users: ' , ' }])
       expect(judge([channel, users], ALLOWED, body)).toEqual([]);
     expect(judge([channel, users], ALLOWED, { users: 'U1' })).toBeUndefined();
   });
 
-  test('the query string is read by the same format', () => {
+  test("recipients in the query string are parsed in the pointer's format", () => {
     expect(judge([channel], ALLOWED, { channel: 'U1' }, 'channel=U2')).toBeUndefined();
     expect(judge([channel], ALLOWED, { channel: 'U1' }, 'channel=U3')).toEqual(['U3']);
     expect(judge([users], ALLOWED, { users: 'U1' }, 'users=U1%2CU3')).toEqual(['U3']);
@@ -73,7 +73,7 @@ describe('optional recipients', () => {
   const receipt = { pointer: '/receipt_email', optional: true };
   const ALLOWED = ['@acme.example'];
 
-  test('a call that names nobody sends to nobody, and passes', () => {
+  test('a call that names nobody is allowed', () => {
     for (const body of [
       undefined,
       {},
@@ -88,7 +88,7 @@ describe('optional recipients', () => {
     ).toBeUndefined();
   });
 
-  test('who is named is judged', () => {
+  test('a named recipient is checked', () => {
     const named = (email: string) => judge([attendees], ALLOWED, { attendees: [{ email }] });
     expect(named('ann@acme.example')).toBeUndefined();
     expect(named('x@evil.example')).toEqual(['x@evil.example']);
@@ -115,11 +115,11 @@ describe('optional recipients', () => {
     [[{ email: [] }], ['[]']],
     [[{ email: { a: 'x' } }], ['{"a":"x"}']],
     [[{ email: 'ann@acme.example' }, { id: 'p1' }], ['{"id":"p1"}']],
-  ])('what names somebody in another way is refused: %j', (value, violating) => {
+  ])('a value of an unexpected form is refused: %j', (value, violating) => {
     expect(judge([attendees], ALLOWED, { attendees: value })).toEqual(violating);
   });
 
-  test('beside a pointer that is not optional, that one must name somebody', () => {
+  test('with a required pointer as well, that one must name somebody', () => {
     const pointers = ['/to', { pointer: '/cc/*', optional: true }];
     expect(judge(pointers, ALLOWED, { to: 'ann@acme.example' })).toBeUndefined();
     expect(judge(pointers, ALLOWED, { to: 'ann@acme.example', cc: ['bob@acme.example'] })).toBeUndefined();
@@ -127,7 +127,7 @@ describe('optional recipients', () => {
     expect(judge(pointers, ALLOWED, {})).toEqual([]);
   });
 
-  test('a message without recipients is not nobody', () => {
+  test('a message without recipients is not treated as absent', () => {
     const raw = { pointer: '/raw', format: 'rfc822-base64url', optional: true } as const;
     const encoded = Buffer.from('Subject: x\r\n\r\nhello').toString('base64url');
     expect(judge([raw], ALLOWED, { raw: encoded })).toEqual([`"${encoded}"`]);

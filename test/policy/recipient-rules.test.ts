@@ -22,7 +22,7 @@ describe('recipient rules', () => {
   });
   const pointers = [{ pointer: '/to' }, { pointer: '/raw', format: 'rfc822-base64url' }];
 
-  test('are found for their operation, with the body as what they point into', () => {
+  test('are found for their operation, with the body as the subject of their pointers', () => {
     const body = { to: 'a@x.example' };
     expect(recipientRulesFor(mail, call('POST', '/messages', { body }))).toMatchObject([{ pointers, subject: body }]);
     expect(recipientRulesFor(mail, call('POST', '/drafts', { body }))).toEqual([]);
@@ -37,11 +37,11 @@ describe('recipient rules', () => {
     '/messages.json',
     '/Messages.JSON/',
     '/messages.v1%20',
-  ])('another spelling of the endpoint has them too: %s', (path) => {
+  ])('are found for another spelling of the endpoint, too: %s', (path) => {
     expect(recipientRulesFor(mail, call('POST', path))).toMatchObject([{ pointers, subject: {} }]);
   });
 
-  test('a call has the rule of a path exactly when a rule that denies this path would be about the call', () => {
+  test('apply to a path exactly when a deny rule for the same path would', () => {
     const source = { kind: 'rest' as const, scopes: {}, recipients: { 'POST /v1/users/*/send': ['/to'] } };
     const rules = compilePlatformRules(source);
     const denied = compilePattern('/v1/users/*/send', 'path');
@@ -66,7 +66,7 @@ describe('recipient rules', () => {
     expect(found).toBeGreaterThan(50);
   });
 
-  test('a recipient in the query string counts beside the body', () => {
+  test('recipients in the query string are added to those in the body', () => {
     const asked = call('POST', '/messages', { body: { to: 'a@x.example' }, query: 'x=1&to=b%40y.example&to[]=c' });
     expect(recipientRulesFor(mail, asked).slice(1)).toMatchObject([
       { pointers: [{ pointer: '/to' }], subject: { to: 'b@y.example' } },
@@ -74,7 +74,7 @@ describe('recipient rules', () => {
     ]);
   });
 
-  test('and there it is what the pointer says that it is', () => {
+  test('recipients in the query string have the format of the pointer', () => {
     const share = { pointer: '/channels/*', format: 'ids', optional: true } as const;
     const chat = compilePlatformRules({ kind: 'rest', scopes: {}, recipients: { 'POST /share': ['/to', share] } });
     const found = recipientRulesFor(chat, call('POST', '/share', { query: 'Channels[0]=C1' }));
@@ -84,13 +84,13 @@ describe('recipient rules', () => {
     ]);
   });
 
-  test.each(['to.email', 'To.email', 'to[email]'])('a member that is named by its path counts: ?%s=', (name) => {
+  test.each(['to.email', 'To.email', 'to[email]'])('a member named by its path in the query is found: ?%s=', (name) => {
     const post = compilePlatformRules({ kind: 'rest', scopes: {}, recipients: { 'POST /post': ['/to/email'] } });
     const found = recipientRulesFor(post, call('POST', '/post', { query: `${name}=b%40y.example&today.email=c` }));
     expect(found.slice(1).flatMap(({ subject }) => Object.values(subject))).toEqual(['b@y.example']);
   });
 
-  test.each(['to', '/a~2', 'cc/*'])('a pointer that is none is refused: %s', (pointer) => {
+  test.each(['to', '/a~2', 'cc/*'])('a malformed pointer is refused: %s', (pointer) => {
     const source = { kind: 'rest' as const, scopes: {}, recipients: { 'POST /m': [pointer] } };
     expect(() => compilePlatformRules(source)).toThrow(`"${pointer}" is not a JSON pointer; write "/to"`);
   });
@@ -116,7 +116,7 @@ describe('recipient rules', () => {
       expect(subjects(query, variables)).toEqual(expected);
     });
 
-    test('each root field has a match of its own, and other fields have none', () => {
+    test('each root field is a match of its own, and other fields have none', () => {
       const query =
         'mutation { a: invite(input: {email: "1"}) {id} b: invite(input: {email: "2"}) {id} other(input: {email: "3"}) }';
       expect(subjects(query)).toEqual([{ input: { email: '1' } }, { input: { email: '2' } }]);

@@ -8,7 +8,7 @@ import { call, crmRules } from './world.ts';
 
 const ALLOWED = ['@acme.example', 'Ann@partner.example'];
 
-/** The violating recipients of a message, `[]` when none can be checked, undefined when it may be sent. */
+/** The violating recipients of a message; `[]` when there is no recipient to check, undefined when it may be sent. */
 const send = (body: JsonObject | undefined, query = '') =>
   refuseRecipients(ALLOWED, crmRules, call({ method: 'POST', path: '/messages', body, query }))?.violating;
 
@@ -28,7 +28,7 @@ describe('allowed recipients', () => {
     expect(send({ to })).toBeUndefined();
   });
 
-  test('an operation for which the manifest names no recipients sends to nobody', () => {
+  test('an operation without recipient rules in the manifest sends to nobody', () => {
     expect(refuseRecipients([], crmRules, call())).toBeUndefined();
   });
 });
@@ -85,7 +85,7 @@ describe('violating recipients', () => {
     expect(send({ to: to as string })).toBeDefined();
   });
 
-  test('only those that violate are named, once, and shortened', () => {
+  test('a refusal names only the violating recipients, once each, and truncated', () => {
     expect(send({ to: 'bob@acme.example, x@evil.example', cc: ['x@evil.example', 'y@evil.example'] })).toEqual([
       'x@evil.example',
       'y@evil.example',
@@ -99,7 +99,7 @@ describe('violating recipients', () => {
   });
 });
 
-describe('where recipients stand', () => {
+describe('where recipients are found', () => {
   test.each([
     ['each of a list', { to: 'bob@acme.example', cc: ['bob@acme.example', 'x@evil.example'] }],
     ['one text where a list is expected', { to: 'bob@acme.example', cc: 'x@evil.example' }],
@@ -112,18 +112,18 @@ describe('where recipients stand', () => {
     expect(send(body as JsonObject)).toEqual(['x@evil.example']);
   });
 
-  test('the query string counts beside the body', () => {
+  test('recipients in the query string are checked in addition to those in the body', () => {
     expect(send({ to: 'bob@acme.example' }, 'to=x@evil.example')).toEqual(['x@evil.example']);
     expect(send({ to: 'bob@acme.example' }, 'to=Ann%40partner.example')).toBeUndefined();
   });
 
-  test('an operation that sends must name somebody, so that what is named elsewhere is not missed', () => {
+  test('an operation with recipient rules must name a recipient, so that one named elsewhere is not missed', () => {
     for (const body of [undefined, {}, { to: null }, { to: '' }, { to: [] }, { cc: [], subject: 'x' }])
       expect(send(body as JsonObject)).toEqual([]);
     expect(send({ cc: ['bob@acme.example'] })).toBeUndefined();
   });
 
-  test('an empty allow-list allows nobody, and an entry that is no address matches nothing', () => {
+  test('an empty allow-list allows nobody, and a malformed entry matches nothing', () => {
     const body = { to: 'bob@acme.example' };
     const one = (allowed: string[]) =>
       refuseRecipients(allowed, crmRules, call({ method: 'POST', path: '/messages', body }));
@@ -162,7 +162,7 @@ describe("a message in Gmail's raw form", () => {
     refuseRecipients(ALLOWED, rules, call({ method: 'POST', path: '/messages/send', body: { raw } }))?.violating;
   const message = (...lines: string[]) => sendRaw(base64url([...lines, '', 'To: nobody@evil.example'].join('\r\n')));
 
-  test('every recipient line counts, however it is written', () => {
+  test('every recipient line is checked, in any notation', () => {
     expect(message('To: bob@acme.example', 'Subject: x')).toBeUndefined();
     expect(message('To: bob@acme.example', 'Bcc: x@evil.example')).toEqual(['x@evil.example']);
     expect(message('To: bob@acme.example', 'bCC : x@evil.example')).toEqual(['x@evil.example']);
@@ -175,7 +175,7 @@ describe("a message in Gmail's raw form", () => {
     expect(message('To: J\u00f6rg <joerg@acme.example>')).toBeUndefined();
   });
 
-  test('a message whose header readers may read differently is refused', () => {
+  test('a message whose header parsers may read differently is refused', () => {
     const unreadable = ['a message that cannot be read'];
     expect(message('To: bob@acme.example', 'Bcc x@evil.example')).toEqual(unreadable);
     for (const end of '\r\0\x01\v\f\x1b\x1c\x1d\x1e\x1f\x7f\x85\u2028\u2029')
@@ -191,14 +191,14 @@ describe("a message in Gmail's raw form", () => {
     expect(sendRaw(base64url('\r\nTo: bob@acme.example'))).toEqual([]);
   });
 
-  test('the body of the message is not its header, and may be binary', () => {
+  test('the body of the message is not parsed as its header, and may be binary', () => {
     const binary = Buffer.concat([Buffer.from('To: bob@acme.example\r\n\r\n'), Buffer.from([0, 255, 13, 1])]);
     expect(readMessageRecipients(binary.toString('base64url'))?.map(({ text }) => text)).toEqual(['bob@acme.example']);
   });
 });
 
 describe('addresses', () => {
-  test('entries of an allow-list', () => {
+  test('kinds of entries of an allow-list', () => {
     expect(recipientEntryKind('ann@x.example')).toBe('address');
     for (const entry of ['@x.example', '@x']) expect(recipientEntryKind(entry)).toBe('domain');
     for (const entry of ['C024BE91L', '557058:f58131cb-b67d', 'jira users', '#general', 'x.example'])
@@ -207,7 +207,7 @@ describe('addresses', () => {
       expect(recipientEntryKind(entry)).toBeUndefined();
   });
 
-  test('what is read as an address is nothing but one', () => {
+  test('only a complete address is parsed as one', () => {
     const hostile = fc.string({ unit: fc.constantFrom(...'ab.@<>",;:()\\ =?%!\t\u00e9\r'), maxLength: 30 });
     fc.assert(
       fc.property(hostile, (text) => {
@@ -216,7 +216,7 @@ describe('addresses', () => {
           expect(readAddress(`${address.local}@${address.domain}`)).toEqual(address);
           expect(text.split('@').length).toBeGreaterThanOrEqual(2);
         }
-        // No at sign may be left over: it would be an address for somebody.
+        // No second at sign may remain: the address would be another one.
         const read = readAddresses(text);
         if (read.every(({ address }) => address !== undefined)) expect(text.split('@').length - 1).toBe(read.length);
       }),
@@ -224,7 +224,7 @@ describe('addresses', () => {
     );
   });
 
-  test('long hostile lists are read in linear time', () => {
+  test('long hostile lists are parsed in linear time', () => {
     const started = performance.now();
     for (const piece of ['"', '<', 'a@', '=?', ' ', ',', '\\"', 'a.', '=?a?Q?']) readAddresses(piece.repeat(200_000));
     readMessageRecipients(base64(`To: ${' \r\n '.repeat(50_000)}`));
@@ -234,7 +234,7 @@ describe('addresses', () => {
 
 const base64 = (text: string) => Buffer.from(text).toString('base64url');
 
-describe('what two allow-lists have in common', () => {
+describe('the intersection of two allow-lists', () => {
   test.each([
     [['@x.example'], ['ann@x.example'], ['ann@x.example']],
     [['ann@x.example'], ['@X.example'], ['ann@x.example']],

@@ -27,7 +27,7 @@ describe('patterns', () => {
     ['refs/tags/v*', 'refs/tags/v1.0'],
     ['refs/tags/**', 'refs/tags/a/b'],
     ['größe/*', 'refs/heads/größe/x'],
-  ])('%s is for %s', (pattern, name) => {
+  ])('%s matches %s', (pattern, name) => {
     expect(refPatternProblem(pattern)).toBeUndefined();
     expect(matchesRef([pattern], name)).toBe(true);
   });
@@ -60,11 +60,11 @@ describe('patterns', () => {
     ['**', 'refs/heads/.a'],
     ['refs/tags/v*', 'refs/heads/v1'],
     ['größe/*', 'refs/heads/gro\u0308ße/x'],
-    // Malformed ones are for nothing.
+    // Malformed patterns match nothing.
     ['refs/**', 'refs/heads/main'],
     ['refs/*/main', 'refs/heads/main'],
     ['', 'refs/heads/main'],
-  ])('%s is not for %j', (pattern, name) => {
+  ])('%s does not match %j', (pattern, name) => {
     expect(matchesRef([pattern], name)).toBe(false);
   });
 
@@ -89,7 +89,7 @@ describe('patterns', () => {
     ['a.lock', /no name or pattern/],
     ['x\u200by', /no name or pattern/],
     ['\ud800', /no name or pattern/],
-  ])('%j is none, and the sentence says what to write', (pattern, sentence) => {
+  ])('%j is not a pattern, and the error describes what to write', (pattern, sentence) => {
     expect(refPatternProblem(pattern)).toMatch(sentence);
   });
 
@@ -103,7 +103,7 @@ describe('patterns', () => {
     [['**'], ['refs/tags/v1'], []],
     [['refs/tags/*'], ['refs/tags/v1', 'v1'], ['refs/tags/v1']],
     [[], ['**'], []],
-  ])('%j and %j have in common: %j', (a, b, expected) => {
+  ])('the intersection of %j and %j is %j', (a, b, expected) => {
     expect(intersectRefs(a, b)).toEqual(expected);
     expect(intersectRefs(b, a)).toHaveLength(expected.length);
   });
@@ -112,14 +112,14 @@ describe('patterns', () => {
 describe('a push', () => {
   const AGENT: Constraints = { refs: ['agent/*'] };
 
-  test('to what is listed', () => {
+  test('to listed refs is allowed', () => {
     expect(push(AGENT, ref('refs/heads/agent/x'), ref('refs/heads/agent/y', 'delete'))).toBeUndefined();
     expect(push({}, ref('refs/for/main'))).toBeUndefined();
     expect(push({ ref_changes: ['create'] }, ref('refs/notes/x', 'create'))).toBeUndefined();
     expect(push({ ref_changes: ['create', 'update', 'delete'] }, ref('refs/heads/main', 'delete'))).toBeUndefined();
   });
 
-  test('to anything else is refused by name, also beside what is listed', () => {
+  test('to any other ref is refused by name, even together with listed refs', () => {
     const refused = push(AGENT, ref('refs/heads/agent/x'), ref('refs/heads/main'), ref('refs/tags/v1', 'create'));
     expect(refused).toEqual({
       violating: ['refs/heads/main', 'refs/tags/v1'],
@@ -133,7 +133,7 @@ describe('a push', () => {
     expect(push({ refs: many }, ref('refs/heads/main'))?.detail).toMatch(/\(b0, b1, b2, b3, b4 and 59 more\)$/);
   });
 
-  test('that changes refs in a way that is not allowed', () => {
+  test('that changes refs in a way that is not allowed is refused', () => {
     const constraints: Constraints = { ...AGENT, ref_changes: ['create', 'update'] };
     expect(push(constraints, ref('refs/heads/agent/x', 'create'))).toBeUndefined();
     expect(push(constraints, ref('refs/heads/agent/x', 'delete'))).toEqual({
@@ -143,13 +143,13 @@ describe('a push', () => {
     expect(push({ ref_changes: [] }, ref('refs/heads/x', 'create'))?.violating).toEqual(['refs/heads/x']);
   });
 
-  test('of many refs, or of one with a long name, is refused in few words', () => {
+  test('of many refs, or of one with a long name, is refused in a short sentence', () => {
     const many = Array.from({ length: 2000 }, (_, i) => ref(`refs/heads/x${i}`));
     expect(push(AGENT, ...many)?.violating).toHaveLength(50);
     expect(push(AGENT, ref(`refs/heads/${'x'.repeat(60_000)}`))?.detail.length).toBeLessThan(500);
   });
 
-  test('fetching, the advertisement and the probe write nothing', () => {
+  test('fetching, the advertisement and the probe write no refs', () => {
     expect(push({ refs: [] })).toBeUndefined();
     const git = { service: 'git-upload-pack' as const, refs: [] };
     for (const one of [
@@ -160,7 +160,7 @@ describe('a push', () => {
   });
 });
 
-describe('what a manifest says', () => {
+describe('refs written by REST calls, as declared in the manifest', () => {
   const forge = compilePlatformRules({
     kind: 'rest',
     scopes: {},
@@ -188,7 +188,7 @@ describe('what a manifest says', () => {
     return refuseRefs(constraints, forge, call({ method, path, query, body }));
   };
 
-  test('a parameter of the query, once, in its own spelling', () => {
+  test('in a query parameter, which must occur once, in its own spelling', () => {
     expect(refused('POST', '/branches?branch=agent/x')).toBeUndefined();
     expect(refused('POST', '/branches?branch=main')?.violating).toEqual(['refs/heads/main']);
     for (const query of [
@@ -202,7 +202,7 @@ describe('what a manifest says', () => {
     expect(refused('POST', '/branches?branch=agent/x', { branch: 'main' })).toBeDefined();
   });
 
-  test('all that a pointer leads to', () => {
+  test('in all members to which a pointer leads', () => {
     const updates = (...refs: unknown[]) => ({ updates: refs.map((one) => ({ ref: one })) }) as JsonObject;
     expect(refused('POST', '/batch', updates('refs/heads/agent/x', 'refs/heads/agent/y'))).toBeUndefined();
     expect(refused('POST', '/batch', updates('refs/heads/agent/x', 'refs/heads/main'))?.violating).toEqual([
@@ -218,7 +218,7 @@ describe('what a manifest says', () => {
       expect(refused('POST', '/batch', body), JSON.stringify(body)).toBeDefined();
   });
 
-  test('the path, of a GET too', () => {
+  test('in the path, of a GET too', () => {
     expect(refused('PUT', '/branches/agent/x/file')).toBeUndefined();
     expect(refused('PUT', '/branches/main/file')?.violating).toEqual(['refs/heads/main']);
     expect(refused('GET', '/branches/main/touch')?.violating).toEqual(['refs/heads/main']);
@@ -227,7 +227,7 @@ describe('what a manifest says', () => {
       expect(refused('PUT', path), path).toBeDefined();
   });
 
-  test('what a lenient server takes for a path that writes, beside a wider rule that writes nothing', () => {
+  test('other spellings of a path that writes are not covered by a wider rule that writes nothing', () => {
     for (const end of ['', '/', '.', '.json', '.JSON', ';v=1']) {
       const path = `/issues/7/branch${end}`;
       expect(refused('POST', path, { branch: 'main' })?.violating, path).toEqual(['refs/heads/main']);
@@ -235,7 +235,7 @@ describe('what a manifest says', () => {
     }
   });
 
-  test('a member that leaves open what is written, beside a ref', () => {
+  test('a member of the body that makes the written refs unknown, in addition to a ref', () => {
     const asked = (task: JsonObject[string], constraints?: Constraints) =>
       refused('POST', '/tasks', { task, branch: 'agent/x' }, constraints);
     for (const task of [{ worker: 'ci-bot' }, { Worker: ['ann', 'HELPER'] }, [{}, { worker: { name: '@helper' } }]]) {
@@ -250,13 +250,13 @@ describe('what a manifest says', () => {
     expect(refuseRefs({ refs: [] }, forge, call_)).toEqual({ violating: [], detail: 'it is too large', unread: true });
   });
 
-  test('a sentence, an empty list, and nothing', () => {
+  test('a sentence in place of refs, an empty list, and an operation without a rule', () => {
     expect(refused('POST', '/merge')).toEqual({ violating: [], detail: 'its target is not in the call' });
     expect(refused('POST', '/issues/7/comments')).toBeUndefined();
     expect(refused('POST', '/other')?.detail).toMatch(/not known/);
   });
 
-  test('how refs change is judged without their names', () => {
+  test('the kind of change is checked even when the names are unknown', () => {
     const may = (...changes: NonNullable<Constraints['ref_changes']>): Constraints => ({ ref_changes: changes });
     expect(refused('POST', '/branches', {}, may('create'))).toBeUndefined();
     expect(refused('POST', '/branches', {}, may('update'))?.detail).toBe('the grant does not allow to create refs');
@@ -266,7 +266,7 @@ describe('what a manifest says', () => {
   });
 });
 
-describe('what is not known to write no ref is refused', () => {
+describe('an operation is refused unless it is known to write no refs', () => {
   test.each(['refs', 'ref_changes'] as const)('on a grant with %s', (constraint) => {
     const constraints: Constraints = { [constraint]: [] };
     const refused = (method: 'GET' | 'POST', path: string) =>

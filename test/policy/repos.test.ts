@@ -12,7 +12,7 @@ const reach = (line: string, constraints: Constraints = LIST, body?: JsonObject)
   return refuseRepositories(constraints, call({ method, path, query, body }) as CallAsk);
 };
 
-describe('within the list', () => {
+describe('within the list of repositories', () => {
   test.each([
     'GET /repos/acme/app',
     'GET /repos/ACME/App/issues',
@@ -45,7 +45,7 @@ describe('within the list', () => {
     expect(reach(line)).toBeUndefined();
   });
 
-  test('a pull request from the same repository', () => {
+  test('a pull request from the same repository is allowed', () => {
     expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'topic', base: 'main' })).toBeUndefined();
     expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'acme:topic', head_repo: 'app' })).toBeUndefined();
   });
@@ -69,17 +69,18 @@ describe('GT-02 git requests', () => {
     ['/git/acme/app./info/refs', ['acme/app.']],
     ['/git/acme/../info/refs', []],
     ['/repos/acme/app/info/refs', []],
-  ])('%s is not', (path, violating) => expect(fetching(path)?.violating).toEqual(violating));
+  ])('%s is not within the list', (path, violating) => expect(fetching(path)?.violating).toEqual(violating));
 
-  test('of GraphQL it is told that REST is the way', () =>
+  test('a refused GraphQL call is told to use REST', () =>
     expect(reach('POST /graphql', LIST, { query: '{ viewer { login } }' })?.detail).toMatch(
       /^GraphQL cannot .* use REST/,
     ));
 
-  test('an empty list allows none', () => expect(fetching('/git/acme/app/info/refs', { repos: [] })).toBeDefined());
+  test('an empty list allows no git request', () =>
+    expect(fetching('/git/acme/app/info/refs', { repos: [] })).toBeDefined());
 });
 
-describe('GT-18 outside of the list', () => {
+describe('GT-18 outside of the list of repositories', () => {
   test.each([
     ['GET /repos/acme/other', ['acme/other']],
     ['GET /repos/evil/app/issues', ['evil/app']],
@@ -165,24 +166,30 @@ describe('GT-18 outside of the list', () => {
     expect(reach(line)?.violating).toEqual(violating);
   });
 
-  test('a pull request from another repository', () => {
+  test('a pull request from another repository is refused', () => {
     expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'evil:topic' })?.violating).toEqual(['evil:topic']);
     expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'topic', head_repo: 'other' })?.violating).toEqual([
       'other',
     ]);
   });
 
-  test.each(['Head', 'HEAD', 'he_ad', 'head.', 'ｈead'])('a pull request from another one, named by %s too', (name) => {
-    const body = { head: 'main', base: 'main', [name]: 'evil:main' };
-    expect(reach('POST /repos/acme/app/pulls', LIST, body)?.violating).toEqual(['evil:main']);
-    expect(reach('POST /repos/acme/app/pulls', LIST, { ...body, [name]: 'acme:main' })).toBeUndefined();
-  });
+  test.each(['Head', 'HEAD', 'he_ad', 'head.', 'ｈead'])(
+    'a pull request from another repository, named by the member %s as well, is refused',
+    (name) => {
+      const body = { head: 'main', base: 'main', [name]: 'evil:main' };
+      expect(reach('POST /repos/acme/app/pulls', LIST, body)?.violating).toEqual(['evil:main']);
+      expect(reach('POST /repos/acme/app/pulls', LIST, { ...body, [name]: 'acme:main' })).toBeUndefined();
+    },
+  );
 
-  test.each(['Head_Repo', 'headRepo', 'head-repo'])('a pull request from another one, named by %s', (name) => {
-    const body = { head: 'main', [name]: 'other' };
-    expect(reach('POST /repos/acme/app/pulls', LIST, body)?.violating).toEqual(['other']);
-    expect(reach('POST /repos/acme/app/pulls', LIST, { ...body, [name]: 'app' })).toBeUndefined();
-  });
+  test.each(['Head_Repo', 'headRepo', 'head-repo'])(
+    'a pull request from another repository, named by the member %s, is refused',
+    (name) => {
+      const body = { head: 'main', [name]: 'other' };
+      expect(reach('POST /repos/acme/app/pulls', LIST, body)?.violating).toEqual(['other']);
+      expect(reach('POST /repos/acme/app/pulls', LIST, { ...body, [name]: 'app' })).toBeUndefined();
+    },
+  );
 
   test.each([
     'POST /repos/acme/app/pulls?head=evil:main',
@@ -192,7 +199,7 @@ describe('GT-18 outside of the list', () => {
     'POST /repos/acme/app/merges?head=main',
     'POST /orgs/tools/repos?name=x',
     'POST /repos/tools/template/generate?owner=acme',
-  ])('the query names no side and no new repository: %s', (line) => {
+  ])('a query that names a side or a new repository is refused: %s', (line) => {
     const body = { head: 'main', base: 'main', owner: 'acme', name: 'new' };
     expect(reach(line, CREATING, body)?.detail).toMatch(/the query/);
     expect(reach(line.split('?')[0]!, CREATING, body)).toBeUndefined();
@@ -208,7 +215,7 @@ describe('GT-18 outside of the list', () => {
     'POST /repos/acme/app/issues/1/dependencies/blocked_by',
     'POST /repos/acme/app/Issues/1/Dependencies/blocked_by',
     'DELETE /repos/acme/app/issues/1/dependencies/blocked_by/4242',
-  ])('what reaches into repositories that the call does not name: %s', (line) => {
+  ])('an operation that reaches repositories which the call does not name is refused: %s', (line) => {
     expect(reach(line, LIST, { sub_issue_id: 4242, issue_id: 4242, branch: 'main' })?.violating).toEqual([]);
   });
 
@@ -226,7 +233,7 @@ describe('GT-18 outside of the list', () => {
     'POST /repos/acme/app/code-scanning/codeql/variant-analyses',
     'GET /repos/acme/app/code-scanning/codeql/variant-analyses/1/repos/evil/app',
     'POST /repos/acme/app/security-advisories/GHSA-x/forks',
-  ])('what holds or writes what is in other repositories: %s', (line) => {
+  ])('an operation that reads or writes content of other repositories is refused: %s', (line) => {
     expect(reach(line)?.violating).toEqual([]);
   });
 
@@ -251,7 +258,7 @@ describe('GT-18 outside of the list', () => {
     ],
     ['POST /repos/acme/app/deployments', { ref: 'evil:branch' }, 'evil:branch'],
     ['POST /repos/acme/app/merges', { base: 'main', head: 'evil:branch' }, 'evil:branch'],
-  ])('what a body names of others: %s %j', (line, body, name) => {
+  ])('a body that names something outside of the repository is refused: %s %j', (line, body, name) => {
     expect(reach(line, LIST, body)?.violating).toEqual([name]);
   });
 
@@ -262,13 +269,13 @@ describe('GT-18 outside of the list', () => {
     'start_private_fork',
     'repository_id',
     'head.repo',
-  ])('what the query of a write must not name: %s', (name) => {
+  ])('the query of a write must not name %s', (name) => {
     for (const line of ['POST /repos/acme/app/issues', 'PATCH /repos/acme/app/dependabot/alerts/1'])
       expect(reach(`${line}?${encodeURIComponent(name)}=evil/app`)?.violating).toEqual([name]);
   });
 
   test.each(['rules[][parameters][workflows][][repository_id]', 'rules[0].parameters.workflows[0].repository_id'])(
-    'a workflow of another repository, named in the query of a ruleset: %s',
+    'the query of a ruleset must not name a workflow of another repository: %s',
     (name) => {
       for (const line of ['POST /repos/acme/app/rulesets', 'PUT /repos/acme/app/rulesets/1'])
         expect(reach(`${line}?${encodeURIComponent(name)}=7`)?.violating).toEqual([name]);
@@ -276,7 +283,7 @@ describe('GT-18 outside of the list', () => {
     },
   );
 
-  test('twins of them that stay inside', () => {
+  test('similar calls that stay within the repository are allowed', () => {
     expect(reach('POST /repos/acme/app/security-advisories', LIST, { start_private_fork: false })).toBeUndefined();
     expect(
       reach('POST /repos/acme/app/rulesets', LIST, {
@@ -293,12 +300,12 @@ describe('GT-18 outside of the list', () => {
     expect(reach('POST /repos/acme/app/deployments', LIST, { ref: 'acme:main' })).toBeUndefined();
   });
 
-  test('CH-05 an empty list allows nothing, not even the listing of repositories', () => {
+  test('CH-05 an empty list allows nothing, not even listing repositories', () => {
     for (const line of ['GET /repos/acme/app', 'GET /user/repos', 'GET /user'])
       expect(reach(line, { repos: [] })).toBeDefined();
   });
 
-  test('malformed entries match nothing', () => {
+  test('malformed entries of the list match nothing', () => {
     for (const entry of ['*', '*/*', 'acme', 'acme/**', '/', 'acme/*/x', '']) {
       expect(reach('GET /repos/acme/app', { repos: [entry] }), entry).toBeDefined();
     }
@@ -334,13 +341,13 @@ describe('git', () => {
     'GET /Git/acme/app/info/refs',
     'GET /git//acme/app/info/refs',
     'POST /git/acme/app/x/git-receive-pack',
-  ])('what is no plain path of git is refused: %s', (line) => {
+  ])('a path that is not a plain git path is refused: %s', (line) => {
     expect(reach(line)).toBeDefined();
   });
 });
 
 describe('creating repositories', () => {
-  test('under an owner in the list, with the switch', () => {
+  test('is allowed under an owner in the list when the grant allows creation', () => {
     expect(reach('POST /orgs/tools/repos', CREATING, { name: 'new' })).toBeUndefined();
     expect(reach('POST /orgs/ACME/repos', CREATING, { name: 'new' })).toBeUndefined();
     expect(reach('POST /repos/tools/template/generate', CREATING, { owner: 'acme', name: 'new' })).toBeUndefined();
@@ -379,12 +386,12 @@ describe('creating repositories', () => {
       ['acme/new'],
     ],
     ['from a template to nobody', 'POST /repos/tools/template/generate', CREATING, { name: 'new' }, []],
-  ])('not %s', (_sentence, line, constraints, body, violating) => {
+  ])('is refused: %s', (_sentence, line, constraints, body, violating) => {
     expect(reach(line, constraints, body)?.violating).toEqual(violating);
   });
 });
 
-describe('what two lists have in common', () => {
+describe('the intersection of two lists of repositories', () => {
   test.each([
     [['acme/*'], ['ACME/Repo'], ['ACME/Repo']],
     [['acme/app'], ['acme/*'], ['acme/app']],

@@ -22,7 +22,7 @@ test.each<[RuleSource, string]>([
   expect(ruleInWords(rule)).toBe(words);
 });
 
-test('only a rule that has no name says what it says', () => {
+test('only a rule without a name has a description', () => {
   const { rules } = compilePolicy({
     id: 'p',
     name: 'p',

@@ -19,7 +19,7 @@ describe('rules that do not compile', () => {
     expect(problem?.message).toContain(why);
   });
 
-  test('all problems are listed, each with its place', () => {
+  test('all problems are listed, each with its path', () => {
     const rules: RuleSource[] = [
       { effect: 'allow' },
       { effect: 'deny', endpoints: ['x'], when: '1' },
@@ -33,7 +33,7 @@ describe('rules that do not compile', () => {
     expect(() => compilePolicy({ id: 'p', name: 'p', version: 1, rules })).toThrow('policy rule 1/endpoints/0');
   });
 
-  test('two guardrails have two names', () => {
+  test('two guardrails must have different names', () => {
     const twice: RuleSource[] = [
       { name: 'a', effect: 'deny' },
       { name: 'a', effect: 'deny' },
@@ -43,7 +43,7 @@ describe('rules that do not compile', () => {
   });
 });
 
-test('rules without a name are counted', () => {
+test('rules without a name are numbered', () => {
   expect(
     policyOf({ effect: 'allow' }, { name: 'mine', effect: 'deny' }, { effect: 'deny' }).rules.map(({ name }) => name),
   ).toEqual(['rule 1', 'mine', 'rule 3']);
@@ -71,7 +71,7 @@ describe('how many operations of a scope a rule covers', () => {
     expect(coverage(rule, scope)).toBe(expected);
   });
 
-  test('GraphQL operations are a POST to the door, tools a POST to their path', () => {
+  test('GraphQL operations count as a POST to the GraphQL endpoint, tools as a POST to their path', () => {
     const graphql = compilePlatformRules({ kind: 'graphql', scopes: { read: ['query *'] } });
     const door = compilePlatformRules({ kind: 'rest', scopes: { read: ['query *'] }, graphql: { path: '/graphql' } });
     const mcp = compilePlatformRules({ kind: 'mcp', scopes: { search: ['tool search_*', 'tool find'] } });
@@ -81,7 +81,7 @@ describe('how many operations of a scope a rule covers', () => {
     expect(coverage({ endpoints: ['/graphql'] }, 'read', door)).toBe('all');
     expect(coverage({ endpoints: ['/repos/**'] }, 'read', door)).toBe('none');
     expect(coverage({ endpoints: ['/tools/search_*'] }, 'search', mcp)).toBe('some');
-    // A scope that has tools covers the listing of them, too.
+    // A scope that has tools also covers their listing.
     expect(coverage({ endpoints: ['/tools/*'] }, 'search', mcp)).toBe('some');
     expect(coverage({ endpoints: ['/tools', '/tools/*'] }, 'search', mcp)).toBe('all');
     expect(coverage({ endpoints: ['/**'] }, 'search', mcp)).toBe('all');

@@ -61,7 +61,7 @@ function askOf({ path, query, headers, body }: Request, repeat: Partial<Repeat> 
   };
 }
 
-/** The held call of a request, as the terms made from it name it. `tick`: which of the offered members. */
+/** Creates a standing approval from the held call of a request. `tick`: selects the members that may differ. */
 function approve(request: Request, tick: (free: Free) => boolean, session = false): StandingApproval {
   const ask = askOf(request);
   const held = decide(world, ask, NOW) as Extract<Verdict, { kind: 'hold' }>;
@@ -72,7 +72,7 @@ function approve(request: Request, tick: (free: Free) => boolean, session = fals
     place,
     ...(atMost !== undefined && { atMost }),
   }));
-  // As it is stored and read again.
+  // Serialised and parsed, as in the store.
   const basis = JSON.parse(JSON.stringify(held.basis));
   return { id: 'sa', expiresAt: END, terms: { basis, free: offered.filter(tick), session } };
 }
@@ -108,7 +108,7 @@ const note: fc.Arbitrary<Request> = fc.record({
 });
 const request = fc.oneof({ weight: 3, arbitrary: message }, { weight: 1, arbitrary: note });
 
-/** One that differs from the held call in a way that no tick covers; undefined: not there to change. */
+/** Returns a call that differs from the held call in a way that no ticked member covers; undefined when this change is not possible. */
 type Mutation = (
   held: Request,
   seed: number,
@@ -313,7 +313,7 @@ function outcomeOf(
 const allTicked = () => true;
 
 describe('a standing approval', () => {
-  test('lets an equal call pass, whatever is ticked', () => {
+  test('allows an equal call, whichever members are ticked', () => {
     fc.assert(
       fc.property(request, fc.array(fc.boolean(), { minLength: 6, maxLength: 6 }), (held, ticks) => {
         let at = 0;
@@ -327,7 +327,7 @@ describe('a standing approval', () => {
     );
   });
 
-  test('lets a call pass that differs in ticked members only, and in none that is not ticked', () => {
+  test('allows a call that differs in ticked members only, and none that differs in another one', () => {
     fc.assert(
       fc.property(message, word, fc.array(word), fc.integer({ min: 1, max: 1_000 }), (held, text, blocks, lower) => {
         const other: Request = {
@@ -359,7 +359,7 @@ describe('a standing approval', () => {
     );
   });
 
-  test('lets a ticked segment of the path differ', () => {
+  test('allows a ticked segment of the path to differ', () => {
     fc.assert(
       fc.property(note, word, (held, id) => {
         const ask = changed(held, { path: held.path.replace(/[a-z]+$/, `${id}7`) });
@@ -374,7 +374,7 @@ describe('a standing approval', () => {
     );
   });
 
-  test.each(Object.entries(MUTATIONS))('does not let pass: %s', (_name, mutation) => {
+  test.each(Object.entries(MUTATIONS))('does not allow: %s', (_name, mutation) => {
     let seen = 0;
     fc.assert(
       fc.property(request, fc.nat(), fc.boolean(), (held, seed, isTicked) => {
@@ -386,7 +386,7 @@ describe('a standing approval', () => {
         );
         if (outcome === undefined) return;
         seen++;
-        // A path that no scope covers any more is refused.
+        // A path that no scope covers is refused, not held.
         expect(outcome).not.toBe('allow');
       }),
       { numRuns: 60 },
@@ -394,7 +394,7 @@ describe('a standing approval', () => {
     expect(seen).toBeGreaterThan(0);
   });
 
-  test('of a session is one for that session only', () => {
+  test('for a session covers calls of that session only', () => {
     fc.assert(
       fc.property(request, (held) => {
         const approval = approve(held, allTicked, true);
@@ -406,7 +406,7 @@ describe('a standing approval', () => {
     );
   });
 
-  test('stands in for no guardrail that asks each time', () => {
+  test('does not cover a guardrail that asks each time', () => {
     const strict = compileGuardrails({ version: 2, rules: GUARDRAILS.map(({ remember: _not, ...rule }) => rule) });
     const held: Request = { path: '/messages', query: '', headers: {}, body: { to: 'a', text: 'b' } };
     const basis = (decide({ ...world, guardrails: strict }, askOf(held), NOW) as { basis?: never }).basis;
@@ -437,7 +437,7 @@ describe('a standing approval', () => {
     );
   });
 
-  test('is nothing to a question without a call', () => {
+  test('does not apply to a question without a call', () => {
     const held: Request = { path: '/messages', query: '', headers: {}, body: { to: 'a', text: 'b' } };
     const { call: _call, ...question } = askOf(held);
     expect(judge(approve(held, allTicked), question)).toBe('hold');

@@ -1,4 +1,4 @@
-/** A body that was not read as a whole may hold anything: whoever has to know it decides against the agent. */
+/** A body that was not read may contain anything: every check that needs it decides against the agent. */
 import { describe, expect, test } from 'vitest';
 import { judgeBody } from '../../broker/calls/judge-body.ts';
 import { decide } from '../../broker/policy/decide.ts';
@@ -26,7 +26,7 @@ describe('rules', () => {
     'has(request.body.amount) && request.body.amount > 1000',
     'size(request.body) > 3',
     '"amount" in request.body',
-  ])('a rule that denies when %s denies, and says why', (when) => {
+  ])('a rule that denies when %s denies, with the reason', (when) => {
     expect(judge([ALLOW_ALL, { effect: 'deny', when }])).toMatchObject({
       kind: 'deny',
       unread: true,
@@ -35,14 +35,14 @@ describe('rules', () => {
     });
   });
 
-  test('a rule that allows does not', () => {
+  test('a rule that allows does not apply', () => {
     expect(judge([{ effect: 'allow', when: '!has(request.body.amount)' }])).toMatchObject({
       kind: 'deny',
       unread: true,
     });
   });
 
-  test('a refusal that another body would get, too, is not said to be for want of it', () => {
+  test('a refusal that any other body would get, too, is not marked as `unread`', () => {
     const wants = { effect: 'deny', when: 'request.body.amount > 1' } as const;
     for (const rules of [
       [wants, { effect: 'deny' }],
@@ -52,17 +52,17 @@ describe('rules', () => {
       expect(judge(rules as RuleSource[])).not.toHaveProperty('unread');
   });
 
-  test('a guardrail that holds holds', () => {
+  test('a guardrail that holds applies', () => {
     const guardrails = guardrailsOf({ name: 'large', effect: 'require_approval', when: 'request.body.amount > 1' });
     expect(judge([ALLOW_ALL], { guardrails })).toMatchObject({ kind: 'hold', unread: true });
   });
 
-  test('a condition that leaves the body alone is decided', () => {
+  test('a condition that does not read the body is evaluated as usual', () => {
     expect(judge([{ effect: 'allow', when: 'request.endpoint == "/contacts"' }])).toMatchObject({ kind: 'allow' });
   });
 });
 
-describe('limits of a grant', () => {
+describe('constraints of a grant', () => {
   const limited = (constraints: Constraints, asked: Partial<CallAsk>, scope: string, platformId = 'codehost') => {
     const rules = rulesOf(platformId === 'codehost' ? 'github' : 'gmail');
     return decide(
@@ -84,7 +84,7 @@ describe('limits of a grant', () => {
   test.each<[string, Partial<CallAsk>, string]>([
     ['what an issue is linked to', { path: '/repos/acme/app/issues' }, 'codehost:issues.write'],
     ['the name of a new repository', { path: '/orgs/acme/repos' }, 'codehost:repo.create'],
-  ])('repositories: %s cannot be told', (_what, asked, scope) => {
+  ])('repositories: %s are unknown', (_what, asked, scope) => {
     const constraints = { repos: ['acme/*'], allow_repo_creation: true };
     expect(limited(constraints, asked, scope)).toMatchObject({ kind: 'deny', unread: true });
     expect(limited(constraints, { ...asked, body: { name: 'app' } }, scope)).not.toMatchObject({
@@ -92,7 +92,7 @@ describe('limits of a grant', () => {
     });
   });
 
-  describe('repositories: a body that is no object', () => {
+  describe('repositories: a body that is not an object', () => {
     const ASSET = { path: '/repos/acme/app/releases/1/assets', query: 'name=a.bin' };
     const CONTEXTS = { path: '/repos/acme/app/branches/main/protection/required_status_checks/contexts' };
     const sent = (asked: Partial<CallAsk>, type: string, bytes: string | Buffer, coding = 'identity') => {
@@ -111,12 +111,12 @@ describe('limits of a grant', () => {
       [ASSET, LIST, '{"any":"thing"}'],
       [CONTEXTS, LIST, '["ci/test","ci/lint"]'],
       [CONTEXTS, LIST, '[{"name":"ci/test"}]'],
-    ])('%j passes as %s: %s', (asked, type, body) => {
+    ])('%j is allowed as %s: %s', (asked, type, body) => {
       expect(sent(asked, type, body)).toMatchObject({ kind: 'allow' });
     });
 
     test.each<[Partial<CallAsk>, string, string, string?]>([
-      // What a server may read as JSON or as a form, whatever it says.
+      // Content that a server may read as JSON or as a form, whatever its type.
       [ASSET, 'application/octet-stream', 'x', 'gzip'],
       [ASSET, 'text/json', '{"repository_id":1}'],
       [ASSET, 'application/x-json', '{"repository_id":1}'],
@@ -124,10 +124,10 @@ describe('limits of a grant', () => {
       [ASSET, '', 'x'],
       [ASSET, LIST, '[{"repository_id":1}]'],
       [ASSET, LIST, '{"repository_id":1}'],
-      // An operation that takes objects, and one of which nothing is said.
+      // An operation that accepts objects, and one without an entry in the manifest.
       [{ path: '/repos/acme/app/releases' }, 'application/octet-stream', '{"target_commitish":"x"}'],
       [{ path: '/repos/acme/app/releases' }, LIST, '[]'],
-      // Another spelling, another repository, a part that reaches beyond.
+      // Another spelling, another repository, a path that reaches beyond the repository.
       [{ path: '/repos/acme/app/Releases/1/assets' }, 'application/octet-stream', 'x'],
       [{ path: '/repos/acme/other/releases/1/assets' }, 'application/octet-stream', 'x'],
       [{ path: '/repos/acme/app/releases/1/assets', query: 'repository_id=1' }, 'application/octet-stream', 'x'],
@@ -140,7 +140,7 @@ describe('limits of a grant', () => {
     });
   });
 
-  test('refs: a ref in the body is not known', () => {
+  test('refs: a ref in the body is unknown', () => {
     const asked = { path: '/repos/acme/app/git/refs' };
     const body = { ref: 'refs/heads/agent/x', sha: 'abc' };
     expect(limited({ refs: ['agent/*'] }, asked, 'codehost:contents.write')).toMatchObject({
@@ -153,7 +153,7 @@ describe('limits of a grant', () => {
   });
 });
 
-test('an operation whose contents decide what it needs falls under no scope', () => {
+test('an operation whose scope depends on its content falls under no scope', () => {
   const put = call({ method: 'PUT', path: '/repos/acme/app/contents/a.txt', body: UNREAD });
   const rules = rulesOf('github');
   const found = classify(rules, call({ method: 'POST', path: '/repos/acme/app/git/trees', body: UNREAD }));
@@ -168,14 +168,14 @@ test('a GraphQL document that was not read is malformed', () => {
   });
 });
 
-describe('S3, whose operations are named in the query', () => {
+describe('S3, whose operations are determined by the query', () => {
   test.each([
     ['PUT', '/bucket/key', '', ['s3:objects.write']],
     ['PUT', '/bucket/key', 'x-id=PutObject', ['s3:objects.write']],
     ['PUT', '/bucket/key', 'acl', ['s3:permissions.write']],
     ['PUT', '/bucket/', 'policy', ['s3:permissions.write']],
     ['PUT', '/bucket/', '', ['s3:buckets.write']],
-  ] as const)('%s %s?%s is in a scope, whatever is sent', (method, path, query, scopes) => {
+  ] as const)('%s %s?%s is in a scope, whatever the body is', (method, path, query, scopes) => {
     const found = classify(rulesOf('s3'), call({ method, path, query, body: UNREAD }));
     expect(found).toMatchObject({ kind: 'classified', scopes });
   });

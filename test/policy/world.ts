@@ -1,4 +1,4 @@
-/** Plain facts for the tests of deciding: an agent with one grant on a small CRM, which may read and write contacts. */
+/** Plain facts for the tests of decisions: an agent with one grant on a small CRM, which may read and write contacts. */
 
 import { compileGuardrails, compilePolicy } from '../../broker/policy/compile-rules.ts';
 import type {
@@ -70,7 +70,7 @@ export const guardrailsOf = (...rules: RuleSource[]) => compileGuardrails({ vers
 
 export const ALLOW_ALL: RuleSource = { effect: 'allow' };
 
-/** Compiled once: that takes longer than most of what is decided by them. */
+/** Compiled once, because compiling takes longer than most of the decisions. */
 const ALLOWING = policyOf(ALLOW_ALL);
 const UNGUARDED = guardrailsOf();
 
@@ -105,7 +105,7 @@ export const ask = (changes: Partial<Ask> = {}): Ask => ({ platformId: 'crm', sc
 export const READ: Ask = ask({ call: call() });
 export const WRITE: Ask = ask({ scope: 'crm:contacts.write', call: call({ method: 'POST', body: { name: 'Ann' } }) });
 
-/** A row of the tables of verdicts: a sentence, the facts, the ask, and what must come out. */
+/** A row of the tables of verdicts: a sentence, the facts, the ask, and the expected verdict. */
 export type Case = [
   sentence: string,
   facts: Facts,
@@ -115,7 +115,7 @@ export type Case = [
   detail?: RegExp,
 ];
 
-/** A message to somebody. */
+/** An ask to send a message. */
 export const send = (body: Record<string, never> | object) =>
   ask({ scope: 'crm:messages.send', call: call({ method: 'POST', path: '/messages', body: body as never }) });
 
