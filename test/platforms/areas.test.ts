@@ -1,4 +1,4 @@
-/** Which scope calls of model APIs, npm registries, clusters and object stores fall under, and which fall under none. */
+/** The scopes under which calls of model APIs, npm registries, clusters and object stores fall, and the calls that fall under none. */
 import { describe, expect, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
@@ -110,7 +110,7 @@ const NONE: [BuiltinName, string][] = [
   ['npm', 'PUT /-/user/org.couchdb.user:ann'],
   ['npm', 'POST /-/npm/v1/user'],
   ['npm', 'DELETE /react'],
-  // Another spelling of what is in another scope.
+  // Another spelling of a path that needs another scope.
   ['npm', 'GET /-%2Fnpm%2Fv1%2Ftokens'],
   ['npm', 'PUT /-%2Fuser%2Forg.couchdb.user:bob'],
   ['npm', 'PUT /-%2fuser%252Forg.couchdb.user:bob'],
@@ -141,12 +141,12 @@ const NONE: [BuiltinName, string][] = [
   ['kubernetes', 'DELETE /api/v1/namespaces'],
   ['s3', 'PUT /'],
   ['s3', 'PATCH /reports/2026/11.json'],
-  // Answers with a credential.
+  // Returns a credential.
   ['s3', 'GET /reports?session'],
   ['s3', 'GET /reports/?Session='],
-  // Two that need two scopes.
+  // Two query parameters that need two scopes.
   ['s3', 'PUT /reports/2026/11.json?acl&tagging'],
-  // What stores serve beside buckets, each with all methods.
+  // APIs of the stores themselves, with all methods.
   ...[
     '/admin',
     '/admin/user?uid=root&format=json',
@@ -184,7 +184,7 @@ describe('in no scope', () => {
   });
 });
 
-test('an entry gives a bucket its scopes that has the name of what other stores serve', () => {
+test("an entry can restore the scopes of a bucket whose name is the path of a store's own API", () => {
   const entry = { ...entryOf('s3'), content_scopes: { 'GET /admin/**': [] } };
   const parsed = parsePlatformEntry(entry);
   if (!parsed.success) throw parsed.error;

@@ -5,7 +5,7 @@ import { Manifest } from '../../broker/platforms/manifest.ts';
 import { classify } from '../../broker/policy/operation.ts';
 import { entryOf, isPlaceholder, isReadOfSlack, manifestOf, rulesOf } from './classified.ts';
 
-/** Vendors read by POST where a filter needs a body, and git fetches by POST. Nothing else may be added lightly. */
+/** Vendors use POST for reads whose filter needs a body, and a git fetch is a POST. Add exceptions with care. */
 const READS_BY_POST: Record<string, string[]> = {
   'codehost:contents.read': ['POST /git/*/*/git-upload-pack'],
   'codehost:packages.read': ['POST /orgs/*/attestations/bulk-list', 'POST /users/*/attestations/bulk-list'],
@@ -68,7 +68,7 @@ const READS_BY_POST: Record<string, string[]> = {
   ],
   'openai:vectorstores.read': ['POST /vector_stores/*/search'],
   'anthropic:models.read': ['POST /v1/messages/count_tokens'],
-  // With `?select`, alone.
+  // With `?select` only.
   's3:objects.read': ['POST /*/**'],
 };
 
@@ -77,7 +77,7 @@ const PREFIXES: Record<string, string> = { github: 'codehost' };
 describe.each([...BUILTIN_NAMES])('%s', (name) => {
   const { scopes } = rulesOf(name);
 
-  test('has a form of its errors, in which its clients show why a call is refused', () => {
+  test('has an `error_body` with {detail}, so that its clients show why a call was refused', () => {
     const { kind, error_body } = manifestOf(name);
     if (kind !== 'mcp') expect(JSON.stringify(error_body)).toContain('{detail}');
   });
@@ -90,18 +90,18 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     ).toBe(true);
   });
 
-  test('names its reference, and its scopes by platform, area and action', () => {
+  test('has a link to its API reference, and scope ids of the form platform:area.action', () => {
     expect(manifestOf(name).docs).toMatch(/^https:\/\//);
     const prefix = PREFIXES[name] ?? name;
     for (const scope of scopes.keys()) expect(scope).toMatch(new RegExp(`^${prefix}:[a-z]+(\\.[a-z]+)+$`));
   });
 
-  test('has at least a dozen scopes, and none without a rule', () => {
+  test('has at least a dozen scopes, each with at least one operation', () => {
     expect(scopes.size).toBeGreaterThanOrEqual(12);
     expect([...scopes].filter(([, operations]) => operations.length === 0)).toEqual([]);
   });
 
-  test('no scope that reads holds a rule that writes, beyond the exceptions listed here', () => {
+  test('no reading scope contains a writing operation, except for those listed here', () => {
     for (const [scope, operations] of scopes) {
       if (!scope.endsWith('.read')) continue;
       const writing = operations.filter((one) =>
@@ -113,7 +113,7 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     }
   });
 
-  test('no scope that writes holds a rule that only reads', () => {
+  test('no writing scope contains an operation that only reads', () => {
     for (const [scope, operations] of scopes) {
       if (scope.endsWith('.read')) continue;
       const reading = operations.filter((one) =>
@@ -127,14 +127,14 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     }
   });
 
-  test('no rule stands twice in a scope, and each rule classifies what it says', () => {
+  test('no operation is listed twice in a scope, and each falls under its scope', () => {
     const rules = rulesOf(name);
     const manifest = manifestOf(name);
     for (const [scope, operations] of scopes) {
       const sources = operations.map((one) => one.source);
       expect(new Set(sources).size, scope).toBe(sources.length);
       for (const operation of operations) {
-        // What a scope covers for some contents only has tests of its own.
+        // Scopes that cover an operation for some contents only have tests of their own.
         if (operation.kind !== 'http' || !manifest.scopes[scope]!.includes(operation.source)) continue;
         const path = operation.path.source.replaceAll('**', 'x/y').replaceAll('*', 'x1');
         const found = classify(rules, { method: operation.method, path, query: '', headers: {}, body: undefined });
@@ -143,7 +143,7 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     }
   });
 
-  test('members that may differ under a standing approval are of operations that it has, and name nobody', () => {
+  test('members that may differ under a standing approval belong to operations of its scopes, and are not recipients', () => {
     const { free = {}, recipients = {} } = manifestOf(name);
     for (const [source, members] of Object.entries(free)) {
       expect(
@@ -162,13 +162,13 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     for (const header of needed) expect(forbidden_headers).not.toContain(header.toLowerCase());
   });
 
-  test('takes no encoded slash, but where names of packages have one, and for a slash where clients escape refs', () => {
+  test('escaped slashes are accepted only for package names of npm, and as a slash only for GitHub', () => {
     const { allowEncodedSlash, decodeSlash } = rulesOf(name);
     expect([allowEncodedSlash, decodeSlash]).toEqual([name === 'npm', name === 'github']);
   });
 });
 
-describe('parameters that say for whom or for which account a call is made', () => {
+describe('refused parameters that select another person or account', () => {
   const query = (...names: string[]) => names.map((name) => ({ name, in: 'query' }));
   const GOOGLE = query(
     'key',
@@ -186,7 +186,7 @@ describe('parameters that say for whom or for which account a call is made', () 
     ['gmail', GOOGLE],
     ['google-calendar', GOOGLE],
     ['s3', query('x-amz-*', 'x-minio-*', 'AWSAccessKeyId')],
-    // Their references name headers alone, or nothing of the kind.
+    // Their references document headers only, or nothing of the kind.
     ['stripe', undefined],
     ['kubernetes', undefined],
     ['openai', undefined],

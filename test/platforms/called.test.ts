@@ -1,4 +1,4 @@
-/** Built-in platforms, called by an agent through the broker: what a small server of theirs on loopback sees. */
+/** Calls of built-in platforms by an agent through the broker, against a small server on loopback for each platform. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
@@ -8,12 +8,12 @@ import { CANARY } from '../world/world.ts';
 import { manifestOf } from './classified.ts';
 
 type Call = { method: string; endpoint: string; scope: string; data?: unknown; headers?: Record<string, string> };
-/** `credential`: how the platform gets it, in headers. `refused`: a call that the preset does not allow, and one that no scope covers. */
+/** `credential`: the headers in which the platform receives it. `refused`: a call that the preset does not permit, and one that no scope covers. */
 type Case = {
   name: BuiltinName;
   preset: string;
   credential: Record<string, string | RegExp>;
-  /** Of the connection, if it is not one text. */
+  /** The connection's secret, if it is not a single text. */
   secret?: string;
   answer: (target: string) => unknown;
   read: Call;
@@ -80,7 +80,7 @@ const CASES: Case[] = [
     refused: [
       { method: 'DELETE', endpoint: '/@acme%2Fapp/-rev/1-abc', scope: 'npm:packages.unpublish' },
       { method: 'DELETE', endpoint: '/@acme%2Fapp/-rev/1-abc', scope: 'npm:packages.publish' },
-      // Another spelling of what is in another scope.
+      // Another spelling of a path that needs another scope.
       { method: 'PUT', endpoint: '/app%2F-rev%2F1-abc', scope: 'npm:packages.publish', data: {} },
       { method: 'GET', endpoint: '/-%2Fnpm%2Fv1%2Ftokens', scope: 'npm:packages.read' },
       { method: 'PUT', endpoint: '/-%2Fuser%2Forg.couchdb.user:ann', scope: 'npm:packages.publish', data: {} },
@@ -150,7 +150,7 @@ const CASES: Case[] = [
     },
     refused: [
       { method: 'DELETE', endpoint: '/reports/2026/11.json', scope: 's3:objects.delete' },
-      // What the query asks for is another operation.
+      // By its query, this is another operation.
       { method: 'PUT', endpoint: '/reports/2026/11.json?acl', scope: 's3:objects.write', data: {} },
       { method: 'PUT', endpoint: '/reports/2026/11.json?ACL=', scope: 's3:objects.write', data: {} },
       { method: 'PUT', endpoint: '/reports/2026/11.json?legal-hold', scope: 's3:objects.write', data: {} },
@@ -158,7 +158,7 @@ const CASES: Case[] = [
       { method: 'GET', endpoint: '/reports/?policy', scope: 's3:listing.read' },
       { method: 'GET', endpoint: '/reports?list-type=2&encryption', scope: 's3:listing.read' },
       { method: 'PUT', endpoint: '/reports', scope: 's3:buckets.write', data: {} },
-      // The store's own.
+      // The API of the store itself.
       { method: 'GET', endpoint: '/admin/user?uid=root', scope: 's3:objects.read' },
       { method: 'PUT', endpoint: '/minio/admin/v3/set-policy?name=consoleAdmin', scope: 's3:objects.write', data: {} },
       { method: 'POST', endpoint: '/minio/admin/v3/service?action=stop', scope: 's3:uploads.write', data: {} },
@@ -174,7 +174,7 @@ describe.each(CASES)('$name', ({ name, preset, credential, secret = CANARY, answ
     const manifest = { ...manifestOf(name), base_url: world.upstream.url };
     await organisation.platform({ id: name, manifest, secret });
     const scopeList = presetsOf(manifest).find((one) => one.name === preset)?.scopes ?? [];
-    // As every organisation has it from its start: reads pass, all else is held.
+    // The default policy of every organisation: reads are allowed, everything else is held.
     const policy = await organisation.policy([
       { effect: 'allow', methods: ['GET'] },
       { effect: 'require_approval', methods: ['POST', 'PUT', 'PATCH', 'DELETE'] },
@@ -195,14 +195,14 @@ describe.each(CASES)('$name', ({ name, preset, credential, secret = CANARY, answ
     };
   });
 
-  test('a read of the preset reaches it with the credential, and the agent gets the answer', async () => {
+  test('a read under the preset is sent with the credential, and the agent gets the answer', async () => {
     const answered = await act(read);
     expect([answered.status, answered.body.data], answered.text).toEqual([200, answer(read.endpoint)]);
     expect(world.upstream.seen).toMatchObject([{ method: read.method, target: read.endpoint }]);
     expect(answered.text).not.toContain(CANARY);
   });
 
-  test('a change is held, and told in a sentence; once approved it is made', async () => {
+  test('a change is held with its sentence, and is sent once approved', async () => {
     const { sentence, ...call } = write;
     const held = await act(call);
     expect([held.status, held.body.sentence], held.text).toEqual([202, sentence]);
@@ -248,7 +248,7 @@ describe('a patch of Kubernetes', () => {
     ['application/strategic-merge-patch+json', { data: { a: 'b' } }],
     ['application/json-patch+json', [{ op: 'add', path: '/data/a', value: 'b' }]],
     ['application/apply-patch+yaml', 'apiVersion: v1\nkind: ConfigMap\ndata: { a: b }\n'],
-  ])('of the type %s is sent as it is', async (type, data) => {
+  ])('of the type %s is sent unmodified', async (type, data) => {
     const answered = await patch(MAP, type, data);
     expect(answered.status, answered.text).toBe(200);
     const { method, target, headers, body } = world.upstream.seen.at(-1)!;
@@ -259,10 +259,10 @@ describe('a patch of Kubernetes', () => {
   test.each([
     ['application/merge-patch+json', { spec: { replicas: 3 } }, 200],
     ['application/strategic-merge-patch+json', { spec: { replicas: 6 } }, 403],
-    // Neither is read, so a rule on the body counts against the agent.
+    // Neither body is read, so a rule on the body decides against the agent.
     ['application/json-patch+json', LIST, 403],
     ['application/apply-patch+yaml', YAML, 403],
-  ])('of the type %s with %j is judged by its members: %i', async (type, data, status) => {
+  ])('of the type %s with %j is checked by its members: %i', async (type, data, status) => {
     const answered = await patch(WEB, type, data);
     expect(answered.status, answered.text).toBe(status);
     expect(world.upstream.seen).toHaveLength(status === 200 ? 1 : 0);

@@ -1,4 +1,4 @@
-/** Asks a built-in platform, as an operator would write it, which scopes a call falls under. */
+/** Classifies calls on a built-in platform, configured as an operator would write it. */
 import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { compileManifest, type Manifest } from '../../broker/platforms/manifest.ts';
@@ -6,7 +6,7 @@ import type { CallAsk, JsonObject, Method } from '../../broker/policy/facts.ts';
 import { classify } from '../../broker/policy/operation.ts';
 import type { PlatformRules } from '../../broker/policy/platform-rules.ts';
 
-/** Whether each customer has an address of their own; the placeholder for it is refused. */
+/** Whether each customer has its own address, so that the manifest has a placeholder, which is refused. */
 export const isPlaceholder = (name: BuiltinName): boolean => BUILTIN_PLATFORMS[name].base_url.endsWith('.invalid');
 
 export function entryOf(name: BuiltinName): Record<string, unknown> {
@@ -23,13 +23,13 @@ export function rulesOf(name: BuiltinName): PlatformRules {
   return compileManifest(name, manifestOf(name));
 }
 
-/** A POST of Slack's that reads, as its own clients read: by GET it is in one of the same scopes. */
+/** A POST of Slack that reads, as its own clients send it: the GET is in one of the same scopes. */
 export const isReadOfSlack = (name: string, operations: readonly string[], one: string): boolean =>
   name === 'slack' && operations.includes(one.replace(/^POST /, 'GET '));
 
 export type Classify = (operation: string, body?: JsonObject) => readonly string[] | 'unclassified' | 'malformed';
 
-/** `ask('GET /path')` or, with a body, a POST to the GraphQL door: the scopes, or what else became of it. */
+/** `ask('GET /path')` or, with a body, a POST to the GraphQL endpoint: returns the scopes, or the other kind of classification. */
 export function classifierOf(name: BuiltinName): Classify {
   const rules = rulesOf(name);
   return (operation, body) => {

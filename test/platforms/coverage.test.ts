@@ -1,4 +1,4 @@
-/** How much of the platforms' own documents the built-in manifests classify, and that nobody's grant grows unsaid. */
+/** The share of the platforms' documented operations that the built-in manifests classify, and that no scope grows without a changelog entry. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ const LEFT_OUT: Record<(typeof LISTED)[number], LeftOut> = {
   slack: slackLeftOut,
   stripe: stripeLeftOut,
 };
-/** Slack: all that is not left out on purpose. */
+/** Slack: all methods that are not omitted deliberately. */
 const AT_LEAST = { github: 75, slack: 97, stripe: 65 };
 const PREFIXES = { github: 'codehost', slack: 'slack', stripe: 'stripe' };
 
@@ -50,11 +50,11 @@ describe.each(LISTED)('%s', (name) => {
   const coverage = coverageOf(name);
   const { scopes } = manifestOf(name);
 
-  test(`at least ${AT_LEAST[name]} % of its operations are in a scope, by a rule that is exact but for its end`, () => {
+  test(`at least ${AT_LEAST[name]} % of its operations are in a scope, by a rule that is exact except for its last segment`, () => {
     expect((100 * coverage.counted) / coverage.all).toBeGreaterThanOrEqual(AT_LEAST[name]);
   });
 
-  test('every operation in no scope is left out on purpose, and none is said to be that is not', () => {
+  test('the operations in no scope are exactly those that left-out.ts omits deliberately', () => {
     const patterns = Object.values(LEFT_OUT[name]).flat();
     const leaves = (pattern: string, operation: string): boolean => {
       const [method, path] = pattern.includes(' ') ? pattern.split(' ') : [undefined, pattern];
@@ -67,7 +67,7 @@ describe.each(LISTED)('%s', (name) => {
     expect(patterns.filter((pattern) => !coverage.left.some((one) => leaves(pattern, one)))).toEqual([]);
   });
 
-  test('what a scope of earlier allows beyond what it did at first stands in the changelog', () => {
+  test('writing operations that were added to an existing scope are in the changelog', () => {
     const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
     const grown = Object.entries(scopes).flatMap(([scope, operations]) => {
       const before = atFirst.get(scope);
@@ -81,7 +81,7 @@ describe.each(LISTED)('%s', (name) => {
     expect(unsaid).toEqual([]);
   });
 
-  test('the list of its scopes, which agents are told, is at most a fifth longer than at first', () => {
+  test('the list of its scopes, which is sent to agents, is at most a fifth longer than in the first release', () => {
     const first = [...atFirst.keys()].filter((scope) => scope.startsWith(`${PREFIXES[name]}:`));
     const now = Object.keys(scopes);
     expect(first.filter((scope) => !now.includes(scope))).toEqual([]);

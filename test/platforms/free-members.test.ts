@@ -27,7 +27,7 @@ test.each([
   [{ 'POST /boards/*/notes': [] }, />=1/],
   [{ 'POST /boards/*/notes': [{ member: '/a', at_most: 5 }] }, /or { member: "\/amount", at_most: true }/],
   [{ 'mutation x': ['/text'] }, /takes this only with a GraphQL door/],
-])('a manifest with %j says what to write', (free, says) => {
+])('a manifest with %j is refused, with what to write', (free, says) => {
   expect(
     manifest(free)
       .error?.issues.map(({ message }) => message)
@@ -35,7 +35,7 @@ test.each([
   ).toMatch(says);
 });
 
-test('a manifest that was stored before there were any has those of its built-in platform', () => {
+test('a manifest that was stored before `free` existed has that of its built-in platform', () => {
   const { free, ...before } = manifestOf('slack');
   expect(free).toBeDefined();
   expect(withFree(before as Manifest).free).toEqual(free);

@@ -1,4 +1,4 @@
-/** What a grant that limits repositories and refs allows of GitHub's REST API, operation by operation. */
+/** The operations of GitHub's REST API that a grant limited to repositories and refs allows, one by one. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ import { ALLOWED, NAMED } from './github-limited.ts';
 const RULES = rulesOf('github');
 const LIMITED: Constraints = { repos: ['acme/app'], refs: ['agent/*'], allow_repo_creation: true };
 
-/** Each operation with the parts of its path that may be anything as `*`. */
+/** Each operation with `*` for the variable segments of its path. */
 const operations = new Set(
   [
     ...readFileSync(join(import.meta.dirname, 'coverage/github.txt'), 'utf8')
@@ -37,7 +37,7 @@ const inScope = [...operations].filter((one) => classify(RULES, callOf(one)).kin
 const written = (operation: string) => writtenByRules(RULES, callOf(operation));
 const namesRefs = (operation: string) => typeof written(operation) !== 'string' && written(operation).length > 0;
 
-test('every operation that such a grant allows is one of those that were looked up, and none is listed that is not allowed', () => {
+test('the operations that such a grant allows are exactly those that were reviewed (github-limited.ts)', () => {
   const allowed = inScope.filter((one) => {
     const call = callOf(one);
     return refuseRepositories(LIMITED, call, RULES) === undefined && refuseRefs(LIMITED, RULES, call) === undefined;
@@ -47,12 +47,12 @@ test('every operation that such a grant allows is one of those that were looked 
   expect(new Set(listed).size).toBe(listed.length);
 });
 
-test('every operation that writes refs by name is one of those that were looked up, and refused where it names none', () => {
+test('the operations that write refs by name are exactly those that were reviewed, and are refused when they name none', () => {
   expect(inScope.filter(namesRefs).toSorted()).toEqual([...NAMED].toSorted());
   for (const one of NAMED) expect(refuseRefs(LIMITED, RULES, callOf(one)), one).toBeDefined();
 });
 
-describe('what protects refs is not for an agent to change whose refs are limited', () => {
+describe('an operation that changes the protection of refs is refused on a grant that limits refs', () => {
   test.each<[why: RegExp, ...operations: string[]]>([
     [
       /rules that protect branches and tags/,

@@ -1,7 +1,7 @@
 /**
- * The operations of GitHub's REST API that change something and that a grant allows which limits repositories and refs, its scopes provided: by
- * reason, why none of them writes another ref than those of the grant, changes what protects refs, or reaches another repository. Each was
- * looked up in GitHub's description (@octokit/openapi 23.0.2). An operation that comes to a scope is refused, or has its place here.
+ * The writing operations of GitHub's REST API that a grant allows which limits repositories and refs, if it has their scopes: by the reason why none of them
+ * writes a ref outside of the grant, changes the protection of refs, or reaches another repository. Each was reviewed in GitHub's description
+ * (@octokit/openapi 23.0.2). An operation that is added to a scope must be refused, or be listed here.
  */
 export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'objects that no branch or tag leads to': [
@@ -198,7 +198,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'fetching reads, and is served to git alone': ['POST /git/*/*/git-upload-pack'],
 };
 
-/** They write refs that the call names, and are allowed as far as those are the grant's. */
+/** Operations that write refs named in the call, and are allowed for refs of the grant. */
 export const NAMED: readonly string[] = [
   'POST /repos/*/*/branches/*/rename',
   'DELETE /repos/*/*/contents/*',

@@ -1,4 +1,4 @@
-/** Keys of GitHub itself in answers: whatever GitHub's own description says may hold one is masked, and what is read in bytes is passed on as it comes. */
+/** Keys of GitHub itself in answers: answers that may contain one by GitHub's own description are masked, and answers of bytes are streamed unmasked. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ describe('keys of GitHub in its answers', () => {
     },
   );
 
-  test('an operation that is answered with bytes of any length is not masked', () => {
+  test('an operation whose answer is bytes of any length is not masked', () => {
     const bytes = [
       ...rules.follow.map(({ source }) => source),
       'GET /repos/*/*/contents/**',

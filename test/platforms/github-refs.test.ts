@@ -7,7 +7,7 @@ import { rulesOf } from './classified.ts';
 const RULES = rulesOf('github');
 const R = '/repos/acme/app';
 
-/** `create refs/heads/x`; `?` where the call has no name that can be judged; a sentence where it writes what it does not say. */
+/** `create refs/heads/x`; `?` where the call has no valid name; a sentence where the refs are unknown. */
 const written = (line: string, body?: JsonObject): readonly string[] | string => {
   const [method, endpoint = ''] = line.split(' ') as [Method, string];
   const [path = '', query = ''] = endpoint.split('?');
@@ -16,12 +16,12 @@ const written = (line: string, body?: JsonObject): readonly string[] | string =>
   return typeof found === 'string' ? found : found.map(({ action, name }) => `${action} ${name ?? '?'}`);
 };
 
-test('of each operation in a scope that changes something it is said which refs it writes', () => {
+test('the manifest declares the refs of each writing operation in a scope', () => {
   const changing = [...RULES.scopes.values()].flat().filter((one) => one.kind === 'http' && one.method !== 'GET');
   const unsaid = changing.filter(
     (one) =>
       one.kind === 'http' &&
-      // Git's own door says it of a push.
+      // For a push, the git entry point determines the refs.
       one.source !== 'POST /git/*/*/git-receive-pack' &&
       !RULES.refs.some(
         ({ operation }) =>
@@ -81,7 +81,7 @@ describe('operations that write refs', () => {
     [`PUT ${R}/contents/a.md?BRANCH[]=main`, { branch: 'agent/x' }],
     [`PUT ${R}/contents/a.md?x=1;branch=main`, { branch: 'agent/x' }],
     [`DELETE ${R}/contents/a.md?branch=agent/x`, undefined],
-    // Other names for a ref than the one that it seems to be.
+    // Names of other refs than they seem to be.
     [`PUT ${R}/contents/a.md`, { branch: 'refs/heads/agent/x' }],
     [`PUT ${R}/contents/a.md`, { branch: 'heads/agent/x' }],
     [`PUT ${R}/contents/a.md`, { branch: 'tags/agent/x' }],
@@ -104,7 +104,7 @@ describe('operations that write refs', () => {
     [`POST ${R}/releases`, { name: 'v1' }],
     [`POST ${R}/releases`, { tag_name: 'refs/tags/v1' }],
     [`PATCH ${R}/releases/7`, { draft: false }],
-  ])('no name that can be judged: %s %j', (line, body) => {
+  ])('a call without a valid name of a ref is detected: %s %j', (line, body) => {
     const found = written(line, body);
     expect(found).toHaveLength(1);
     expect(`${found}`).toMatch(/^(?:create|update|delete) (?:\?|refs\/heads)$/);
@@ -134,7 +134,7 @@ describe('operations that write refs', () => {
     'POST /agents/repos/acme/app/tasks',
     'POST /repositories/42/git/refs',
     'POST /git/acme/app/git-receive-pack',
-    // What lets others push.
+    // Gives others push access.
     `PUT ${R}/collaborators/ann`,
     `PATCH ${R}/invitations/7`,
     'PUT /orgs/acme/memberships/ann',
@@ -151,12 +151,12 @@ describe('operations that write refs', () => {
     `PUT ${R}/automated-security-fixes`,
     'POST /user/codespaces/silver-lamp/start',
     'PATCH /orgs/acme',
-  ])('the call does not say which: %s', (line) => {
+  ])('the refs are unknown: %s', (line) => {
     expect(written(line, { branch: 'agent/x', ref: 'refs/heads/agent/x' })).toEqual(expect.any(String));
   });
 });
 
-describe('what is written because of a member of the body', () => {
+describe('refs that are written because of a member of the body', () => {
   const ASSIGNING = [
     `POST ${R}/issues`,
     `PATCH ${R}/issues/7`,
@@ -184,7 +184,7 @@ describe('what is written because of a member of the body', () => {
     { assignees: [{ login: 'Copilot', rationale: 'x' }] },
     { 'assignees[]': 'Copilot' },
     { assignees: [], ASSIGNEES: ['Copilot'] },
-  ])('an agent of GitHub that is assigned: %j', (body) => {
+  ])('assigning an agent of GitHub makes the refs unknown: %j', (body) => {
     for (const line of ASSIGNING) expect(written(line, body), line).toMatch(/^an agent of GitHub writes branches/);
   });
 
@@ -195,7 +195,7 @@ describe('what is written because of a member of the body', () => {
     { assignees: ['ann', 'bot', 'copilot-fan', '[bot]-x', 'claude-fan', 'code-agent'] },
     { assignees: [{ login: 'ann', suggest: true }] },
     { body: 'Ask Copilot, or dependabot[bot]', labels: ['copilot'] },
-  ])('a person, or nobody: %j', (body) => {
+  ])('assigning a person, or nobody, writes no ref: %j', (body) => {
     for (const line of ASSIGNING) expect(written(line, body), line).toEqual([]);
   });
 
@@ -204,13 +204,13 @@ describe('what is written because of a member of the body', () => {
     'agent_assignment[target_repo]=acme/app',
     'assignee.login=ann',
     'x=1;Assignee=ann',
-  ])('the query: %s', (query) => {
+  ])('naming the members in the query makes the refs unknown: %s', (query) => {
     expect(written(`POST ${R}/issues?${query}`, { title: 'x' })).toMatch(/^the query must not name/);
     expect(written(`DELETE ${R}/issues/7/assignees?${query}`)).toEqual([]);
   });
 
   test.each([`POST ${R}/security-advisories`, `POST ${R}/security-advisories/reports`])(
-    'a private fork: %s',
+    'a private fork makes the refs unknown: %s',
     (line) => {
       for (const start_private_fork of [true, 'true', 1, 'false', null, [true]])
         expect(written(line, { start_private_fork }), `${start_private_fork}`).toMatch(/^a new repository begins/);
@@ -221,13 +221,16 @@ describe('what is written because of a member of the body', () => {
     },
   );
 
-  test.each(['collaborating_users', 'collaborating_teams', 'collaboratingUsers'])('%s of an advisory', (member) => {
-    const line = `PATCH ${R}/security-advisories/GHSA-x`;
-    expect(written(line, { [member]: ['ann'] })).toMatch(/may push to its private fork/);
-    expect(written(line, { summary: 'x', state: 'published' })).toEqual([]);
-  });
+  test.each(['collaborating_users', 'collaborating_teams', 'collaboratingUsers'])(
+    '%s of an advisory makes the refs unknown',
+    (member) => {
+      const line = `PATCH ${R}/security-advisories/GHSA-x`;
+      expect(written(line, { [member]: ['ann'] })).toMatch(/may push to its private fork/);
+      expect(written(line, { summary: 'x', state: 'published' })).toEqual([]);
+    },
+  );
 
-  test('a custom domain', () => {
+  test('setting or removing a custom domain makes the refs unknown', () => {
     for (const cname of ['docs.acme.example', null])
       for (const method of ['PUT', 'POST'])
         expect(written(`${method} ${R}/pages`, { cname })).toMatch(/^a custom domain is committed/);

@@ -8,26 +8,26 @@ import { entryFor } from '../../broker/policy/operation-index.ts';
 import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('github');
-/** What no App can do, so that the least is asked for. */
+/** Scopes that Apps cannot use, for which the least permission is requested. */
 const LEFT_TO_PEOPLE = /^codehost:(account|accountkeys|gists|notifications|starring)\./;
 const scopes = (operation: string) => {
   const found = ask(operation);
   return typeof found === 'string' ? found : found.map((scope) => scope.replace('codehost:', '')).join(' ');
 };
 
-test('has well over the dozen scopes that people need', () => {
+test('has at least sixty scopes, with ids of the form codehost:area.action', () => {
   const ids = [...rulesOf('github').scopes.keys()];
   expect(ids.length).toBeGreaterThanOrEqual(60);
   expect(ids.every((id) => /^codehost:[a-z]+(\.[a-z]+)+$/.test(id))).toBe(true);
 });
 
-test('an App has permissions for each scope, by names that GitHub knows', () => {
+test('the manifest has App permissions for each scope, by names that GitHub knows', () => {
   const auth = { type: 'app', app_id: '1', private_key: { env: 'KEY' } };
   const parsed = parsePlatformEntry({ use: 'github', auth });
   expect(parsed.error?.issues ?? []).toEqual([]);
   const { scopes, app_permissions: permissions = {} } = parsed.data!;
   expect(Object.keys(permissions).toSorted()).toEqual(Object.keys(scopes).toSorted());
-  // @octokit/openapi 23.0.2, `app-permissions`; and those for variables, which it leaves out.
+  // @octokit/openapi 23.0.2, `app-permissions`; and those for variables, which are missing there.
   const known = new Set(
     `actions actions_variables administration attestations checks codespaces contents deployments discussions issues members metadata
     organization_actions_variables organization_administration organization_copilot_seat_management
@@ -37,7 +37,7 @@ test('an App has permissions for each scope, by names that GitHub knows', () => 
   for (const [scope, wanted] of Object.entries(permissions)) {
     for (const [name, access] of Object.entries(wanted)) {
       expect(known, scope).toContain(name);
-      // A scope that only reads never asks for more.
+      // A reading scope never needs more than read.
       if (scope.endsWith('.read')) expect(access).toBe('read');
     }
     if (/\.(write|delete|admin|merge)$/.test(scope) && !LEFT_TO_PEOPLE.test(scope))
@@ -47,7 +47,7 @@ test('an App has permissions for each scope, by names that GitHub knows', () => 
   expect(unconditional.map(([scope]) => scope)).toEqual(['codehost:workflows.write']);
 });
 
-describe('operations for which an App must be allowed something else than for their scope', () => {
+describe('operations that need other App permissions than their scope', () => {
   const { appOperations } = rulesOf('github');
   const permissions = manifestOf('github').app_permissions ?? {};
   const [, ...listed] = readFileSync(join(import.meta.dirname, 'coverage/github.txt'), 'utf8')
@@ -60,18 +60,18 @@ describe('operations for which an App must be allowed something else than for th
     return entry === undefined ? [] : [{ operation: `${method} ${path}`, entry }];
   });
 
-  test('each is one of GitHub’s, in a scope whose permissions are others', () => {
+  test('each is an operation of GitHub, in a scope with other permissions', () => {
     const used = new Set(found.map(({ entry }) => entry));
     expect(appOperations.filter((one) => !used.has(one)).map(({ operation }) => operation.source)).toEqual([]);
     for (const { operation, entry } of found) {
       const scopes = ask(operation);
-      // What is in no scope cannot be called.
+      // Operations in no scope cannot be called.
       if (typeof scopes === 'string') continue;
       for (const scope of scopes) expect(permissions[scope], operation).not.toEqual(entry.permissions);
     }
   });
 
-  test('none that reads may write', () => {
+  test('reads have read permissions only, and writes have a write permission', () => {
     for (const { operation, entry } of found) {
       const levels = Object.values(entry.permissions);
       if (operation.startsWith('GET ')) expect(levels, operation).toEqual(['read']);
@@ -95,10 +95,10 @@ describe('operations for which an App must be allowed something else than for th
   });
 });
 
-test('follows redirects of reads that it lets through, and all that lead to a file', () => {
+test('redirects of reads that lead to a file are followed, and those reads are in a scope', () => {
   const { follow } = rulesOf('github');
   const isFollowed = (path: string) => follow.some((one) => one.kind === 'http' && one.path.matches(path));
-  // @octokit/openapi 23.0.2: each GET with a 302, but for one that answers another endpoint, and migrations, which have no scope.
+  // @octokit/openapi 23.0.2: each GET with a 302, except one that returns another endpoint, and migrations, which are in no scope.
   const paths =
     `/actions/artifacts/1/zip /actions/jobs/1/logs /actions/runs/1/logs /actions/runs/1/attempts/2/logs /code-scanning/codeql/databases/java
     /dependency-graph/sbom/fetch-report/1 /releases/assets/1 /tarball /tarball/main /zipball/refs/heads/feature/x`.split(
@@ -111,7 +111,7 @@ test('follows redirects of reads that it lets through, and all that lead to a fi
   expect(isFollowed('/repos/octocat/Hello-World/actions/runs/1')).toBe(false);
 });
 
-describe('calls of every day fall under exactly one area', () => {
+describe('common calls fall under exactly one scope', () => {
   test.each([
     ['GET /repos/octocat/Hello-World', 'metadata.read'],
     ['GET /repos/octocat/Hello-World/languages', 'metadata.read'],
@@ -160,7 +160,7 @@ describe('calls of every day fall under exactly one area', () => {
   });
 });
 
-describe('dangerous things have scopes of their own', () => {
+describe('dangerous operations have scopes of their own', () => {
   test.each([
     ['DELETE /repos/octocat/Hello-World', 'repo.delete'],
     ['POST /repos/octocat/Hello-World/transfer', 'repo.transfer'],
@@ -178,7 +178,7 @@ describe('dangerous things have scopes of their own', () => {
     ['PUT /repos/octocat/Hello-World/contents/.github/workflows/ci.yml', 'workflows.write'],
     ['POST /user/keys', 'accountkeys.write'],
     ['DELETE /orgs/acme', 'orgs.delete'],
-    // Each area of its own has a scope of its own.
+    // Each further area has its own scope.
     ['GET /orgs/acme/actions/permissions', 'orgs.admin.read'],
     ['PUT /orgs/acme/actions/permissions', 'orgs.settings.write'],
     ['DELETE /orgs/acme/properties/schema/team', 'orgs.settings.write'],
@@ -209,7 +209,7 @@ describe('dangerous things have scopes of their own', () => {
   });
 });
 
-describe('near misses are in no scope', () => {
+describe('similar paths are in no scope', () => {
   test.each([
     'POST /repos/octocat/Hello-World',
     'PUT /repos/octocat/Hello-World/issues/1',
@@ -223,7 +223,7 @@ describe('near misses are in no scope', () => {
     'POST /orgs/acme/dependabot_alerts/enable_all',
     'POST /repos/octocat/Hello-World/security-advisories/GHSA-x/forks',
     'GET /repositories/1296269',
-    // Another spelling of the workflows' folder is not plain contents.
+    // Another spelling of the workflows' folder does not count as plain contents.
     'PUT /repos/octocat/Hello-World/contents/.GitHub/Workflows/ci.yml',
     'GET /repos/octocat/Hello-World/branches/main/Protection',
   ])('%s', (operation) => {
@@ -235,12 +235,12 @@ describe('near misses are in no scope', () => {
     'POST /repos/octocat/Hello-World/actions/runners/generate-jitconfig',
     'POST /app/installations/1/access_tokens',
     'POST /applications/client/token',
-  ])('what answers with a credential is in no scope: %s', (operation) => {
+  ])('an operation that returns a credential is in no scope: %s', (operation) => {
     expect(scopes(operation)).toBe('unclassified');
   });
 });
 
-describe('the GraphQL door', () => {
+describe('the GraphQL endpoint', () => {
   const graphql = (query: string) => {
     const found = ask('POST /graphql', { query });
     return typeof found === 'string' ? found : found.map((scope) => scope.replace('codehost:', '')).join(' ');
@@ -270,12 +270,12 @@ describe('the GraphQL door', () => {
     expect(graphql(query)).toBe('unclassified');
   });
 
-  test('is not read by GET', () => {
+  test('does not accept a GET', () => {
     expect(scopes('GET /graphql')).toBe('unclassified');
   });
 });
 
-describe('what is written into .github/workflows runs with the repository’s secrets, whichever way it is written', () => {
+describe('writing into .github/workflows, in any way, needs the scope workflows.write', () => {
   const REPO = '/repos/octocat/Hello-World';
   const tree = (...paths: unknown[]) => ({
     base_tree: 'abc',
@@ -294,13 +294,13 @@ describe('what is written into .github/workflows runs with the repository’s se
     '.GitHub/Workflows/x.yml',
     '.github\\workflows\\x.yml',
     'docs/../.github/workflows/x.yml',
-    // A tree in a tree: what is in it does not stand here.
+    // A tree in a tree, whose contents are not in the call.
     '.github',
     '.github/workflows',
     '.github/',
     7,
     null,
-  ])('a tree with %j', (path) => {
+  ])('a tree with %j needs workflows.write', (path) => {
     expect(under(`POST ${REPO}/git/trees`, tree('docs/a.md', path))).toBe('workflows.write');
   });
 
@@ -311,11 +311,11 @@ describe('what is written into .github/workflows runs with the repository’s se
     'workflows/x.yml',
     'app/.github/workflows/x.yml',
     '.github/workflows.md/x',
-  ])('its twin with %j', (path) => {
+  ])('a similar tree with %j needs contents.write', (path) => {
     expect(under(`POST ${REPO}/git/trees`, tree('docs/a.md', path))).toBe('contents.write');
   });
 
-  test('another spelling of the member, or the query, is no way around it', () => {
+  test('other spellings of the member and the query string do not bypass the scope', () => {
     expect(under(`POST ${REPO}/git/trees`, { Tree: [{ Path: '.github/workflows/x.yml' }] })).toBe('workflows.write');
     expect(under(`POST ${REPO}/git/trees`, { tree: { 0: { path: '.github/workflows/x.yml' } } })).toBe(
       'workflows.write',
@@ -339,7 +339,7 @@ describe('what is written into .github/workflows runs with the repository’s se
     expect(under('POST /graphql', body)).toBe(expected);
   });
 
-  test('a field beside it must be under the same scope', () => {
+  test('another field in the document must fall under the same scope', () => {
     const both = commit('{ additions: [{ path: ".github/workflows/x.yml" }] }').replace(
       ' }) { clientMutationId } }',
       ' }) { clientMutationId } deleteRef(input: {}) { clientMutationId } }',

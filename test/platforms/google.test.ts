@@ -42,7 +42,7 @@ describe('Gmail', () => {
     expect(ask(operation)).toBe('unclassified');
   });
 
-  test('the message that is sent names its recipients', () => {
+  test('the recipients of a sent message are those in its header', () => {
     const call = {
       method: 'POST',
       path: '/gmail/v1/users/me/messages/send',
@@ -60,21 +60,24 @@ describe('Gmail', () => {
     ['POST', 'forwardingAddresses', 'forwardingEmail', 'forwarding_email'],
     ['POST', 'delegates', 'delegateEmail', 'delegate_email'],
     ['POST', 'sendAs', 'sendAsEmail', 'send_as_email'],
-  ] as const)('%s settings/%s: %s is read, and so is %s, which Google takes too', (method, setting, name, other) => {
-    const refused = (body: JsonObject) =>
-      refuseRecipients(['@acme.example'], rulesOf('gmail'), {
-        method,
-        path: `/gmail/v1/users/me/settings/${setting}`,
-        query: '',
-        headers: {},
-        body,
-      })?.violating;
-    expect(refused({ [name]: 'ann@acme.example' })).toBeUndefined();
-    expect(refused({ [other]: 'ann@acme.example' })).toBeUndefined();
-    expect(refused({ [name]: 'ann@acme.example', [other]: 'x@evil.example' })).toEqual(['x@evil.example']);
-  });
+  ] as const)(
+    '%s settings/%s: both spellings of the recipient, %s and %s, are checked',
+    (method, setting, name, other) => {
+      const refused = (body: JsonObject) =>
+        refuseRecipients(['@acme.example'], rulesOf('gmail'), {
+          method,
+          path: `/gmail/v1/users/me/settings/${setting}`,
+          query: '',
+          headers: {},
+          body,
+        })?.violating;
+      expect(refused({ [name]: 'ann@acme.example' })).toBeUndefined();
+      expect(refused({ [other]: 'ann@acme.example' })).toBeUndefined();
+      expect(refused({ [name]: 'ann@acme.example', [other]: 'x@evil.example' })).toEqual(['x@evil.example']);
+    },
+  );
 
-  test('a filter sends to nobody unless it forwards', () => {
+  test('a filter has no recipient unless it forwards', () => {
     const filter = (action: JsonObject) =>
       refuseRecipients(['@acme.example'], rulesOf('gmail'), {
         method: 'POST',
@@ -103,10 +106,13 @@ test.each<[Method, string, JsonObject, string[] | undefined]>([
   expect(refuseRecipients(['@acme.example'], rulesOf('gmail'), call)?.violating).toEqual(violating);
 });
 
-test.each(['gmail', 'google-calendar'] as const)('%s: no agent charges another project or brings a key', (name) => {
-  const { forbidden_headers } = manifestOf(name);
-  expect(forbidden_headers).toEqual(expect.arrayContaining(['x-goog-user-project', 'x-goog-api-key']));
-});
+test.each(['gmail', 'google-calendar'] as const)(
+  '%s: headers that charge another project or carry a key are forbidden',
+  (name) => {
+    const { forbidden_headers } = manifestOf(name);
+    expect(forbidden_headers).toEqual(expect.arrayContaining(['x-goog-user-project', 'x-goog-api-key']));
+  },
+);
 
 describe('Google Calendar', () => {
   const ask = classifierOf('google-calendar');
@@ -143,7 +149,7 @@ describe('Google Calendar', () => {
     expect(ask(operation)).toBe('unclassified');
   });
 
-  test('attendees are recipients, and so is whom a calendar is shared with', () => {
+  test('attendees, and people with whom a calendar is shared, are recipients', () => {
     const at = (path: string) => ({ method: 'POST', path, query: '', headers: {}, body: {} }) as const;
     const pointers = (path: string) =>
       recipientRulesFor(rulesOf('google-calendar'), at(path)).flatMap((rule) =>
@@ -159,7 +165,7 @@ describe('Google Calendar', () => {
     ['POST', '/calendars/primary/events', { attendees: [{ email: 'ann@acme.example' }] }, undefined],
     ['POST', '/calendars/primary/events', { attendees: [{ email: 'x@evil.example' }] }, ['x@evil.example']],
     ['POST', '/calendars/primary/events', { attendees: [{ id: 'p1' }] }, ['{"id":"p1"}']],
-    // These reach whoever is invited already.
+    // These reach existing attendees.
     ['PATCH', '/calendars/primary/events/e1', { description: 'x' }, []],
     ['PUT', '/calendars/primary/events/e1', { description: 'x' }, []],
     ['POST', '/calendars/primary/events/quickAdd', {}, []],
@@ -171,7 +177,7 @@ describe('Google Calendar', () => {
       undefined,
     ],
     ['PATCH', '/calendars/primary/events/e1', { attendees: [{ email: 'ann@acme.example' }] }, undefined],
-    // Whoever is invited already is told of it, too.
+    // Existing attendees are notified, too.
     [
       'PATCH',
       '/calendars/primary/events/e1',
@@ -184,7 +190,7 @@ describe('Google Calendar', () => {
       { attendees: [{ email: 'ann@acme.example' }], attendees_omitted: true },
       ['true'],
     ],
-    // Whose share it is says the path.
+    // The path names the person.
     [
       'PUT',
       '/calendars/primary/acl/user:x@evil.example',
@@ -199,7 +205,7 @@ describe('Google Calendar', () => {
   });
 
   test.each([{}, { attendees: [{ email: 'ann@acme.example' }] }, { text: 'ann@acme.example' }])(
-    'whom a text invites no constraint allows, whatever the body names: %j',
+    'a text that invites people is refused under a recipient constraint, whatever the body contains: %j',
     (body) => {
       const call = {
         method: 'POST',

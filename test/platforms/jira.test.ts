@@ -64,7 +64,7 @@ test.each<[JsonObject, string]>([
   expect(ask('PUT /rest/api/3/project/PROJ', body)).toEqual([`jira:${scope}`]);
 });
 
-/** The operation with words of the rule in it, if the rule matches it and was not written for it. */
+/** The operation with the rule in parentheses, if the rule matches it and was not written for it. */
 function matchedBeside(operation: string, rule: string): string | undefined {
   const [listed, asked] = [operation.split(/[ /]/), rule.split(/[ /]/)];
   const isAny = (segment: string | undefined) => segment === '*' || segment?.startsWith('{') === true;
@@ -75,7 +75,7 @@ function matchedBeside(operation: string, rule: string): string | undefined {
   return `${method} ${path.join('/')}`;
 }
 
-test('operations that write are not in the scope of others because a rule of those matches their path', () => {
+test('operations that write do not fall under another scope because a rule of that scope matches their path', () => {
   const [, ...listed] = readFileSync(join(import.meta.dirname, 'coverage/jira.txt'), 'utf8')
     .trim()
     .split('\n');
@@ -85,7 +85,7 @@ test('operations that write are not in the scope of others because a rule of tho
   expect(writes.map((one) => [one, ask(one)].flat().join(': '))).toEqual([
     'DELETE /rest/api/3/issue/properties/votes: unclassified',
     'DELETE /rest/api/3/issue/properties/watchers: unclassified',
-    // Takes issues out of their epic, as a move into another one does.
+    // Removes issues from their epic, as a move into another one does.
     'POST /rest/agile/1.0/epic/none/issue: jira:sprints.write',
     'PUT /rest/api/3/filter/defaultShareScope: jira:filters.share',
     'PUT /rest/api/3/issue/archive: jira:issues.archive',
@@ -100,7 +100,7 @@ test.each<[JsonObject, string[] | undefined]>([
   [{ users: [{ accountId: '557058:F58131CB' }] }, ['557058:F58131CB']],
   [{ groups: [{ groupId: 'g2' }], groupIds: ['g1'] }, ['g2']],
   [{ groups: [{ name: 'everyone' }] }, ['everyone']],
-  // Whom these reach stands in the issue.
+  // The recipients of these are stored in the issue.
   [{ groupIds: ['g1'], watchers: true }, ['true']],
   [{ watchers: true }, ['true']],
   [{}, []],
@@ -111,8 +111,8 @@ test.each<[JsonObject, string[] | undefined]>([
   expect(refuseRecipients(allowed, rulesOf('jira'), call)?.violating).toEqual(violating);
 });
 
-describe('the address of the customer’s own site', () => {
-  test('is asked for until it is given', () => {
+describe("the address of the customer's own site", () => {
+  test('is required', () => {
     const parsed = parsePlatformEntry({ use: 'jira' });
     expect(parsed.success).toBe(false);
     expect(parsed.error?.issues).toMatchObject([
@@ -121,7 +121,7 @@ describe('the address of the customer’s own site', () => {
   });
 
   test.each(['https://acme.atlassian.net', 'https://api.atlassian.com/ex/jira/1324a887-45db-1bf4-1e99-ef0ff456d421'])(
-    'is then taken: %s',
+    'may be %s',
     (base_url) => {
       expect(parsePlatformEntry({ use: 'jira', base_url }).data?.base_url).toBe(base_url);
     },

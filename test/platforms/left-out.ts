@@ -1,4 +1,4 @@
-/** Operations that manifests leave out of all scopes on purpose, with the reason: by their path, with a method only that one. */
+/** Operations that manifests deliberately omit from all scopes, with the reason: by path; an entry with a method applies to that method only. */
 
 export const githubLeftOut = {
   'answers with a credential, takes one, or ends the broker’s own': [
@@ -48,7 +48,7 @@ export const githubLeftOut = {
   'is a secret of a person’s codespaces': ['PUT /user/codespaces/secrets/**', 'DELETE /user/codespaces/secrets/**'],
 };
 
-/** Methods of Slack. Deprecated methods are in none either. */
+/** Methods of Slack. Deprecated methods are in no scope either. */
 export const slackLeftOut = {
   'answers with a credential, or with a way in': [
     'oauth.v2.access',

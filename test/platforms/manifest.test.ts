@@ -18,7 +18,7 @@ const problems = (changes: object) => {
   return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
 };
 
-describe('a manifest is taken', () => {
+describe('a manifest is accepted', () => {
   test.each<[string, object]>([
     ['as it stands in the documentation', { recipients: { 'POST /contacts': ['/to', '/cc/*'] } }],
     ['with every kind of auth: basic', { auth: { type: 'basic' } }],
@@ -243,7 +243,7 @@ describe('a manifest is refused, with the field and what to write', () => {
     expect(problems(changes).join('\n')).toContain(expected);
   });
 
-  test('an MCP server with a client secret and nobody whom it is for; the twins name one, or have no secret', () => {
+  test('an MCP server with a client secret must name its issuer or token endpoint; without a secret it need not', () => {
     const server = 'https://id.example';
     const secret = { client_secret: { env: 'CRM_CLIENT_SECRET' } };
     const found = (auth: object, more: object = {}) => {
@@ -267,7 +267,7 @@ describe('a manifest is refused, with the field and what to write', () => {
     expect(found({})).toEqual([]);
   });
 
-  test('names of the language as keys change nothing', () => {
+  test("names of JavaScript's built-in members as keys have no effect", () => {
     const scopes = JSON.parse('{"__proto__": ["GET /a"], "crm:a": ["GET /b"]}');
     const parsed = Manifest.safeParse({ ...crm, scopes });
     expect(({} as Record<string, unknown>)['0']).toBeUndefined();
@@ -275,14 +275,14 @@ describe('a manifest is refused, with the field and what to write', () => {
   });
 });
 
-test('a manifest that was taken compiles, and a broken one names its platform', () => {
+test('an accepted manifest compiles, and the error for a broken one names its platform', () => {
   expect(compileManifest('crm', Manifest.parse(crm)).scopes.size).toBe(2);
   const broken = { ...Manifest.parse(crm), scopes: { 'crm:a': ['HEAD /a'] } };
   expect(() => compileManifest('crm', broken)).toThrow('platform crm: scope crm:a: "HEAD /a": HEAD is not a method');
 });
 
 describe('use: a built-in platform with changes', () => {
-  test('fields are replaced, scopes and headers entry by entry', () => {
+  test('fields are replaced, scopes and headers are merged by entry', () => {
     const changed = parsePlatformEntry({
       use: 'github',
       base_url: 'https://github.acme.example/api/v3',
@@ -299,7 +299,7 @@ describe('use: a built-in platform with changes', () => {
     );
   });
 
-  test('a header is fixed or a default, as whoever changes it says', () => {
+  test('a changed header is fixed or a default, as the override states', () => {
     const headers = { Accept: 'application/json' };
     const fixed = parsePlatformEntry({ use: 'github', headers });
     expect(fixed.data).toMatchObject({ headers: { 'x-github-api-version': '2022-11-28', ...headers } });
@@ -309,7 +309,7 @@ describe('use: a built-in platform with changes', () => {
     expect(Object.keys(free.data?.default_headers ?? {})).toEqual(['accept', 'X-GitHub-Api-Version']);
   });
 
-  test('another host does not get its credential sent to the git of the built-in one', () => {
+  test('with another base URL, the git base URL of the built-in platform is dropped', () => {
     const { github } = BUILTIN_PLATFORMS;
     const base_url = 'https://github.acme.example/api/v3';
     const git_base_url = 'https://github.acme.example';
@@ -319,19 +319,19 @@ describe('use: a built-in platform with changes', () => {
     expect(withOverrides(github, { base_url: 'https://api.github.com/' }).git_base_url).toBe('https://github.com');
   });
 
-  test('the built-in manifest itself stays as it is', () => {
+  test('the built-in manifest itself is not modified', () => {
     const before = structuredClone(BUILTIN_PLATFORMS.notion);
     withOverrides(BUILTIN_PLATFORMS.notion, { scopes: { 'notion:x': [] }, headers: { a: 'b' } });
     expect(BUILTIN_PLATFORMS.notion).toEqual(before);
   });
 
-  test('refused headers are replaced whole, so that who means it can take them', () => {
+  test('refused headers are replaced as a whole, so that an operator can permit them', () => {
     expect(parsePlatformEntry({ use: 'stripe' }).data?.refused_headers).toEqual(['stripe-account', 'stripe-context']);
     const opened = parsePlatformEntry({ use: 'stripe', refused_headers: ['stripe-context'] });
     expect(opened.data?.refused_headers).toEqual(['stripe-context']);
   });
 
-  test('the place of uploads is dropped with another address, which would get its tokens otherwise', () => {
+  test('with another base URL, the upload URLs of the built-in platform are dropped, since they would receive its tokens', () => {
     const uploads = { 'POST /repos/*/*/releases/*/assets': 'https://uploads.github.com' };
     expect(parsePlatformEntry({ use: 'github' }).data?.base_urls).toEqual(uploads);
     const entry = { use: 'github', base_url: 'https://ghe.example/api/v3' };
@@ -340,7 +340,7 @@ describe('use: a built-in platform with changes', () => {
     expect(parsePlatformEntry({ ...entry, base_urls: own }).data?.base_urls).toEqual(own);
   });
 
-  test('OAuth needs only the client: the endpoints are known', () => {
+  test('OAuth needs only a client: the endpoints are built in', () => {
     const { data } = parsePlatformEntry({ use: 'slack', auth: oauth, per_person: { enabled: true } });
     expect(data?.oauth?.token_endpoint).toBe('https://slack.com/api/oauth.v2.access');
   });
@@ -359,7 +359,7 @@ describe('use: a built-in platform with changes', () => {
 describe('the JSON Schema for editors', () => {
   const schema = z.toJSONSchema(PlatformEntry, { io: 'input' });
 
-  test('can be made, and refuses unknown fields', () => {
+  test('can be generated, and refuses unknown fields', () => {
     expect(JSON.stringify(schema)).toContain('"additionalProperties":false');
   });
 

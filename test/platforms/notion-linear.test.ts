@@ -8,7 +8,7 @@ import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 describe('Notion', () => {
   const ask = classifierOf('notion');
 
-  test('is asked in the version that its rules were written for', () => {
+  test('sends the API version for which its scopes were written', () => {
     expect(manifestOf('notion').headers).toEqual({ 'notion-version': '2025-09-03' });
   });
 
@@ -53,7 +53,7 @@ test.each<[JsonObject, string]>([
   [{ properties: { Price: { number: { format: null } } } }, 'databases.write'],
   [{ properties: { Name: { name: 'Title' }, Price: null } }, 'blocks.delete'],
   [{ Properties: { 'J%40cT': null } }, 'blocks.delete'],
-])('Notion: a column that is taken away is deleted with what is in it: %j', (body, scope) => {
+])('Notion: removing a column needs the scope for deleting: %j', (body, scope) => {
   const ask = classifierOf('notion');
   for (const operation of ['PATCH /data_sources/d1', 'PATCH /databases/d1'])
     expect(ask(operation, body)).toEqual([`notion:${scope}`]);
@@ -86,7 +86,7 @@ describe('Linear', () => {
     '{ viewer { name } team(id: "x") { webhooks { nodes { innocent: secret } } } }',
     'mutation { issueUpdate(id: "x", input: {}) { issue { team { webhooks { nodes { secret } } } } } }',
     '{ notifications { nodes { user { settings { calendarHash } } } } }',
-  ])('keys of Linear are masked wherever a query comes to them: %s', (query) => {
+  ])('keys of Linear are masked wherever a query reaches them: %s', (query) => {
     const call: CallAsk = { method: 'POST', path: '/', query: '', headers: {}, body: { query } };
     const mask = maskOfCall([], { platform: rulesOf('linear'), ask: { call } } as Question);
     const members = memberMask(mask?.members ?? []);
@@ -96,7 +96,7 @@ describe('Linear', () => {
     expect(members?.isNamed('url')).toBe(false);
   });
 
-  test('creating an issue is a scope of its own, and part of writing', () => {
+  test('creating an issue falls under a scope of its own, and under the writing scope', () => {
     expect(graphql('mutation { issueCreate(input: {}) { success } }')).toEqual([
       'linear:issues.create',
       'linear:issues.write',
@@ -116,7 +116,7 @@ describe('Linear', () => {
     expect(graphql(query)).toBe('unclassified');
   });
 
-  test.each(['GET /', 'POST /graphql', 'PUT /'])('has one endpoint, which is not %s', (operation) => {
+  test.each(['GET /', 'POST /graphql', 'PUT /'])('the only endpoint is POST /, not %s', (operation) => {
     expect(ask(operation, { query: '{ viewer { id } }' })).toBe('unclassified');
   });
 });

@@ -1,4 +1,4 @@
-/** What the built-in platforms say of calls. */
+/** The sentences of the built-in platforms for calls. */
 import { describe, expect, test } from 'vitest';
 import { exportPlatform } from '../../broker/config-plan/export-platform.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
@@ -15,14 +15,14 @@ const platformOf = (name: BuiltinName) => {
   const manifest = manifestOf(name);
   return { rules: compileManifest(name, manifest), sentences: compileSentences(sentencesIn(manifest)) };
 };
-/** Templates for calls that no scope lists by themselves: what is read often, and narrower forms of a wide operation. */
+/** Templates for calls that are not listed in a scope by themselves: frequent reads, and narrower forms of a wide operation. */
 const BESIDE_SCOPES = [
   'PUT /repos/*/*/branches/*/protection',
   'DELETE /repos/*/*/branches/*/protection',
   'GET /git/*/*/info/refs',
 ];
 
-/** A narrower form of a read that a scope lists as `**`. */
+/** Whether an operation is a narrower form of a read that a scope lists as `**`. */
 const isInWider = (one: string, operations: ReadonlySet<string>): boolean =>
   [...operations].some(
     (wide) => wide.startsWith('GET ') && wide.endsWith('/**') && one.startsWith(wide.slice(0, -'**'.length)),
@@ -41,7 +41,7 @@ describe.each(BUILTIN_NAMES)('%s', (name) => {
     expect(Object.keys(sentences).filter((one) => !beside(one))).toEqual([]);
   });
 
-  test('every read reads well: one verb, no name as a program writes it, and nothing twice', () => {
+  test('the sentence of every read has one verb, no identifiers of programs, and no repeated words', () => {
     const texts = [...operations]
       .filter((one) => one.startsWith('GET '))
       .flatMap((operation) => {
@@ -54,7 +54,7 @@ describe.each(BUILTIN_NAMES)('%s', (name) => {
       'read|list|search|count|compare|download|find|get|see|suggest|preview|test|check|generate|ask|exchange';
     const isWellFormed = (text: string) =>
       new RegExp(`^(?:${verbs})(?: |$)`).test(text) && !/\(not given\)|other field|[[\]{}*]/.test(text);
-    // As programs write it, said twice, or a gap where something should stand.
+    // Spelled as in programs, repeated, or with a gap in place of a word.
     const isAwkward = (text: string) =>
       /(?!GitHub)\b[a-z]+[A-Z]|[a-z]_[a-z]|\b([a-z]+) \1\b|\bof (?:of|in)\b| {2}| $/.test(
         text.replaceAll(/thing\/7|\S*x1[\w/]*/g, '…'),
@@ -62,7 +62,7 @@ describe.each(BUILTIN_NAMES)('%s', (name) => {
     expect(texts.filter((text) => !isWellFormed(text) || isAwkward(text))).toEqual([]);
   });
 
-  test('each tells as much as path and method do where no more is on record', () => {
+  test('each template can be filled from method and path alone', () => {
     const http = Object.keys(sentences).filter((one) => /^[A-Z]+ /.test(one));
     const bare = http.filter((operation) => {
       const [method = '', pattern = ''] = operation.split(' ');
@@ -72,7 +72,7 @@ describe.each(BUILTIN_NAMES)('%s', (name) => {
     expect(bare).toEqual([]);
   });
 
-  test('with nothing in it, no call is said to have more than it has', () => {
+  test('the sentence of a call without a body mentions no fields', () => {
     for (const operation of Object.keys(sentences)) {
       const [method = '', pattern = ''] = operation.split(' ');
       if (!pattern.startsWith('/')) continue;
@@ -168,7 +168,7 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     { channel: 'C1', blocks: [{ type: 'section' }] },
     'post to C1, as blocks (a list of 1)',
   ],
-  // What people see there are the blocks.
+  // People see the blocks there.
   [
     'slack',
     'POST /chat.postMessage',
@@ -284,7 +284,7 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     { subscription_data: { transfer_data: { destination: 'acct_evil' } } },
     'create a payment link, with the money passed on to acct_evil',
   ],
-  // `npm owner add` sends the whole list of maintainers by the request with which versions are taken out.
+  // `npm owner add` sends the whole list of maintainers with the same request that removes versions.
   [
     'npm',
     'PUT /acme-app/-rev/3-abc',
@@ -383,14 +383,14 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
   expect(said(platformOf(name), operation, body)).toBe(expected);
 });
 
-test('a sentence of one’s own replaces one of the built-in platform, and is exported as that alone', () => {
+test('a custom sentence replaces the built-in one, and only the custom one is exported', () => {
   const entry = { use: 'github', sentences: { 'POST /repos/*/*/issues': 'file a bug in **{1}/{2}**' } };
   const manifest = parsePlatformEntry(entry).data!;
   expect(Object.keys(manifest.sentences ?? {})).toEqual(Object.keys(manifestOf('github').sentences ?? {}));
   expect(exportPlatform(manifest)).toEqual(entry);
 });
 
-test('git is told by what it does', () => {
+test('git requests are described by their effect', () => {
   const text = (path: string) => plainSentence(sentenceOfPath(platformOf('github'), { method: 'POST', path }));
   expect(text('/git/acme/shop/git-receive-pack')).toBe('push to acme/shop, by git');
 });

@@ -25,7 +25,7 @@ test.each([
   ['POST /files.delete', 'files.delete'],
   ['POST /bookmarks.list', 'bookmarks.read'],
   ['POST /usergroups.users.update', 'usergroups.write'],
-  // Each area of its own has a scope of its own.
+  // Each further area has its own scope.
   ['GET /team.accessLogs', 'admin.read'],
   ['POST /admin.users.session.list', 'admin.read'],
   ['POST /apps.manifest.export', 'admin.read'],
@@ -46,7 +46,7 @@ test.each([
 });
 
 test.each(['conversations.history', 'admin.users.list'])(
-  '%s reads by GET, and by POST as Slack’s client does',
+  "%s is a read by GET, and by POST as Slack's client sends it",
   (method) => {
     expect(ask(`POST /${method}`)).toEqual(ask(`GET /${method}`));
     expect(ask(`POST /${method}`)).toEqual([expect.stringMatching(/\.read$/)]);
@@ -83,16 +83,16 @@ test.each([
   'files.remote.update',
   'files.remote.remove',
   'dnd.setSnooze',
-])('%s takes a form, of which Slack takes no JSON', (method) => {
+])('%s takes a form, because Slack does not accept JSON for it', (method) => {
   expect(bodyKinds(rulesOf('slack'), { method: 'POST', path: `/${method}` })).toEqual(['form']);
 });
 
-test('what is not listed is sent as JSON', () => {
+test('methods that are not listed take JSON', () => {
   expect(manifestOf('slack').body).toBeUndefined();
   expect(bodyKinds(rulesOf('slack'), { method: 'POST', path: '/chat.postMessage' })).toBeUndefined();
 });
 
-describe('whom a call reaches, by id', () => {
+describe('recipients of a call, by id', () => {
   const refused = (path: string, body: JsonObject) =>
     refuseRecipients(['C1', 'C2', 'U1', 'ann@acme.example'], rulesOf('slack'), {
       method: 'POST',
@@ -156,14 +156,14 @@ describe('whom a call reaches, by id', () => {
   });
 });
 
-describe('the conversation that a message goes to is its recipient', () => {
+describe('the conversation of a message is its recipient', () => {
   const call = { method: 'POST', path: '/chat.postMessage', query: '', headers: {}, body: { channel: 'C1' } } as const;
 
   test('in the body', () => {
     expect(recipientRulesFor(rulesOf('slack'), call)).toMatchObject([{ subject: { channel: 'C1' } }]);
   });
 
-  test('and in the query, which Slack mixes with the body', () => {
+  test('in the query, which Slack merges with the body', () => {
     const both = recipientRulesFor(rulesOf('slack'), { ...call, query: 'channel=C2' });
     expect(both.map(({ subject }) => subject)).toEqual([{ channel: 'C1' }, { channel: 'C2' }]);
   });

@@ -9,7 +9,7 @@ test('bodies are forms', () => {
   expect(manifestOf('stripe').body).toBe('form');
 });
 
-test('no agent works on another account', () => {
+test('headers that select another account are refused', () => {
   expect(manifestOf('stripe').refused_headers).toEqual(['stripe-account', 'stripe-context']);
 });
 
@@ -58,7 +58,7 @@ test.each<[string, JsonObject, string[] | undefined]>([
   ['/v1/subscription_schedules', { phases: [toOther] }, ['acct_evil']],
   ['/v1/subscription_schedules/sub_sched_1', { default_settings: toOther }, ['acct_evil']],
   ['/v1/subscription_schedules/sub_sched_1', { end_behavior: 'release' }, undefined],
-])('POST %s %j where only one account may get money: %j', (path, body, violating) => {
+])('POST %s %j with one account allowed as recipient of money: %j', (path, body, violating) => {
   const call = { method: 'POST', path, query: '', headers: {}, body } as const;
   expect(refuseRecipients(['acct_ok'], rulesOf('stripe'), call)?.violating).toEqual(violating);
 });
@@ -89,7 +89,7 @@ test.each([
   ['POST /v1/prices', 'catalog.write'],
   ['POST /v1/disputes/dp_1/close', 'disputes.close'],
   ['POST /v1/webhook_endpoints', 'webhooks.write'],
-  // Each area of its own has a scope of its own.
+  // Each further area has its own scope.
   ['POST /v1/balance_settings', 'settings.write'],
   ['POST /v1/tax_ids', 'settings.write'],
   ['POST /v1/billing/meters/mtr_1/deactivate', 'billing.write'],

@@ -8,12 +8,12 @@ import { rulesOf } from '../classified.ts';
 /** The platforms whose documents are listed in this folder. */
 export const LISTED = ['github', 'slack', 'stripe'] as const;
 
-/** `left`: in no scope. `wide`: in one, but by a rule with `**` before its last segment, which is not counted. */
+/** `left`: in no scope. `wide`: in a scope, but by a rule with `**` before its last segment, which is not counted. */
 export type Coverage = { counted: number; all: number; left: string[]; wide: string[]; deprecated: string[] };
 
 /**
- * Counted is an operation whose most specific rule has no `**` before its last segment. Slack's methods are counted as POST or GET,
- * whichever is listed; those that its client calls deprecated are not asked for. Of the others deprecated ones are.
+ * Counts an operation if its most specific rule has no `**` before its last segment. Slack's methods are counted as POST or GET, whichever is listed; those
+ * that its client marks as deprecated are excluded. Deprecated operations of the other platforms are included.
  */
 export function coverageOf(name: (typeof LISTED)[number]): Coverage {
   const rules = rulesOf(name);

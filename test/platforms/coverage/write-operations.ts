@@ -1,13 +1,13 @@
 /**
- * Writes the lists of all operations of GitHub, Slack, Stripe and Jira again, from the packages that package.json beside it names:
- * `npm run coverage:platforms` installs those and runs this. Then it says which share of them the built-in manifests classify.
+ * Updates the lists of all operations of GitHub, Slack, Stripe and Jira from the packages of package.json in this folder: `npm run coverage:platforms`
+ * installs those and runs this. Then prints the share of them that the built-in manifests classify.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { coverageOf, LISTED } from './count.ts';
 
 const MODULES = join(import.meta.dirname, 'node_modules');
-/** Members of answers that hold a key (broker/platforms/builtin/github-masks.ts). */
+/** Members of answers that contain a key (broker/platforms/builtin/github-masks.ts). */
 const KEYS = ['temp_clone_token', 'temp_download_token'];
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
@@ -35,7 +35,7 @@ writeFileSync(
 
 writeFileSync(join(import.meta.dirname, 'jira.txt'), `${jiraOperations().join('\n')}\n`);
 
-/** Operations that may be answered with a key of GitHub itself, as their schemas and examples say. */
+/** Returns the operations whose answers may contain a key of GitHub itself, by their schemas and examples. */
 function githubOperationsWithKeys(): { operations: string[]; version: string } {
   const read = (file: string) => JSON.parse(readFileSync(join(MODULES, '@octokit/openapi', file), 'utf8'));
   const document = read('generated/api.github.com.json');
@@ -60,7 +60,7 @@ function githubOperationsWithKeys(): { operations: string[]; version: string } {
   return { operations: operations.sort(), version: read('package.json').version };
 }
 
-/** `GET /repos/{owner}/{repo}`, and `deprecated` behind it where the document says so. */
+/** Returns `GET /repos/{owner}/{repo}`, followed by `deprecated` where the document says so. */
 function githubOperations(): string[] {
   const text = readFileSync(join(MODULES, '@octokit/openapi/generated/api.github.com.json'), 'utf8');
   const { paths } = JSON.parse(text) as { paths: Record<string, Record<string, { deprecated?: boolean }>> };
@@ -71,7 +71,7 @@ function githubOperations(): string[] {
   );
 }
 
-/** `chat.postMessage`: Slack takes GET and POST for each. */
+/** Returns `chat.postMessage`: Slack accepts GET and POST for each method. */
 function slackMethods(): string[] {
   const text = readFileSync(join(MODULES, '@slack/web-api/dist/methods.js'), 'utf8');
   const bound = /(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*)?\w+: bindApiCall\w*\(this, '([^']+)'\)/g;
@@ -80,7 +80,7 @@ function slackMethods(): string[] {
   );
 }
 
-/** `GET /v1/customers/{id}`, as Stripe's client asks it. */
+/** Returns `GET /v1/customers/{id}`, as in Stripe's client. */
 function stripeOperations(): string[] {
   const folder = join(MODULES, 'stripe/esm/resources');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.js'));
@@ -92,7 +92,7 @@ function stripeOperations(): string[] {
   );
 }
 
-/** `GET /rest/api/3/issue/{issueIdOrKey}`, as jira.js asks it, which is made from Atlassian's own documents. */
+/** Returns `GET /rest/api/3/issue/{issueIdOrKey}`, as in jira.js, which is generated from Atlassian's own documents. */
 function jiraOperations(): string[] {
   const folder = join(MODULES, 'jira.js/dist/esm');
   const { version } = JSON.parse(readFileSync(join(MODULES, 'jira.js/package.json'), 'utf8')) as { version: string };
