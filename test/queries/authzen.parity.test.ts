@@ -1,6 +1,6 @@
 /**
- * AZ-03: what AuthZEN and TRQP say is what a governed call gets, through the front door, on generated states. That the
- * decision answers a question as it answers a call is a property of deciding, too (decision/decide.properties.test.ts).
+ * AZ-03: AuthZEN and TRQP return the decision of a governed call, tested over HTTP on generated states. That the decision function answers a standing
+ * question consistently with calls is tested in policy/decide.properties.test.ts, too.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -28,7 +28,7 @@ const MANIFEST = {
 };
 
 const hour = 3_600_000;
-/** Once in so many. */
+/** Undefined, except once in so many cases. */
 const once = <T>(value: fc.Arbitrary<T>, inSoMany: number) =>
   fc.oneof({ weight: inSoMany - 1, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value });
 /** Milliseconds from now; null: never. */
@@ -95,9 +95,9 @@ const state = fc.record({
 });
 type State = typeof state extends fc.Arbitrary<infer S> ? S : never;
 
-/** What a person would say came of it. */
+/** The decision and reason in a comparable form. */
 type Came = { kind: 'allow' | 'hold' | 'deny'; reason: string };
-/** What only a call can show. */
+/** Reasons that only a concrete call can have. */
 const CONCRETE = ['endpoint_scope_mismatch', 'recipient_not_allowed', 'repo_not_allowed'];
 const OF_RULES = [
   'denied_by_policy',
@@ -106,7 +106,7 @@ const OF_RULES = [
   'approval_required_by_guardrail',
 ];
 
-/** Of a call that is refused anyway, a rule that depends on it may be the first to say so. */
+/** Returns the reasons that a call may have instead: when it is refused anyway, a rule that depends on the call may be evaluated first. */
 const EARLIER = (reason: string): string[] => {
   const order = ['denied_by_guardrail', 'denied_by_policy', 'scope_not_granted'];
   return order.slice(0, Math.max(0, order.indexOf(reason === 'no_policy_assigned' ? 'denied_by_policy' : reason)));
@@ -135,7 +135,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
   };
   const lifetime = (ms: number | null) => (ms === null ? null : Date.now() + ms);
 
-  /** The state, stored; answers the agent and its second connection. */
+  /** Stores the state; returns the agent and its second connection. */
   const furnish = async (given: State) => {
     const { db } = world.running.broker.store;
     const organisation = await world.organisation({ guardrails: given.guardrails });
@@ -190,7 +190,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
     return body;
   };
 
-  /** What became of a call, by its answer and by its row in the audit, which say the same. */
+  /** Returns the outcome of a call, after checking that its answer and its audit row have the same reason. */
   const outcome = async (organisation: Organisation, answer: Answer): Promise<Came> => {
     const { status, body, text } = answer;
     const { db } = world.running.broker.store;
@@ -202,7 +202,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
     return { kind: kinds[status]!, reason };
   };
 
-  /** The same questions as one list, of the agent and of an owner. */
+  /** Sends the same questions as one batch, by the agent and by an owner. */
   const expectTogether = async (organisation: Organisation, agent: TestAgent, given: State, second: string) => {
     const subject = { type: 'agent', id: agent.agentId };
     const resource = { type: 'platform', id: 'crm' };
@@ -219,7 +219,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
     expect(answered(await organisation.ask('POST', '/access/v1/evaluations', list))).toEqual({ evaluations: alone });
   };
 
-  test('of AuthZEN, TRQP and the governed call', async () => {
+  test('AuthZEN, TRQP and the governed call agree on generated states', async () => {
     const met = new Map<string, number>();
     let states = 0;
     await fc.assert(
@@ -250,7 +250,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
           const trqp = answered(
             await agent.request('POST', '/v1/trqp/authorization', { headers: json, body: JSON.stringify(query) }),
           );
-          // The address that wrong signatures come from is the agent's; for an owner those of any address count.
+          // For the agent, strikes of wrong signatures count by its own address; for an owner, those of any address do.
           expect(answered(await organisation.ask('POST', '/v1/authzen/access', question))).toEqual(said);
           const data = method === 'GET' || method === 'DELETE' ? {} : { data: { to: 'ann@acme.example' } };
           const call = { platform: 'crm', endpoint, method, scope, ...data, ...connection };
@@ -269,7 +269,7 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
           const where = JSON.stringify({ said, came, call });
           const ofRules = [...OF_RULES, 'no_policy_assigned', 'scope_not_granted', ...CONCRETE];
           if (scope !== covering) {
-            // Not an operation of the scope: refused in any case, and rules that name its endpoint may be the first to do so.
+            // The operation is not in the scope: the call is refused in any case, possibly by rules that name its endpoint.
             expect(came.kind, where).toBe('deny');
             if (kind === 'deny' && !ofRules.includes(verbatim)) expect(came.reason, where).toBe(verbatim);
             else expect(ofRules, where).toContain(came.reason);
@@ -294,16 +294,16 @@ describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
           }
         : { numRuns: 50, seed: 1, endOnFailure: true },
     );
-    // A very slow machine comes to an end of its time before it meets everything.
+    // A very slow machine runs out of time before all reasons have occurred.
     if (!MANY || states >= 200) expect([...met.keys()]).toEqual(expect.arrayContaining(OFTEN));
     if (states >= 500) expect([...met.keys()]).toEqual(expect.arrayContaining(ALWAYS));
   }, 900_000);
 });
 
-/** CI draws other states each time, and a thorough run three times as many; a slow machine comes to as many as it can. */
+/** CI uses other states each time, and a thorough run three times as many; a slow machine tests as many as it can. */
 const MANY = process.env.CI !== undefined || process.env.ALL_TESTS !== undefined;
 const said = (...reasons: string[]) => reasons.map((reason) => `said ${reason}`);
-/** The states are worth something only if all of this comes of them; and of very many the rest, too. */
+/** Reasons that must have occurred for the test to be meaningful; with very many states, those of ALWAYS, too. */
 const OFTEN = [
   ...said('approved', 'denied_by_policy', 'denied_by_guardrail', 'revoked', 'agent_suspended', 'no_permission_record'),
   ...said('grant_expired', 'scope_not_granted', 'circuit_breaker_open', 'approval_required_by_policy'),

@@ -1,10 +1,9 @@
 /**
- * The standard's own test of a decision point, asked of the broker: the sub-levels Basic Core, Batch Core and Discovery of the
- * working group's certification scenario for the Authorization API 1.0, by its numbers; and after it lists of cases in the
- * form of the group's interoperability runs, `{evaluation: [{request, expected}], evaluations: […]}`. The cases are written
- * for the broker: a record is a platform, read and write are its scopes, and alice and bob are agents, whom an
- * organisation's gateway asks about with a session of an owner. The Properties sub-levels are not for the broker, which knows
- * its facts itself, and there is no search.
+ * The standard's own test of a decision point, run against the broker: the sub-levels Basic Core, Batch Core and Discovery of the working group's
+ * certification scenario for the Authorization API 1.0, by its numbers; then lists of cases in the form of the group's interoperability runs, `{evaluation:
+ * [{request, expected}], evaluations: […]}`. The cases are adapted to the broker: a record is a platform, read and write are its scopes, and alice and bob
+ * are agents, about whom an organisation's gateway asks with a session of an owner. The Properties sub-levels do not apply, because the broker uses its own
+ * facts, and there is no search.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -33,7 +32,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
     agents = { alice: await having('alice', ['read', 'write']), bob: await having('bob', ['read']) };
   });
 
-  /** Puts the agents' ids where a case names them. */
+  /** Replaces the names in a case by the agents' ids. */
   const named = (request: unknown): string =>
     JSON.stringify(request).replaceAll(/"(alice|bob)"/g, (_all, name: 'alice' | 'bob') => `"${agents[name].agentId}"`);
   const gateway = (path: string, request: unknown): Promise<Answer> =>
@@ -68,7 +67,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       for (const path of [SINGLE, '/access/v1/evaluation']) {
         const answer = await gateway(path, request);
         expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
-        // 2.3: a boolean, and an object beside it; 2.6: the same each time.
+        // 2.3: a boolean, and an object beside it; 2.6: the same answer each time.
         expect(answer.body.decision).toBe(decision);
         expect(answer.body.context).toBeTypeOf('object');
       }
@@ -85,7 +84,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       ['2.4.2 a resource without id', { subject, action, resource: { type: 'record' } }],
       ['2.4.6 a subject that is text', { subject: 'alice', action, resource }],
       ['2.4.6 a name that is a number', { subject, action: { name: 123 }, resource }],
-    ])('%s: 400, alone and without a list', async (_number, request) => {
+    ])('%s: 400, as a single evaluation and as a batch without a list', async (_number, request) => {
       for (const path of [SINGLE, BATCH]) expectProblem(await gateway(path, request), 400, 'invalid_request');
     });
 
@@ -109,7 +108,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
     const decisions = async (request: Json): Promise<boolean[]> => {
       const { status, body, text } = await gateway(BATCH, request);
       expect(status, text).toBe(200);
-      // 3.3: as many as were asked, in their order, each with a decision, and none at the top.
+      // 3.3: one decision for each item, in their order, and none at the top level.
       expect(Object.keys(body)).toEqual(['evaluations']);
       return body.evaluations.map(({ decision }: { decision: boolean }) => decision);
     };
@@ -186,7 +185,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       expect(await decisions(request)).toEqual(expected);
     });
 
-    test('3.4.2, 3.4.3 no list, or an empty one: the single question', async () => {
+    test('3.4.2, 3.4.3 without a list, or with an empty one, it is a single evaluation', async () => {
       for (const evaluations of [undefined, []]) {
         const { status, body } = await gateway(BATCH, { ...of('alice', 'read'), evaluations });
         expect([status, body]).toEqual([200, { decision: true, reason: 'approved', context: { reason: 'approved' } }]);
@@ -206,12 +205,12 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       expect(await decisions({ subject, options, evaluations: names.map((name) => item(name)) })).toEqual(expected);
     });
 
-    test('a first item that is wrong is the first denial, too', async () => {
+    test('a first item that is invalid counts as the first denial', async () => {
       const options = { evaluations_semantic: 'deny_on_first_deny' };
       expect(await decisions({ subject, options, evaluations: [{}, item('read')] })).toEqual([false]);
     });
 
-    test('an item is told what it would have been told alone', async () => {
+    test('an item has the answer of a single evaluation', async () => {
       const { body } = await gateway(BATCH, {
         subject,
         evaluations: [item('read'), item('none'), { action }, { action: { name: 7 }, resource }, 5, null],
@@ -233,7 +232,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       ]);
     });
 
-    test('AZ-01, AZ-02 of agents that whoever asks may not ask about: all alike, and the others are answered', async () => {
+    test('AZ-01, AZ-02 items about agents that the requester may not ask about have identical answers, and the others are evaluated', async () => {
       const foreign = await (await world.organisation()).agent({ grants: {} });
       const ask = async (by: (body: string) => Promise<Answer>, ids: string[]) => {
         const evaluations = ids.map((id) => ({ subject: { type: 'user', id } }));
@@ -264,7 +263,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       }
     });
 
-    test('an agent asks about itself as its gateway does, whichever platform stands beside the list', async () => {
+    test('an agent gets the same answers about itself as its gateway, with any platform as default of the batch', async () => {
       const items = ['record-1', 'record-2', 'record-3'].map((id) => ({ resource: { type: 'record', id } }));
       for (const beside of [{}, ...items]) {
         const request = { subject, action, ...beside, evaluations: beside === items[0] ? [{}, ...items] : items };
@@ -278,7 +277,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       }
     });
 
-    test('a hundred at once, and not one more; about as many platforms', async () => {
+    test('a batch has at most 100 items, also about as many platforms', async () => {
       const evaluations = Array.from({ length: 100 }, (_, i) => item('read', i % 2 ? 'record-1' : `record-${i}`));
       expect(await decisions({ subject, evaluations })).toEqual(evaluations.map((_each, i) => i % 2 === 1));
       expectProblem(await gateway(BATCH, { subject, evaluations: [...evaluations, {}] }), 400, 'invalid_request');
@@ -290,12 +289,12 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       ['options that are none', { subject, evaluations: [{}], options: [] }],
       ['a default that is none', { subject: 'alice', evaluations: [{ ...of('alice', 'read') }] }],
       ['a default of another type', { subject: { type: 5 }, evaluations: [{ ...of('alice', 'read') }] }],
-    ])('%s: 400 for the whole', async (_what, request) => {
+    ])('%s: 400 for the whole batch', async (_what, request) => {
       expectProblem(await gateway(BATCH, request), 400, 'invalid_request');
     });
   });
 
-  test('Discovery: the metadata are of the address that they are asked at, and name what is served', async () => {
+  test('Discovery: the metadata has the address at which it was requested, and the endpoints that are served', async () => {
     const answer = await send(`${world.running.baseUrl}/.well-known/authzen-configuration`, {});
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
     const { policy_decision_point, access_evaluation_endpoint, access_evaluations_endpoint, ...rest } = answer.body;
@@ -304,7 +303,7 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
       expect((await gateway(endpoint.replace(policy_decision_point, ''), of('bob', 'read'))).body.decision).toBe(true);
   });
 
-  test('cases in the form of the interoperability runs', async () => {
+  test('cases in the form of the interoperability runs have the expected decisions', async () => {
     const cases: { evaluation: Json[]; evaluations: Json[] } = {
       evaluation: (['alice', 'bob'] as const).flatMap((who) =>
         ['read', 'write', 'delete'].flatMap((what) =>

@@ -1,4 +1,4 @@
-/** AuthZEN: POST /v1/authzen/access (specification), and the standard that it speaks (OpenID AuthZEN Authorization API 1.0). */
+/** AuthZEN: POST /v1/authzen/access (specification), and its standard (OpenID AuthZEN Authorization API 1.0). */
 import { describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
@@ -37,7 +37,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
     return { decision, ...top, ...(conditional && { conditional }) };
   };
 
-  describe('what it says', () => {
+  describe('the answer', () => {
     test('approved', async () => {
       const answer = await ask(agent);
       expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -71,14 +71,14 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(await says(organisation.ask('POST', PATH, question(other)))).toEqual({ decision: false, reason, ...more });
     });
 
-    test('AZ-04 a held scope: no, and an approval would do', async () => {
+    test('AZ-04 a held scope: decision false, with require_approval', async () => {
       const policy = await organisation.policy([{ effect: 'require_approval' }]);
       const { body } = await ask(await organisation.agent({ policy }));
       const said = { reason: 'approval_required_by_policy', require_approval: true };
       expect(body).toEqual({ decision: false, ...said, context: said });
     });
 
-    test('denied_by_guardrail, approval_required_by_guardrail; a guardrail that suspends suspends nobody for a question', async () => {
+    test('denied_by_guardrail, approval_required_by_guardrail; a guardrail that suspends does not suspend the agent for a question', async () => {
       const guarded = await world.organisation({
         guardrails: [
           { name: 'a', effect: 'deny', scopes: ['demo:delete'] },
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect((await other.get('/v1/agents/me')).body.agent_status).toBe('active');
     });
 
-    test('platform_suspended, for as long as it is', async () => {
+    test('platform_suspended, until the platform is resumed', async () => {
       const off = await world.organisation();
       await off.platform();
       const other = await off.agent();
@@ -109,7 +109,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved' });
     });
 
-    test('circuit_breaker_open, until its time is over; and the question is no trial', async () => {
+    test('circuit_breaker_open, until the breaker is half-open; and the question does not take the trial', async () => {
       const other = await organisation.agent();
       await Promise.all(Array.from({ length: 50 }, (_, number) => other.act({ platform: 'demo', number })));
       expect(await says(ask(other))).toEqual({ decision: false, reason: 'circuit_breaker_open' });
@@ -117,7 +117,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       for (let i = 0; i < 2; i++) expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved' });
     });
 
-    test('what depends on the call is usable, and says so', async () => {
+    test('a scope with a rule that depends on the call is allowed, with conditional: true', async () => {
       const policy = await organisation.policy([
         { effect: 'allow' },
         { effect: 'deny', when: 'request.query.size() > 3' },
@@ -126,7 +126,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved', conditional: true });
     });
 
-    test('the grant of another connection, when the context names one', async () => {
+    test('evaluates the grant on the connection that the context names', async () => {
       const second = await organisation.connection('demo', { isDefault: false });
       const other = await organisation.agent({ grants: { demo: { connection_id: second } } });
       const on = (connection_id: string) => post(other, { ...question(other), context: { connection_id } });
@@ -140,14 +140,14 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       ['no/such platform', 'what cannot be an id'],
       ['x'.repeat(256), 'a long one'],
       ['démo', 'another alphabet'],
-    ])('a platform called %s is none (%s)', async (platform) => {
+    ])('the platform id %s is unknown (%s)', async (platform) => {
       expect(await says(ask(agent, 'demo:read', platform))).toEqual({
         decision: false,
         reason: 'no_permission_record',
       });
     });
 
-    test('revocation shows at the very next question', async () => {
+    test('a revocation takes effect on the next question', async () => {
       const other = await organisation.agent();
       expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved' });
       await organisation.ask('POST', `/owner/agents/${other.agentId}/suspend`, {});
@@ -159,19 +159,19 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe('who may ask about whom', () => {
-    test('an agent about itself, by its uuid and by its agent id, in any case of the uuid', async () => {
+  describe('who may ask about which agent', () => {
+    test('an agent may ask about itself, by its uuid in any letter case and by its agent id', async () => {
       for (const id of [agent.id, agent.id.toUpperCase(), agent.agentId])
         expect(await says(post(agent, question(id)))).toEqual({ decision: true, reason: 'approved' });
     });
 
-    test('an owner, of any role, about every agent of the organisation', async () => {
+    test('an owner of any role may ask about every agent of the organisation', async () => {
       const viewer = await organisation.addOwner('viewer');
       for (const id of [agent.id, agent.id.toUpperCase(), agent.agentId])
         expect(await says(organisation.ask('POST', PATH, question(id), viewer))).toMatchObject({ decision: true });
     });
 
-    test('AZ-01 an agent about another one: of the same organisation, of another, of none: the same 401', async () => {
+    test('AZ-01 an agent gets the same 401 about any other agent: of the same organisation, of another, or unknown', async () => {
       const foreign = await (await world.organisation()).agent({ grants: {} });
       const same = await organisation.agent();
       const bodies = [];
@@ -184,7 +184,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
     });
 
-    test('AZ-02 an owner about an agent of another organisation: the 401 of one that there is not', async () => {
+    test('AZ-02 an owner gets the same 401 about an agent of another organisation and about an unknown one', async () => {
       const foreign = await (await world.organisation()).agent({ grants: {} });
       const bodies = [];
       for (const id of [foreign.id, foreign.agentId, uuidv4(), newAgentId()]) {
@@ -195,7 +195,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
     });
 
-    test('nobody without a token, and nobody with a wrong one', async () => {
+    test('a missing or invalid token is a 401', async () => {
       const without = await send(world.running.baseUrl + PATH, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
@@ -214,7 +214,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       );
     });
 
-    test('a deleted agent not at all, and its owner learns that it is over', async () => {
+    test('a deleted agent cannot ask, and its owner gets the reason revoked', async () => {
       const other = await organisation.agent({ agent: { status: 'deleted' } });
       expectProblem(await ask(other), 401, 'invalid_signature');
       expect(await says(organisation.ask('POST', PATH, question(other)))).toEqual({
@@ -224,7 +224,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe('a wrong question', () => {
+  describe('an invalid question', () => {
     const { subject, action, resource } = question('agt_aaaaaaaaaaaaaaaaaaaa');
     test.each<[string, unknown, RegExp]>([
       ['no subject', { action, resource }, /^subject: is missing/],
@@ -247,7 +247,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       ['NUL', { subject, action: { name: 'a\0' }, resource }, /u0000/],
       ['a scope of 257 characters', { subject, action: { name: 'x'.repeat(257) }, resource }, /256/],
       ['many where one belongs', { subject, action, resource, evaluations: [{}] }, /\/access\/v1\/evaluations/],
-    ])('%s: 400, and what is wrong', async (_what, body, detail) => {
+    ])('%s: 400 with the reason', async (_what, body, detail) => {
       const answer = await post(agent, body);
       expectProblem(answer, 400, 'invalid_request');
       expect(answer.body.detail).toMatch(detail);
@@ -261,7 +261,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       );
     });
 
-    test('256 KiB are taken, and not a byte more', async () => {
+    test('a body may have 256 KiB, and not a byte more', async () => {
       const whole = question(agent);
       const filled = (bytes: number) => {
         const properties = { filling: '' };
@@ -275,14 +275,14 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(answer.headers.get('x-request-id')).toBe('too-large');
     });
 
-    test('another method: 405, in the same form', async () => {
+    test('another method: 405 in the same form', async () => {
       const answer = await send(world.running.baseUrl + PATH, {});
       expectProblem(answer, 405, 'method_not_allowed');
       expect(answer.headers.get('allow')).toBe('POST');
     });
   });
 
-  test('X-Request-ID comes back as it was, with an answer and with a refusal; none without', async () => {
+  test('X-Request-ID is returned unchanged, with an answer and with a refusal; a malformed one is not', async () => {
     const id = `bfe9eb29-ab87 / "4ca3"; ${'x'.repeat(4_000)}`;
     for (const body of [question(agent), {}, question(uuidv4())])
       expect((await post(agent, body, { 'x-request-id': id })).headers.get('x-request-id')).toBe(id);
@@ -291,7 +291,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
     expect([other.status, other.headers.get('x-request-id')]).toEqual([200, null]);
   });
 
-  test('what else is in a question is not looked at', async () => {
+  test('unknown members and properties are ignored', async () => {
     const whole = question(agent);
     const more = {
       subject: { ...whole.subject, type: 'identity', properties: { department: 'Sales' }, future: 1 },
@@ -305,7 +305,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
     expect(await says(post(agent, more))).toEqual({ decision: true, reason: 'approved' });
   });
 
-  test('nothing is recorded of a question', async () => {
+  test('a question is not recorded in the audit', async () => {
     const count = async () =>
       (await world.running.broker.store.db.selectFrom('audit_rows').select('id').execute()).length;
     const before = await count();
@@ -314,7 +314,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
     expect(await count()).toBe(before);
   });
 
-  test('the metadata name these very routes, for pages of any site', async () => {
+  test('the metadata names these routes, and is readable by pages of any site', async () => {
     const answer = await send(`${world.running.baseUrl}/.well-known/authzen-configuration`, {});
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
@@ -334,7 +334,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       putChild(world, organisation, parent, { ...made, agent: row });
     const move = (of: TestAgent, verb: string) => organisation.ask('POST', `/owner/agents/${of.agentId}/${verb}`, {});
 
-    test('CH-11 have what their parent has now', async () => {
+    test('CH-11 have at most what their parent has now', async () => {
       const parent = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
       const other = await child(parent);
       expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved' });
@@ -353,7 +353,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(await says(ask(other))).toMatchObject({ decision: false, reason: 'grant_expired' });
     });
 
-    test('a parent that is revoked, or whose time is over, ends them', async () => {
+    test('are refused when their parent is revoked or expired', async () => {
       const parent = await organisation.agent({ agent: { expires_at: Date.now() + 60_000 } });
       const other = await child(parent);
       expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved' });
@@ -364,7 +364,7 @@ describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
       expect(await says(ask(other))).toEqual({ decision: false, reason: 'revoked' });
     });
 
-    test('their own lifetime ends by itself', async () => {
+    test('are refused when their own lifetime ends', async () => {
       const other = await child(await organisation.agent(), { expires_at: Date.now() + 60_000 });
       expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved' });
       world.clock.skewMs = 61_000;

@@ -1,4 +1,4 @@
-/** What else arrives at AuthZEN and TRQP, and a store that is away: unsure means no, in the form of RFC 7807. */
+/** Hostile requests to AuthZEN and TRQP, and an unavailable store: in doubt the answer is a refusal, in the form of RFC 7807. */
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
@@ -23,7 +23,7 @@ const PATHS = [
 
 const publish = (organisation: Organisation) =>
   organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
-/** A body that every one of the addresses takes. */
+/** A body that every one of the routes accepts. */
 const bodyFor = (agent: TestAgent, did: string) => ({
   subject: { type: 'agent', id: agent.id },
   action: { name: 'demo:read' },
@@ -31,11 +31,11 @@ const bodyFor = (agent: TestAgent, did: string) => ({
   entity_id: agent.agentId,
   authority_id: did,
 });
-/** TRQP knows the two names as text. */
+/** TRQP takes both names as text. */
 const inTrqp = <T extends object>(body: T, path: string): T | object =>
   path.includes('trqp') ? { ...body, action: 'demo:read', resource: 'demo' } : body;
 
-describe('what arrives', () => {
+describe('hostile requests', () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describe('what arrives', () => {
     expect(body.decision ?? body.authorized ?? body.recognized).toBe(true);
   };
 
-  test.each(PATHS)('%s: gzip is taken, and a bomb of it is a 413', async (path) => {
+  test.each(PATHS)('%s: gzip is accepted, and a decompression bomb is a 413', async (path) => {
     const gzip = { 'content-encoding': 'gzip' };
     yes(await post(path, gzipSync(text(path)), gzip));
     const bomb = gzipSync(text(path, { filling: 'x'.repeat(20 * 1024 * 1024) }));
@@ -60,7 +60,7 @@ describe('what arrives', () => {
     expectProblem(await post(path, Buffer.from(text(path)), gzip), 400, 'invalid_request');
   });
 
-  test.each(PATHS)('%s: only UTF-8', async (path) => {
+  test.each(PATHS)('%s: only UTF-8 is accepted', async (path) => {
     expectProblem(await post(path, Buffer.from(text(path, { a: 'ü' }), 'latin1')), 400, 'invalid_request');
     expectProblem(await post(path, Buffer.from(text(path), 'utf16le')), 400, 'invalid_request');
     const utf16 = { 'content-type': 'application/json; charset=utf-16' };
@@ -68,14 +68,14 @@ describe('what arrives', () => {
     yes(await post(path, text(path, { a: 'ü' })));
   });
 
-  test.each(PATHS)('%s: names of JavaScript’s own are names like any other', async (path) => {
+  test.each(PATHS)("%s: names of JavaScript's built-in members are ordinary names", async (path) => {
     yes(await post(path, `${text(path).slice(0, -1)},"__proto__":{"decision":false},"constructor":{"prototype":1}}`));
     for (const name of ['subject', 'entity_id'])
       expectProblem(await post(path, `{"__proto__":${JSON.stringify({ [name]: 1 })}}`), 400, 'invalid_request');
     expect(({} as { decision?: unknown }).decision).toBeUndefined();
   });
 
-  test.each(PATHS)('%s: two Authorization headers leave open who asks', async (path) => {
+  test.each(PATHS)('%s: two Authorization headers are a 400', async (path) => {
     const body = text(path);
     const bearer = `Authorization: Bearer ${agent.token()}\r\n`;
     const port = Number(new URL(world.running.baseUrl).port);
@@ -92,7 +92,7 @@ describe('what arrives', () => {
     expect([basicFirst.status, JSON.parse(basicFirst.body).error]).toEqual([400, 'invalid_request']);
   });
 
-  test('many at once are each answered by themselves', async () => {
+  test('concurrent requests each get their own answer', async () => {
     const answers = await Promise.all(
       Array.from({ length: 60 }, async (_, i) => {
         const path = PATHS[i % PATHS.length]!;
@@ -108,7 +108,7 @@ describe('what arrives', () => {
     }
   });
 
-  test('the session cookie of a browser is nobody to TRQP, and to AuthZEN nobody whom another site sends', async () => {
+  test('TRQP ignores the session cookie of a browser, and AuthZEN refuses it from another site', async () => {
     const { broker, baseUrl } = world.running;
     const cookie = `${sessionCookieName(baseUrl)}=${mintOwnerSession(broker, organisation.owner).token}`;
     for (const path of PATHS) {
@@ -130,8 +130,8 @@ describe('what arrives', () => {
   });
 });
 
-describe.each(ONE_STORE)(`the store is away on %s${postgresNote}`, (store) => {
-  test('ST-01 every query says so, none says yes, and all is well when it is back', async () => {
+describe.each(ONE_STORE)(`the store is unavailable on %s${postgresNote}`, (store) => {
+  test('ST-01 no query is answered with yes while the store is unavailable, and all are once it is back', async () => {
     const cut = store === 'postgres' ? await startCut(await newDatabase()) : undefined;
     const world = await startWorld('sqlite', { ...(cut && { DATABASE_URL: cut.url }) });
     const organisation = await world.organisation();
@@ -167,7 +167,7 @@ describe.each(ONE_STORE)(`the store is away on %s${postgresNote}`, (store) => {
   });
 });
 
-test('a broker with a public address goes by it, in the metadata and in the names of agents and authorities', async () => {
+test("the metadata and the names of agents and authorities use the broker's public address", async () => {
   const port = await freePort();
   const world = await startWorld('sqlite', { PORT: String(port), BASE_URL: 'https://broker.example' });
   const organisation = await world.organisation();

@@ -11,7 +11,7 @@ const uuid = fc.constant(0).map(uuidv4);
 const colon = fc.constantFrom('%3A', '%3a', ':');
 
 describe('names of TRQP', () => {
-  test('are read back from every way to write them', () => {
+  test('are parsed in all their forms', () => {
     fc.assert(
       fc.property(domain, port, colon, agentId, uuid, (name, number, separator, agent, organisationId) => {
         const host = number === undefined ? name : `${name}:${number}`;
@@ -37,7 +37,7 @@ describe('names of TRQP', () => {
     );
   });
 
-  test('that are anything are read or not, and an agent id that is read is one', () => {
+  test('are parsed or refused for any text, and a parsed agent id is well-formed', () => {
     const parts = fc.constantFrom(
       'did:web:',
       'spiffe://',
@@ -77,7 +77,7 @@ describe('names of TRQP', () => {
     [`a${'%41'.repeat(5_000)}`],
     ['/a'.repeat(8_000)],
     ['/..'.repeat(5_000)],
-  ])('are read in no time, however long (%#)', (filling) => {
+  ])('are parsed in linear time, however long (%#)', (filling) => {
     const started = process.cpuUsage();
     for (const start of ['did:web:', 'did:web:a', 'spiffe://', 'spiffe://a', ''])
       for (const end of ['', '!', ':', '-']) {

@@ -1,4 +1,4 @@
-/** How often AuthZEN and TRQP may be asked (specification, Limits). The limiter counts in the process: one store tells all. */
+/** Rate limits of AuthZEN and TRQP (specification, Limits). The limiter counts in the process, so one store is enough. */
 import { describe, expect, test } from 'vitest';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { expectProblem } from '../world/problem.ts';
@@ -32,7 +32,7 @@ const strangerOf =
     });
 
 describe('TRQP without a token', () => {
-  test('AZ-11 the 61st query of a minute from one address is a 429, on both addresses together; X-Forwarded-For changes nothing', async () => {
+  test('AZ-11 the 61st query per minute from one address is a 429, on both routes together; X-Forwarded-For has no effect', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
     const organisation = await world.organisation();
     const agent = await organisation.agent({ grants: {} });
@@ -47,7 +47,7 @@ describe('TRQP without a token', () => {
       limited(answer, 'trqp-public');
       expect(answer.headers.get('x-request-id')).toBe('r-61');
     }
-    // Also what would be a 400: whether it is asked rightly is not looked at any more.
+    // A malformed query is limited, too: the limit is checked before the body.
     limited(await strangerOf(world, {})('recognition', from), 'trqp-public');
     expect((await ask('recognition', '127.0.0.2')).status, 'another address').toBe(200);
     const own = await agent.request('POST', '/v1/trqp/recognition', {
@@ -59,7 +59,7 @@ describe('TRQP without a token', () => {
     expect(own.headers.get('ratelimit')).toMatch(/^"trqp";r=1199;/);
   });
 
-  test('AZ-11 behind a trusted proxy the client is whom it names; of IPv6 the /64 is one client', async () => {
+  test('AZ-11 behind a trusted proxy, the client is the address that the proxy names; for IPv6, a /64 is one client', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.02', TRUSTED_PROXIES: 'loopback' });
     const agent = await (await world.organisation()).agent({ grants: {} });
     const ask = (client: string) =>
@@ -67,13 +67,13 @@ describe('TRQP without a token', () => {
     expect((await ask('2001:db8:0:1::1')).status).toBe(200);
     limited(await ask('2001:db8:0:1:ffff::2'), 'trqp-public');
     expect((await ask('2001:db8:0:2::1')).status).toBe(200);
-    // What the client itself wrote there stands to the left of what the proxy added.
+    // Addresses that the client sent itself are to the left of the one added by the proxy.
     expect((await ask('203.0.113.9, 198.51.100.7')).status).toBe(200);
     limited(await ask('203.0.113.10, 198.51.100.7'), 'trqp-public');
     limited(await ask('::ffff:198.51.100.7'), 'trqp-public');
   });
 
-  test('a wrong bearer does not use up the strangers’ limit, and is no way around it', async () => {
+  test('a wrong bearer neither uses up the limit of anonymous clients nor bypasses it', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.02' });
     const agent = await (await world.organisation()).agent({ grants: {} });
     const ask = strangerOf(world, query(agent));
@@ -85,7 +85,7 @@ describe('TRQP without a token', () => {
   });
 });
 
-test('AuthZEN takes 1,200 questions a minute from an agent, on all of its addresses together', async () => {
+test('AuthZEN accepts 1,200 questions per minute from an agent, on all of its routes together', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.01' });
   const organisation = await world.organisation();
   const [agent, other] = [await organisation.agent({ grants: {} }), await organisation.agent({ grants: {} })];
@@ -105,7 +105,7 @@ test('AuthZEN takes 1,200 questions a minute from an agent, on all of its addres
   expect((await ask(other, paths[0]!)).status).toBe(200);
 });
 
-test('AuthZEN counts each question of a list, not the list', async () => {
+test('AuthZEN counts each question of a batch', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.05' });
   const organisation = await world.demoOrganisation();
   const agent = await organisation.agent();

@@ -43,7 +43,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     ...changes,
   });
   const text = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body));
-  /** By nobody. */
+  /** Sends an anonymous query. */
   const pub = async (body: unknown, path = AUTHORIZATION, headers: Record<string, string> = {}): Promise<Answer> => {
     const answer = await send(world.running.baseUrl + path, {
       method: 'POST',
@@ -65,7 +65,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     organisation.ask('POST', `/owner/agents/${of.agentId}/${verb}`, {});
 
   describe('authorization', () => {
-    test('has the whole form, for anybody', async () => {
+    test('has all members of the response, for an anonymous client', async () => {
       const answer = await pub(query(agent));
       expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
       expect(answer.headers.get('cache-control')).toBe('no-store');
@@ -84,7 +84,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       });
     });
 
-    test('says the same to the agent itself and to its owners, who are not limited by address', async () => {
+    test('is the same for the agent itself and for its owners, who are not limited by address', async () => {
       const { time_requested: _r, time_evaluated: _e, ...anybody } = await ok(pub(query(agent)));
       for (const answer of [await by(agent, query(agent)), await byOwner(published, query(agent))]) {
         const { time_requested, time_evaluated, ...same } = answer.body;
@@ -129,7 +129,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('guardrails, a platform that is switched off, and a breaker', async () => {
+    test('reports a guardrail, a suspended platform and an open breaker', async () => {
       const guarded = await world.organisation({ guardrails: [{ name: 'g', effect: 'deny', scopes: ['demo:write'] }] });
       await guarded.platform();
       const other = await guarded.agent({ rules: ALLOW_ALL });
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(await says()).toBe('circuit_breaker_open');
     });
 
-    test('what depends on the call is authorized, and says so', async () => {
+    test('a scope with a rule that depends on the call is authorized, with conditional: true', async () => {
       const policy = await published.policy([
         { effect: 'allow' },
         { effect: 'deny', when: 'request.query.size() > 3' },
@@ -151,7 +151,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect([authorized, context.conditional]).toEqual([true, true]);
     });
 
-    test('policy_version is the one in force', async () => {
+    test('policy_version is the current one', async () => {
       const made = await published.ask('POST', '/owner/policies', { name: 'versioned', rules: [{ effect: 'allow' }] });
       const policy = made.body.policy?.id ?? made.body.id;
       const other = await published.agent({ policy });
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(await context()).toMatchObject({ policy_id: policy, policy_version: 2, decision: 'deny' });
     });
 
-    test('connection_id names one grant of several', async () => {
+    test('connection_id selects one of several grants', async () => {
       const second = await published.connection('demo', { isDefault: false });
       const other = await published.agent({ grants: { demo: { scopeList: ['demo:write'], connection_id: second } } });
       const on = (connection_id: string, action: string) =>
@@ -181,7 +181,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(await on(uuidv4(), 'demo:write')).toMatchObject({ authorized: false, message: 'no_permission_record' });
     });
 
-    test('revocation shows at the very next query', async () => {
+    test('a revocation takes effect on the next query', async () => {
       const other = await published.agent();
       expect(await ok(pub(query(other)))).toMatchObject({ authorized: true });
       await move(other, 'suspend');
@@ -193,7 +193,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('ST-07 nobody is told that a restored store recognises an agent before its review', async () => {
+  test('ST-07 a restored store answers no query about its agents before its review', async () => {
     const organisation = await world.organisation();
     await organisation.platform();
     const one = await organisation.agent();
@@ -219,7 +219,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     const child = (parent: TestAgent, row: Partial<AgentTable> = {}) =>
       putChild(world, published, parent, { agent: row });
 
-    test('has the whole form, whatever action and resource say', async () => {
+    test('has all members of the response, whatever action and resource are', async () => {
       const asked = query(agent, { action: 'issue', resource: 'a b/ü' });
       for (const answer of [pub(asked, RECOGNITION), by(agent, asked, RECOGNITION)]) {
         const { time_requested, time_evaluated, ...rest } = await ok(answer);
@@ -237,10 +237,10 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       [{ status: 'pending' }, 'agent_pending'],
       [{ status: 'pending_bind', public_key_pem: null, key_fingerprint: null }, 'agent_pending'],
       [{ expires_at: 1 }, 'expired'],
-      // As it is recorded once its next call was made.
+      // As it is stored after the agent's next call.
       [{ expires_at: 1, status: 'revoked', status_cause: 'unknown' }, 'expired'],
       [{ agent_type: 'mcp_client', public_key_pem: null, key_fingerprint: null }, RECOGNIZED],
-    ])('an agent that is %j: %s', async (row, message) => {
+    ])('of an agent that is %j: %s', async (row, message) => {
       const other = await published.agent({ agent: row, grants: {}, policy: null });
       expect(await recognised(other)).toBe(message);
       const owners = await ok(byOwner(published, query(other, anything), RECOGNITION));
@@ -256,7 +256,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(named).toEqual([...own, ...child, 'not_public', 'entity_not_governed_by_authority']);
     });
 
-    test('CH-11, CH-15 a child is recognised as long as it lives and its parent is active', async () => {
+    test('CH-11, CH-15 a child is recognised as long as it has not expired and its parent is active', async () => {
       const parent = await published.agent({ agent: { expires_at: Date.now() + 120_000 } });
       const other = await child(parent, { expires_at: Date.now() + 60_000 });
       expect(await recognised(other)).toBe(RECOGNIZED);
@@ -275,7 +275,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(await ok(pub(query(other)))).toMatchObject({ authorized: false, message: 'agent_revoked' });
     });
 
-    test('CH-15 a child whose parent’s time is over is not', async () => {
+    test('CH-15 a child is not recognised when its parent has expired', async () => {
       const parent = await published.agent({ agent: { expires_at: Date.now() + 60_000 } });
       const other = await child(parent);
       expect(await recognised(other)).toBe(RECOGNIZED);
@@ -284,7 +284,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(await recognised(parent)).toBe('expired');
     });
 
-    test('a child of a parent with less than it has the less', async () => {
+    test('a child is authorized at most for what its parent has', async () => {
       const parent = await published.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
       const other = await child(parent);
       expect(await ok(pub(query(other)))).toMatchObject({ authorized: true });
@@ -293,7 +293,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
   });
 
   describe('names', () => {
-    test('of the agent: its DID with either port, its id, its workload id, in any case of what has none', async () => {
+    test('of the agent: its DID with either form of the port, its id, its workload id; host names and UUIDs in any letter case', async () => {
       const [name, port] = host.split(':');
       for (const entity_id of [
         `did:web:${name}%3A${port}:agents:${agent.agentId}`,
@@ -312,7 +312,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
           }
     });
 
-    test('of the authority: the registry with either port, and the organisation', async () => {
+    test('of the authority: the registry with either form of the port, and the organisation', async () => {
       for (const authority_id of [
         root(),
         `did:web:${host}`,
@@ -325,7 +325,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('AZ-06 of another authority: nothing to a stranger, and to the agent and its owners whose it is not', async () => {
+    test('AZ-06 of another authority: not_public for anonymous clients, and entity_not_governed_by_authority for the agent and its owners', async () => {
       for (const authority_id of [
         orgOf(unpublished),
         `${root()}:orgs:${uuidv4()}`,
@@ -351,7 +351,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('AZ-07 of agents of elsewhere: none that a stranger is told of, and none that a token may ask about', async () => {
+    test('AZ-07 of agents of other hosts: not_public for anonymous clients, and a 401 for clients with a token', async () => {
       for (const entity_id of [
         `did:web:evil.example:agents:${agent.agentId}`,
         `did:web:${host.split(':')[0]}%3A1:agents:${agent.agentId}`,
@@ -427,7 +427,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
   describe('the publish gate', () => {
     const BOTH = [AUTHORIZATION, RECOGNITION] as const;
 
-    test('AZ-05 unknown, unpublished and foreign are one answer, in body and in headers', async () => {
+    test('AZ-05 unknown, unpublished and foreign agents have identical answers, in body and headers', async () => {
       const dead = await unpublished.agent({ agent: { status: 'deleted' } });
       const waiting = await unpublished.agent({ agent: { status: 'pending' } });
       for (const path of BOTH) {
@@ -448,7 +448,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('AZ-05 unknown and unpublished are the same work: one and the same statement', async () => {
+    test('AZ-05 unknown and unpublished agents cost the same: one and the same statement', async () => {
       const { store: opened } = world.running.broker;
       const { read } = opened;
       const statements = async (of: { agentId: string }, path: string) => {
@@ -471,7 +471,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('opens and closes at the very next query', async () => {
+    test('publishing and unpublishing take effect on the next query', async () => {
       const other = await world.organisation();
       const its = await other.agent({ grants: {}, policy: null });
       const seen = [];
@@ -482,7 +482,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(seen).toEqual(['not_public', RECOGNIZED, 'not_public']);
     });
 
-    test('many at once get each their own answer', async () => {
+    test('concurrent queries each get their own answer', async () => {
       const asked = Array.from({ length: 40 }, (_, i) => [agent, hidden, { agentId: newAgentId() }][i % 3]!);
       const answers = await Promise.all(asked.map((of) => ok(pub(query(of)))));
       for (const [i, { entity_id, authorized, message }] of answers.entries())
@@ -490,8 +490,8 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe('who asks', () => {
-    test('an agent about another one, an owner about another organisation’s: one and the same 401', async () => {
+  describe('who may ask', () => {
+    test('an agent about another one, and an owner about one of another organisation, get the same 401', async () => {
       const same = await published.agent();
       const wrong: [() => Promise<Answer>][] = [];
       for (const path of [AUTHORIZATION, RECOGNITION])
@@ -514,7 +514,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(bodies.size).toBe(1);
     });
 
-    test('a bearer that is wrong is a 401, never a stranger', async () => {
+    test('an invalid bearer is a 401, never treated as anonymous', async () => {
       const expired = agent.token({
         iat: Math.floor(Date.now() / 1000) - 200,
         exp: Math.floor(Date.now() / 1000) - 140,
@@ -533,7 +533,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     });
 
     test.each(['Basic YTpi', 'Digest username="a"', ''])(
-      'a header that is no bearer is a stranger: %j',
+      'a header with another scheme is treated as anonymous: %j',
       async (authorization) => {
         for (const path of [AUTHORIZATION, RECOGNITION]) {
           const answer = await pub(query(agent), path, { authorization });
@@ -544,13 +544,13 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       },
     );
 
-    test('an agent that is stopped is told so', async () => {
+    test('a suspended agent can ask about itself', async () => {
       const other = await unpublished.agent({ agent: { status: 'suspended' } });
       expect(await ok(by(other, query(other)))).toMatchObject({ authorized: false, message: 'agent_suspended' });
       expect(await ok(by(other, query(other), RECOGNITION))).toMatchObject({ message: 'agent_suspended' });
     });
 
-    test('AZ-12 pages of other sites may not read the answers', async () => {
+    test('AZ-12 pages of other sites cannot read the answers', async () => {
       const answer = await pub(query(agent), AUTHORIZATION, { origin: 'https://evil.example' });
       expect(answer.headers.get('access-control-allow-origin')).toBeNull();
       const preflight = await send(world.running.baseUrl + AUTHORIZATION, { method: 'OPTIONS' });
@@ -571,7 +571,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       ['now, in small letters', () => at(0).toLowerCase(), false],
       ['a leap second', () => '2016-12-31T23:59:60Z', true],
       ['9999', () => '9999-12-31T23:59:59Z', true],
-    ])('AZ-08 %s: only now is evaluated', async (_when, time, ignored) => {
+    ])('AZ-08 %s: only the current time is evaluated', async (_when, time, ignored) => {
       const sent = time();
       const asked = { context: { time: sent, locator: 'extra' } };
       for (const of of [agent, hidden])
@@ -592,7 +592,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       '',
       5,
       null,
-    ])('AZ-08 %j is no time: 400', async (time) => {
+    ])('AZ-08 %j is not a time: 400', async (time) => {
       for (const path of [AUTHORIZATION, RECOGNITION]) {
         const answer = await pub(query(agent, { context: { time } }), path);
         expectProblem(answer, 400, 'invalid_request');
@@ -601,7 +601,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe('AZ-10 a wrong query', () => {
+  describe('AZ-10 an invalid query', () => {
     const whole = { entity_id: 'agt_aaaaaaaaaaaaaaaaaaaa', authority_id: 'did:web:x', action: 'a', resource: 'b' };
     test.each<[string, unknown, RegExp]>([
       ...(['entity_id', 'authority_id', 'action', 'resource'] as const).flatMap((name): [string, unknown, RegExp][] => [
@@ -631,12 +631,12 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expect(answer.headers.get('x-request-id')).toBe('r-1');
     });
 
-    test('of another type or encoding: 400', async () => {
+    test('another media type or encoding: 400', async () => {
       for (const headers of [{ 'content-type': 'text/plain' }, { 'content-encoding': 'compress' }])
         expectProblem(await pub(query(agent), AUTHORIZATION, headers as never), 400, 'invalid_request');
     });
 
-    test('of more than 16 KiB: 413', async () => {
+    test('more than 16 KiB: 413', async () => {
       const filled = (bytes: number) => {
         const body = query(agent, { context: { filling: '' } });
         const left = bytes - JSON.stringify(body).length;
@@ -646,12 +646,12 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       expectProblem(await pub(filled(16 * 1024 + 1)), 413, 'payload_too_large');
     });
 
-    test('by another method: 405', async () => {
+    test('another method: 405', async () => {
       for (const path of [AUTHORIZATION, RECOGNITION])
         expectProblem(await send(world.running.baseUrl + path, {}), 405, 'method_not_allowed');
     });
 
-    test('its twin is answered, with what it does not know ignored', async () => {
+    test('a valid query is answered, and unknown members are ignored', async () => {
       const extra = { future: { nested: [1] }, context: { locator: 'x', other: 5 } };
       const answer = await pub({ ...query(agent), ...extra }, AUTHORIZATION, { 'x-request-id': 'r-2' });
       expect([answer.status, answer.body.authorized, answer.headers.get('x-request-id')]).toEqual([200, true, 'r-2']);
