@@ -5,8 +5,8 @@ import { generateMasterKey, type MasterKeys } from '../../broker/crypto/master-k
 
 const keys: MasterKeys = { current: generateMasterKey().key, previous: [] };
 
-describe('what a browser keeps for us', () => {
-  test('comes back as it was, and shows nothing of it', () => {
+describe('state sealed for a browser', () => {
+  test('opens to the same text, and reveals nothing of it', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 4 }), (text) => {
         const sealed = sealForBrowser(keys, 'a purpose', text);
@@ -18,16 +18,16 @@ describe('what a browser keeps for us', () => {
     );
   });
 
-  test('opens for its own purpose and with its own key alone', () => {
+  test('opens only for its own purpose and with its own key', () => {
     const sealed = sealForBrowser(keys, 'a purpose', 'CANARY');
     expect(openFromBrowser(keys, 'another', sealed)).toBeUndefined();
     const others: MasterKeys = { current: generateMasterKey().key, previous: [] };
     expect(openFromBrowser(others, 'a purpose', sealed)).toBeUndefined();
-    // After a rotation the previous key still opens it.
+    // After a rotation, the previous key still opens it.
     expect(openFromBrowser({ ...others, previous: [keys.current] }, 'a purpose', sealed)).toBe('CANARY');
   });
 
-  test('altered in any bit, cut or made up it does not open', () => {
+  test('does not open when any bit is changed, when it is truncated, or for any other text', () => {
     const sealed = sealForBrowser(keys, 'a purpose', 'CANARY');
     const bytes = Buffer.from(sealed, 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit++) {

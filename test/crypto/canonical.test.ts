@@ -9,7 +9,7 @@ import {
 } from '../../broker/crypto/canonical.ts';
 
 describe('canonical JSON', () => {
-  it('is as RFC 8785 section 3.2.2 and 3.2.3 show it', () => {
+  it('matches the examples of RFC 8785 sections 3.2.2 and 3.2.3', () => {
     const value = JSON.parse(`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\\u20ac$\\u000F\\u000aA'\\u0042\\u0022\\u005c\\\\\\"\\/",
@@ -42,7 +42,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson({ b: { d: 1, c: 2 }, a: [] })).toBe(canonicalJson({ a: [], b: { c: 2, d: 1 } }));
   });
 
-  it('is refused to what has none', () => {
+  it('throws for values without a canonical form', () => {
     for (const value of [
       undefined,
       Number.NaN,
@@ -56,7 +56,7 @@ describe('canonical JSON', () => {
   });
 });
 
-describe('the fast way for members of flat rows', () => {
+describe('the canonicalizer for members of flat rows', () => {
   const names = ['id', 'seq', 'path', 'ünï', 'a"b', '10', '9', '\ud83d\ude00', '\ufb33', 'optional'];
   const rowJson = createMembersCanonicalizer(names);
   const flat = fc.oneof(
@@ -83,7 +83,7 @@ describe('the fast way for members of flat rows', () => {
     return [attempt(() => rowJson(value)), attempt(() => canonicalJson(picked))];
   }
 
-  it('equals the general way on rows with its names', () => {
+  it('equals canonicalJson on rows with its names', () => {
     fc.assert(
       fc.property(row(flat, fc.constantFrom(...names)), (value) => {
         const [fast, general] = both(value);
@@ -93,7 +93,7 @@ describe('the fast way for members of flat rows', () => {
     );
   });
 
-  it('and on rows with other names, nested values, dates, lone surrogates', () => {
+  it('equals canonicalJson on rows with other names, nested values, dates and lone surrogates', () => {
     const anything = fc.oneof(
       flat,
       fc.anything({ withDate: true, maxDepth: 2 }),
@@ -109,13 +109,13 @@ describe('the fast way for members of flat rows', () => {
     );
   });
 
-  it('takes what has these names, and nothing else', () => {
+  it('includes only members with its names', () => {
     expect(rowJson({ id: 'a', extra: 1, seq: 2 })).toBe('{"id":"a","seq":2}');
     expect(rowJson({ id: 'a', toJSON: () => 'lie' })).toBe('{"id":"a"}');
     expect(rowJson({})).toBe('{}');
   });
 
-  it('refuses names that every object seems to have', () => {
+  it('refuses names of inherited members, toJSON and lone surrogates', () => {
     for (const name of ['constructor', '__proto__', 'toString', 'toJSON', '\ud800']) {
       expect(() => createMembersCanonicalizer(['id', name])).toThrow('cannot have a member');
     }
@@ -123,7 +123,7 @@ describe('the fast way for members of flat rows', () => {
 });
 
 describe('SHA-256', () => {
-  it('of text is that of its UTF-8 bytes', () => {
+  it('of a text is that of its UTF-8 bytes', () => {
     const expected = createHash('sha256').update('grün').digest();
     expect(sha256Hex('grün')).toBe(expected.toString('hex'));
     expect(sha256Base64url(Buffer.from('grün'))).toBe(expected.toString('base64url'));

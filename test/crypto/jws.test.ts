@@ -16,7 +16,7 @@ const check = (jws: string) => verifyCompact(jws, verifyKeys, { typ: TYP });
 const b64 = (value: string | object) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-/** Signs whatever it is told to, as a hostile holder of the key would. */
+/** Signs any header and payload, as a hostile holder of the key would. */
 function forge(head: string | object, body: string | object = PAYLOAD): string {
   const input = `${b64(head)}.${b64(body)}`;
   const signed = sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' });
@@ -24,7 +24,7 @@ function forge(head: string | object, body: string | object = PAYLOAD): string {
 }
 const HEAD = { alg: 'ES256', typ: TYP, kid: key.kid };
 
-describe('a compact JWS of ours', () => {
+describe('a compact JWS signed by the broker', () => {
   it('is verified by jose', async () => {
     const publicKey = await importJWK({ ...key.publicJwk }, 'ES256');
     const verified = await compactVerify(good, publicKey, { algorithms: ['ES256'] });
@@ -32,7 +32,7 @@ describe('a compact JWS of ours', () => {
     expect(verified.protectedHeader).toEqual(HEAD);
   });
 
-  it('is verified by us, as is one of jose', async () => {
+  it('is verified by verifyCompact, as is one signed by jose', async () => {
     expect(check(good)).toEqual({ ok: true, kid: key.kid, payload: PAYLOAD });
     const privateKey = await importJWK(
       { ...key.publicJwk, ...key.privateKey.export({ format: 'jwk' }) } as never,
@@ -51,7 +51,7 @@ describe('a compact JWS of ours', () => {
     expect(check(jws)).toMatchObject({ ok: true, payload: { a: 2, b: 1 } });
   });
 
-  it('has the same header from a signer that remembers headers, by key and by type', () => {
+  it('has the same header from a signer that caches headers, by key and by type', () => {
     const remember = createCompactSigner();
     const other = importSigningKey(generateSigningKey());
     for (const [who, typ] of [
@@ -65,7 +65,7 @@ describe('a compact JWS of ours', () => {
     expect(check(remember(key, { typ: TYP }, PAYLOAD))).toMatchObject({ ok: true });
   });
 
-  it('carries any JSON object there and back', () => {
+  it('preserves any JSON object', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }), (value) => {
         const text = JSON.stringify(value);
@@ -77,7 +77,7 @@ describe('a compact JWS of ours', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('verifyCompact refuses', () => {
   const other = importSigningKey(generateSigningKey());
   const flipped = Buffer.from(signature, 'base64url');
   flipped[5]! ^= 1;
@@ -142,11 +142,11 @@ describe('what is refused', () => {
     });
   }
 
-  it('nothing at all, when the same hands forge an honest one', () => {
+  it('nothing in an unmodified JWS that was signed with the same helper', () => {
     expect(check(forge(HEAD))).toEqual({ ok: true, kid: key.kid, payload: PAYLOAD });
   });
 
-  it('never by an exception, whatever the text', () => {
+  it('any text without throwing', () => {
     const part = fc.oneof(
       fc.constantFrom(header, payload, signature, ''),
       fc.string(),
@@ -162,7 +162,7 @@ describe('what is refused', () => {
   });
 });
 
-/** The next character of the alphabet: other spare bits for the same bytes. */
+/** Returns the next character of the alphabet: other spare bits for the same bytes. */
 function bumped(char: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return alphabet[alphabet.indexOf(char) + 1]!;

@@ -29,21 +29,21 @@ describe('a signing key', () => {
     expect(kid).toBe(await calculateJwkThumbprint({ ...publicJwk }, 'sha256'));
   });
 
-  it('comes back from the store as it was', () => {
+  it('is the same after storing and loading', () => {
     const made = generateSigningKey();
     const key = importSigningKey({ kid: made.kid, privatePkcs8: new Uint8Array(made.privatePkcs8) });
     expect(key.publicJwk).toEqual(made.publicJwk);
     expect(key.kid).toBe(made.kid);
   });
 
-  it('shows nothing of its private half when it is printed', () => {
+  it('does not reveal its private half when it is printed', () => {
     const made = generateSigningKey();
     const { d } = createPrivateKey({ key: made.privatePkcs8, format: 'der', type: 'pkcs8' }).export({ format: 'jwk' });
     const key = importSigningKey(made);
     expect(inspect(key, { depth: 9, showHidden: true }) + JSON.stringify(key)).not.toContain(d);
   });
 
-  it('is refused under another kid, and on another curve', () => {
+  it('is refused with another kid, and on another curve', () => {
     const made = generateSigningKey();
     expect(() => importSigningKey({ ...made, kid: generateSigningKey().kid })).toThrow('is not the key');
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' });
@@ -58,7 +58,7 @@ describe('a key set', () => {
   const next = entry({ activatesAt: 300 });
   const set = keySet([current, next, retired]);
 
-  it('signs with the newest key that is active', () => {
+  it('signs with the newest active key', () => {
     expect(signingKeyAt(set, 199)).toBeUndefined();
     expect(signingKeyAt(set, 200)?.kid).toBe(current.kid);
     expect(signingKeyAt(set, 299)?.kid).toBe(current.kid);
@@ -71,7 +71,7 @@ describe('a key set', () => {
     expect(signingKeyAt(only, 200)).toBeUndefined();
   });
 
-  it('picks the same one of two equally old keys in whatever order they were read', () => {
+  it('picks the same of two equally old keys in any order', () => {
     const [one, other] = [entry({ activatesAt: 1 }), entry({ activatesAt: 1 })];
     expect(signingKeyAt(keySet([one, other]), 1)!.kid).toBe(signingKeyAt(keySet([other, one]), 1)!.kid);
   });
@@ -86,18 +86,18 @@ describe('a key set', () => {
     expect(new Set(set.verifyKeys.keys())).toEqual(new Set(keys.map(({ kid }) => kid)));
   });
 
-  it('is a key set to jose', async () => {
+  it('is accepted by jose as a key set', async () => {
     const jws = signCompact(current.signing!, { typ: 'svc-receipt+jwt' }, { jti: 'x' });
     const verified = await jwtVerify(jws, createLocalJWKSet(publishedKeys(set)), { algorithms: ['ES256'] });
     expect(verified.payload).toEqual({ jti: 'x' });
     expect(verified.protectedHeader.kid).toBe(current.kid);
   });
 
-  it('refuses a public key under another kid', () => {
+  it('refuses a public key with another kid', () => {
     expect(() => keySet([{ ...current, kid: next.kid }])).toThrow('is not the key');
   });
 
-  it('holds public halves to verify with', () => {
+  it('has public keys for verifying', () => {
     expect(set.verifyKeys.get(current.kid)!.type).toBe('public');
     expect(set.verifyKeys.get(current.kid)!.equals(createPublicKey(current.signing!.privateKey))).toBe(true);
   });

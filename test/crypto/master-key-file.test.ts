@@ -44,7 +44,7 @@ function refusal(act: () => unknown): MasterKeyError {
 }
 
 describe('the key file', () => {
-  it('is made at the first start, for its owner only, and found again', () => {
+  it('is created at the first start, readable by its owner only, and reused afterwards', () => {
     const first = create();
     expect(first.created).toBe(true);
     expect(first.keys.previous).toEqual([]);
@@ -57,7 +57,7 @@ describe('the key file', () => {
     expect(read().keys.current.id).toBe(first.keys.current.id);
   });
 
-  it('KEY-04 in a folder that others may write, or behind a symbolic link, is warned of', () => {
+  it('KEY-04 has a warning in a folder that others may write, or that is a symbolic link', () => {
     create();
     const keys = join(folder, 'keys');
     expect(keyFolderWarning(file)).toBeUndefined();
@@ -65,7 +65,7 @@ describe('the key file', () => {
       chmodSync(keys, mode);
       expect(keyFolderWarning(file)).toContain(`chmod 700 ${keys}`);
     }
-    // With the sticky bit, as of /tmp, nobody removes what is another's.
+    // With the sticky bit, as on /tmp, users cannot remove each other's files.
     chmodSync(keys, 0o1777);
     expect(keyFolderWarning(file)).toBeUndefined();
     chmodSync(keys, 0o755);
@@ -75,21 +75,21 @@ describe('the key file', () => {
     expect(keyFolderWarning(join(folder, 'none', 'master.key'))).toBeUndefined();
   });
 
-  it('on Windows, which has no modes, is warned of outside of the profile', () => {
+  it("on Windows, which has no modes, has a warning outside of the user's profile", () => {
     const at = (path: string) => keyFolderWarning(path, { platform: 'win32', home: 'C:\\Users\\mara' });
     expect(at('D:\\work\\.agent-broker\\keys\\master.key')).toContain('Set AGENT_BROKER_DATA');
     expect(at('C:\\Users\\maras\\.agent-broker\\keys\\master.key')).toContain('is not in it');
     expect(at('c:\\users\\Mara\\.agent-broker\\keys\\master.key')).toBeUndefined();
   });
 
-  it('ST-08 is never made when that is not allowed', () => {
+  it('ST-08 is never created when that is not allowed', () => {
     const error = refusal(read);
     expect(error.code).toBe('missing');
     expect(error.message).toContain(file);
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('is one and the same for processes that start at once', async () => {
+  it('is the same for processes that start concurrently', async () => {
     const script = join(folder, 'start.ts');
     const module = join(import.meta.dirname, '../../broker/crypto/master-key-file.ts');
     writeFileSync(
@@ -119,7 +119,7 @@ describe('the key file', () => {
     expect(readdirSync(join(folder, 'keys'))).toHaveLength(40);
   });
 
-  it.each([0o640, 0o604, 0o660, 0o666, 0o610])('is refused when others may use it (mode %o)', (mode) => {
+  it.each([0o640, 0o604, 0o660, 0o666, 0o610])('is refused when others may access it (mode %o)', (mode) => {
     create();
     chmodSync(file, mode);
     const error = refusal(read);
@@ -129,9 +129,9 @@ describe('the key file', () => {
     expect(read().created).toBe(false);
   });
 
-  // Only root can lend a file.
+  // Only root can give another user access to a file.
   it.runIf(process.geteuid?.() === 0)(
-    'of root may be read by the group through which a service has it, and by no more',
+    "owned by root may be readable by the service's group, but not writable, executable or readable by others",
     () => {
       create();
       for (const above of [folder, join(folder, 'keys')]) chmodSync(above, 0o755);
@@ -153,7 +153,7 @@ describe('the key file', () => {
         chmodSync(file, mode);
         expect(asNobody(() => refusal(read)).code).toBe('unsafe_file');
       }
-      // A service's own file, and root's when the broker is root, are nobody else's.
+      // A service's own file, and root's when the broker is root, must not be readable by a group.
       chmodSync(file, 0o440);
       expect(refusal(read).code).toBe('unsafe_file');
       chownSync(file, nobody, nobody);
@@ -161,7 +161,7 @@ describe('the key file', () => {
     },
   );
 
-  it('is refused when it is a symbolic link, also to a good key file', () => {
+  it('is refused when it is a symbolic link, even to a valid key file', () => {
     create();
     const link = join(folder, 'link');
     symlinkSync(file, link);
@@ -182,7 +182,7 @@ describe('the key file', () => {
     ['a weak key', `${Buffer.alloc(32).toString('base64')}\n`, 'all zeros'],
     ['a blank line at the end', `${generateMasterKey().text.reveal()}\n\n`, 'Line 2'],
     ['too long', 'x'.repeat(5000), 'too large'],
-  ])('is refused with what is wrong: %s', (_name, text, reason) => {
+  ])('is refused with the reason: %s', (_name, text, reason) => {
     create();
     writeFileSync(file, text);
     expect(refusal(create).message).toContain(reason);
@@ -192,7 +192,7 @@ describe('the key file', () => {
 describe('rotating the key in the file', () => {
   const place = { table: 'connections', column: 'secret', rowId: 'row', organisationId: 'org' };
 
-  it('KEY-03 keeps everything readable throughout, and ends when nothing needs the old key', () => {
+  it('KEY-03 keeps all values readable throughout, and ends when no value needs the old key', () => {
     const before = create().keys;
     const sealed = seal(before, place, 'a credential');
     const during = rotateKeyFile(file);
@@ -212,7 +212,7 @@ describe('rotating the key in the file', () => {
     expect(() => open(after, place, sealed)).toThrow(before.current.id);
   });
 
-  it('leaves a file for its owner only, and nothing beside it', () => {
+  it('leaves a file for its owner only, and no other file', () => {
     create();
     rotateKeyFile(file);
     rotateKeyFile(file);
@@ -221,7 +221,7 @@ describe('rotating the key in the file', () => {
     expect(readdirSync(join(folder, 'keys'))).toEqual(['master.key']);
   });
 
-  it('is refused while another one is at work, and loses no key', () => {
+  it('is refused while another rotation is running, and loses no key', () => {
     const { keys } = create();
     writeFileSync(`${file}.new`, '');
     const error = refusal(() => rotateKeyFile(file));
@@ -232,7 +232,7 @@ describe('rotating the key in the file', () => {
     expect(rotateKeyFile(file).previous[0]!.id).toBe(keys.current.id);
   });
 
-  it('needs a key file, and makes none', () => {
+  it('needs a key file, and does not create one', () => {
     create();
     rmSync(file);
     expect(refusal(() => rotateKeyFile(file)).code).toBe('missing');

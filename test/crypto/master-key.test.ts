@@ -25,7 +25,7 @@ function refusal(act: () => unknown): MasterKeyError {
 }
 
 describe('a master key', () => {
-  it('is read from 32 bytes in base64, and is the same key each time', () => {
+  it('is parsed from 32 bytes in base64, and has the same id and check value each time', () => {
     const { text, key } = generateMasterKey();
     const read = parseMasterKey(text.reveal(), 'AGENT_BROKER_MASTER_KEY');
     expect(read.id).toBe(key.id);
@@ -33,14 +33,14 @@ describe('a master key', () => {
     expect(checkValue(read)).toBe(checkValue(key));
   });
 
-  it('ST-08 is told from another one by its check value', () => {
+  it('ST-08 has a check value that differs between keys', () => {
     const [one, other] = [generateMasterKey().key, generateMasterKey().key];
     expect(checkValue(one)).toMatch(/^[0-9a-f]{64}$/);
     expect(checkValue(one)).not.toBe(checkValue(other));
     expect(one.id).not.toBe(other.id);
   });
 
-  it('shows nothing of itself when it is printed', () => {
+  it('does not reveal itself when it is printed', () => {
     const bytes = randomBytes(32);
     const key: MasterKey = parseMasterKey(base64(bytes), 'x');
     const printed = inspect(key, { depth: 9, showHidden: true }) + JSON.stringify(key);
@@ -69,7 +69,7 @@ describe('a master key', () => {
   }
 });
 
-describe('KEY-06 a key that no generator made is refused in words', () => {
+describe('KEY-06 a key that is obviously not random is refused with the reason', () => {
   const weak: Record<string, [Uint8Array | string, string]> = {
     'all zeros': [Buffer.alloc(32), 'all zeros'],
     'one byte repeated': [Buffer.alloc(32, 0xa5), 'plain sequence'],
@@ -93,11 +93,11 @@ describe('KEY-06 a key that no generator made is refused in words', () => {
     });
   }
 
-  it('and ten thousand random ones are not', () => {
+  it('ten thousand random keys are not refused', () => {
     for (let i = 0; i < 10_000; i++) parseMasterKey(base64(randomBytes(32)), 'x');
   });
 
-  it('any master key printed anywhere in this repository is refused', () => {
+  it('every master key in a file of this repository is refused', () => {
     const found: string[] = [];
     for (const file of textFiles(join(import.meta.dirname, '../..'))) {
       for (const [key] of readFileSync(file, 'utf8').matchAll(/(?<![\w+/=-])[A-Za-z0-9+/]{43}=(?![\w+/=-])/g)) {
@@ -105,7 +105,7 @@ describe('KEY-06 a key that no generator made is refused in words', () => {
           parseMasterKey(key, file);
           found.push(`${file}: ${key}`);
         } catch {
-          // refused, as it must be
+          // Refused, as expected.
         }
       }
     }
@@ -116,7 +116,7 @@ describe('KEY-06 a key that no generator made is refused in words', () => {
 describe('keys from the environment', () => {
   const [current, former, older] = [generateMasterKey(), generateMasterKey(), generateMasterKey()];
 
-  it('are the current one and, while a rotation runs, former ones', () => {
+  it('are the current one and, during a rotation, former ones', () => {
     const { keys, created } = readMasterKeys(
       { environment: current.text.reveal(), previous: `${former.text.reveal()},${older.text.reveal()}` },
       { allowCreate: false },
@@ -126,12 +126,12 @@ describe('keys from the environment', () => {
     expect(created).toBe(false);
   });
 
-  it('need no former one', () => {
+  it('need no former key', () => {
     const source = { environment: current.text.reveal(), previous: '' };
     expect(readMasterKeys(source, { allowCreate: false }).keys.previous).toEqual([]);
   });
 
-  it('name the variable that is wrong', () => {
+  it('name the invalid variable in the error', () => {
     const source = { environment: current.text.reveal(), previous: `${former.text.reveal()},nonsense` };
     expect(refusal(() => readMasterKeys(source, { allowCreate: false })).message).toContain(
       'Key 2 of AGENT_BROKER_MASTER_KEY_PREVIOUS is not a master key',
@@ -142,7 +142,7 @@ describe('keys from the environment', () => {
   });
 });
 
-/** Files that people read and copy from; the lock file holds hashes of packages only. */
+/** Files that people read and copy from; the lock file contains hashes of packages only. */
 function* textFiles(folder: string): Generator<string> {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);

@@ -16,24 +16,24 @@ describe.each(KINDS)('a %s token', (kind) => {
     expect(mintToken(kind).token.equals(token)).toBe(false);
   });
 
-  it('is found by its hash, and only as its own kind', () => {
+  it('has a hash for its own kind only', () => {
     expect(hash).toBe(sha256Hex(text));
     for (const other of KINDS) expect(hashToken(text, other)).toBe(other === kind ? hash : undefined);
   });
 
-  it('is told from others by its hash', () => {
+  it('matches its own hash only', () => {
     expect(isToken(text, kind, hash)).toBe(true);
     expect(isToken(mintToken(kind).token.reveal(), kind, hash)).toBe(false);
     expect(isToken('', kind, '')).toBe(false);
     expect(isToken(text, kind, '')).toBe(false);
   });
 
-  it('is not printed', () => {
+  it('is not revealed when it is printed', () => {
     expect(inspect({ token, hash }) + JSON.stringify({ token, hash })).not.toContain(text);
   });
 });
 
-describe('what cannot be a token is not hashed', () => {
+describe('hashToken returns undefined for a malformed token', () => {
   const text = mintToken('invite').token.reveal();
   it.each([
     ['nothing', ''],
@@ -50,7 +50,7 @@ describe('what cannot be a token is not hashed', () => {
     expect(hashToken(text, 'invite')).toBeDefined();
   });
 
-  it('nor throws, whatever it is', () => {
+  it('any text, without throwing', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (any) => hashToken(`inv_${any}`, 'invite') === undefined));
   });
 });

@@ -11,7 +11,7 @@ function spki(key: KeyObject): string {
   return key.export({ type: 'spki', format: 'pem' }) as string;
 }
 
-/** A public key of any size and exponent, at no cost: nobody has its private half. */
+/** A public key of any size and exponent, constructed without a private key. */
 function made(bits: number, exponent = 65537, last = 1): string {
   const n = randomBytes(Math.ceil(bits / 8));
   n[0] = bits % 8 === 0 ? n[0]! | 0x80 : 1;
@@ -26,7 +26,7 @@ function made(bits: number, exponent = 65537, last = 1): string {
 }
 
 describe('an agent key', () => {
-  it('is read, with its RFC 7638 thumbprint, as jose computes it', async () => {
+  it('is parsed, with the RFC 7638 thumbprint that jose computes', async () => {
     const parsed = parsePublicKey(pem);
     if (!parsed.ok) throw new Error(parsed.error);
     expect(parsed.pem).toBe(pem);
@@ -47,12 +47,12 @@ describe('an agent key', () => {
       'lines of another length',
       `${pem.split('\n')[0]}\n${pem.split('\n').slice(1, -2).join('')}\n${pem.split('\n').at(-2)}\n`,
     ],
-  ])('is brought into one form: %s', (_name, text) => {
+  ])('is normalised: %s', (_name, text) => {
     expect(parsePublicKey(text)).toMatchObject({ ok: true, pem });
   });
 });
 
-describe('JW-26 any other key is refused in words', () => {
+describe('JW-26 any other key is refused with the reason', () => {
   const body = pem.split('\n').slice(1, -2).join('\n');
   const block = (label: string, der: Buffer) =>
     `-----BEGIN ${label}-----\n${der
@@ -129,14 +129,14 @@ describe('JW-26 any other key is refused in words', () => {
       pair.privateKey.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' }) as string,
     ],
     ['the public one first', pem + pair.privateKey.export({ type: 'pkcs8', format: 'pem' })],
-  ])('a private key, with what to do now: %s', (_name, text) => {
+  ])('a private key, with what to do next: %s', (_name, text) => {
     const parsed = parsePublicKey(text);
     expect(parsed).toMatchObject({ ok: false, code: 'private_key' });
     expect(!parsed.ok && parsed.error).toContain('make a new key pair');
     expect(!parsed.ok && parsed.error).not.toContain(text.split('\n')[2]!.slice(0, 16));
   });
 
-  it('never by an exception, whatever is changed', () => {
+  it('any modified text, without throwing', () => {
     const edit = fc.record({
       at: fc.nat(pem.length),
       drop: fc.nat(8),
@@ -164,7 +164,7 @@ describe('the key cache', () => {
     expect(cache.size).toBe(1);
   });
 
-  it('JW-27 never serves a key that was replaced, even under an unchanged fingerprint', () => {
+  it('JW-27 never returns a replaced key, even under an unchanged fingerprint', () => {
     const cache = createPublicKeyCache();
     const old = cache.keyOf('f', pem);
     const replaced = cache.keyOf('f', made(2048));
@@ -172,7 +172,7 @@ describe('the key cache', () => {
     expect(cache.size).toBe(1);
   });
 
-  it('keeps the keys that were used last, and no more than it may', () => {
+  it('evicts the least recently used keys beyond its limit', () => {
     const cache = createPublicKeyCache(2);
     const [a, b, c] = [pem, made(2048), made(2048)];
     const first = cache.keyOf('a', a);
@@ -184,7 +184,7 @@ describe('the key cache', () => {
     expect(cache.keyOf('b', b)).not.toBe(second);
   });
 
-  it('throws on what was never accepted, and keeps nothing of it', () => {
+  it('throws for an invalid PEM, and caches nothing', () => {
     const cache = createPublicKeyCache();
     expect(() => cache.keyOf('f', 'nonsense')).toThrow();
     expect(cache.size).toBe(0);

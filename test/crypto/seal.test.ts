@@ -24,7 +24,7 @@ function codeOf(act: () => unknown): string {
 }
 
 describe('sealing', () => {
-  it('gives back what went in: any bytes, any text', () => {
+  it('opens to the sealed bytes or text', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), fc.string({ unit: 'binary', maxLength: 80 }), (bytes, text) => {
         expect(open(keys, place, seal(keys, place, Buffer.from(bytes)))).toEqual(Buffer.from(bytes));
@@ -41,20 +41,20 @@ describe('sealing', () => {
     expect(open(keys, place, view.subarray(5, 5 + sealed.length)).toString()).toBe('text');
   });
 
-  it('shows nothing of the text and costs 97 bytes', () => {
+  it('reveals nothing of the text and adds 97 bytes', () => {
     const sealed = seal(keys, place, 'CANARY'.repeat(20));
     expect(sealed.includes('CANARY')).toBe(false);
     expect(sealed.length).toBe(120 + 97);
     expect(sealedWith(sealed)).toBe(keys.current.id);
   });
 
-  it('refuses a place that is not named in full', () => {
+  it('refuses an incomplete place', () => {
     expect(codeOf(() => seal(keys, { ...place, rowId: '' }, 'x'))).toBe('bad_place');
     expect(codeOf(() => seal(keys, { ...place, rowId: 'a\ud800' }, 'x'))).toBe('bad_place');
   });
 });
 
-describe('KEY-01 what is sealed for one place opens in no other', () => {
+describe('KEY-01 a value sealed for one place does not open in another', () => {
   const sealed = seal(keys, place, 'CANARY');
   const others: Record<string, SealedPlace> = {
     'another row': { ...place, rowId: randomUUID() },
@@ -73,23 +73,23 @@ describe('KEY-01 what is sealed for one place opens in no other', () => {
     });
   }
 
-  it('also where the parts themselves hold the separator', () => {
+  it('parts of the place that contain the separator', () => {
     const one = { ...place, table: 'a', column: 'b:c' };
     expect(codeOf(() => open(keys, { ...place, table: 'a:b', column: 'c' }, seal(keys, one, 'CANARY')))).toBe(
       'tampered',
     );
   });
 
-  it('nor with the data key of another value of the same place', () => {
+  it('the data key of another value in the same place', () => {
     const mixed = Buffer.concat([seal(keys, place, 'CANARY').subarray(0, 69), sealed.subarray(69)]);
     expect(codeOf(() => open(keys, place, mixed))).toBe('tampered');
   });
 });
 
-describe('KEY-02 a changed value does not open', () => {
+describe('KEY-02 a modified value does not open', () => {
   const sealed = seal(keys, place, 'CANARY');
 
-  it('whichever bit is flipped', () => {
+  it('with any bit flipped', () => {
     for (let bit = 0; bit < sealed.length * 8; bit++) {
       const changed = Buffer.from(sealed);
       changed[bit >> 3]! ^= 1 << (bit & 7);
@@ -99,7 +99,7 @@ describe('KEY-02 a changed value does not open', () => {
     expect(open(keys, place, sealed).toString()).toBe('CANARY');
   });
 
-  it('wherever it is cut off, and with anything added', () => {
+  it('truncated anywhere, or with a byte added', () => {
     for (let length = 0; length < sealed.length; length++) {
       const code = codeOf(() => open(keys, place, sealed.subarray(0, length)));
       expect(code).toBe(length < 97 ? 'malformed' : 'tampered');
@@ -108,8 +108,8 @@ describe('KEY-02 a changed value does not open', () => {
   });
 });
 
-describe('KEY-07 the same text is never sealed alike', () => {
-  it('over 10,000 seals: all nonces and all data keys differ', () => {
+describe('KEY-07 sealing the same text twice gives different values', () => {
+  it('over 10,000 seals, all nonces and all data keys differ', () => {
     const seen = new Set<string>();
     const runs = 10_000;
     for (let i = 0; i < runs; i++) {
@@ -127,7 +127,7 @@ describe('KEY-03 rotating the master key', () => {
   const next: MasterKeys = { current: generateMasterKey().key, previous: [keys.current] };
   const sealed = seal(keys, place, 'CANARY');
 
-  it('re-wraps the data key and leaves the value as it is', () => {
+  it('re-wraps the data key and leaves the ciphertext unchanged', () => {
     const rewrapped = rewrap(next, place, sealed);
     expect(sealedWith(rewrapped)).toBe(next.current.id);
     expect(rewrapped.subarray(69)).toEqual(sealed.subarray(69));
@@ -135,12 +135,12 @@ describe('KEY-03 rotating the master key', () => {
     expect(open({ current: next.current, previous: [] }, place, rewrapped).toString()).toBe('CANARY');
   });
 
-  it('can be done twice', () => {
+  it('is idempotent', () => {
     const once = rewrap(next, place, sealed);
     expect(rewrap(next, place, once)).toBe(once);
   });
 
-  it('opens with the old key until then, and says which key is missing after', () => {
+  it('opens values with the old key until it is dropped, and names the missing key afterwards', () => {
     expect(open(next, place, sealed).toString()).toBe('CANARY');
     const without = { current: next.current, previous: [] };
     expect(codeOf(() => open(without, place, sealed))).toBe('unknown_key');
@@ -148,7 +148,7 @@ describe('KEY-03 rotating the master key', () => {
     expect(codeOf(() => rewrap(without, place, sealed))).toBe('unknown_key');
   });
 
-  it('a value under one key cannot be passed off as one under the other', () => {
+  it('a value under one key cannot be relabelled as one under the other', () => {
     const relabelled = Buffer.from(sealed);
     Buffer.from(next.current.id, 'hex').copy(relabelled, 1);
     expect(codeOf(() => open(next, place, relabelled))).toBe('tampered');

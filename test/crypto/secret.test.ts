@@ -33,20 +33,20 @@ describe('CX-11 a secret cannot be printed or serialised', () => {
     });
   }
 
-  it('and shows [secret] instead', () => {
+  it('shows [secret] instead', () => {
     expect(JSON.stringify(connection)).toBe('{"label":"crm","secret":"[secret]","bytes":"[secret]"}');
     expect(inspect(connection.secret)).toBe('[secret]');
     expect(String(connection.secret)).toBe('[secret]');
   });
 
-  it('except to whoever asks for it', () => {
+  it('is returned by reveal() only', () => {
     expect(connection.secret.reveal()).toBe(CANARY);
     expect(connection.bytes.reveal().toString()).toBe(CANARY);
   });
 });
 
-describe('comparing', () => {
-  it('takes secrets, text and bytes', () => {
+describe('comparing secrets', () => {
+  it('accepts secrets, text and bytes', () => {
     const secret = new Secret('grün');
     expect(secret.equals(new Secret('grün'))).toBe(true);
     expect(secret.equals(new Secret(Buffer.from('grün')))).toBe(true);
@@ -57,7 +57,7 @@ describe('comparing', () => {
     expect(secret.equals(new Secret('grün '))).toBe(false);
   });
 
-  it('keeps bytes of its own, so that the caller may wipe what it passed', () => {
+  it('copies bytes, so that the caller may wipe its own', () => {
     const bytes = Buffer.from(CANARY);
     const secret = new Secret(bytes);
     bytes.fill(0);
