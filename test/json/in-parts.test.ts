@@ -1,4 +1,4 @@
-/** Long texts are read in parts, and exactly as in one piece. */
+/** Long texts are parsed in parts, with the same result as in one piece. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseStrictJson, parseStrictJsonInParts } from '../../json/strict.ts';
@@ -20,17 +20,17 @@ describe('a long text', () => {
     ['of escapes', `["${'\\n'.repeat(10 * PART)}"]`],
     ['of small values', `[${'0,'.repeat(10 * PART)}0]`],
     ['of names', `{${Array.from({ length: 2 * PART }, (_, i) => `"n${i}":${i}`).join(',')}}`],
-  ])('%s lets others go on after each part of it', async (_name, text) => {
+  ])('%s is parsed with a pause after each part', async (_name, text) => {
     const { parsed, rests } = await inParts(text);
     expect(parsed).toEqual({ ok: true, value: JSON.parse(text) });
     expect(rests).toBeGreaterThanOrEqual(Math.floor(text.length / PART));
   });
 
-  test('that holds no well-formed text is refused', async () => {
+  test('with a lone surrogate is refused', async () => {
     expect((await inParts(`"${'a'.repeat(PART)}\ud800"`)).parsed).toEqual(parseStrictJson('"\ud800"'));
   });
 
-  test('is read as in one piece, wherever a part of it ends (property)', async () => {
+  test('has the same result as in one piece, wherever a part ends (property)', async () => {
     const unit = fc.constantFrom(
       '\\ud83d',
       '\\ude00',

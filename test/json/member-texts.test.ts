@@ -11,7 +11,7 @@ const parses = (text: string): boolean => {
   }
 };
 
-test('what JSON.parse takes is JSON, and nothing else is', () => {
+test('isJsonWithin accepts exactly the texts that JSON.parse accepts', () => {
   const piece = fc.constantFrom(
     ...[
       '{',
@@ -47,7 +47,7 @@ test('what JSON.parse takes is JSON, and nothing else is', () => {
   );
 });
 
-test('JSON is within as many levels as it has', () => {
+test('isJsonWithin accepts a text within its depth, and refuses it within one level less', () => {
   for (const [text, depth] of [
     ['1', 0],
     ['[]', 1],
@@ -59,8 +59,8 @@ test('JSON is within as many levels as it has', () => {
   }
 });
 
-describe('the members of an object as they are written', () => {
-  test('are its members', () => {
+describe('memberTexts, the members of an object as they are written', () => {
+  test('has the names and values of the object', () => {
     const space = fc.constantFrom('', ' ', '\n\t');
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }), space, (object, indent) => {

@@ -13,8 +13,8 @@ const error = (text: string, limits = {}) => {
 };
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
-describe('what JSON.parse takes', () => {
-  it('is taken, with the same value', () => {
+describe('valid JSON', () => {
+  it('is accepted, with the value of JSON.parse', () => {
     for (const text of [
       'null',
       ' true ',
@@ -37,7 +37,7 @@ describe('what JSON.parse takes', () => {
     }
   });
 
-  it('is taken whenever JSON.stringify wrote it', () => {
+  it('is accepted whenever JSON.stringify wrote it', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.constantFrom(undefined, 2), (any, indent) => {
         const text = JSON.stringify(any, null, indent);
@@ -50,7 +50,7 @@ describe('what JSON.parse takes', () => {
 });
 
 describe('BD-01 a member called __proto__', () => {
-  it('is an own member like any other, and pollutes nothing', () => {
+  it('is an own member of its object, and pollutes no prototype', () => {
     const parsed = value('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}') as object;
     expect(Object.keys(parsed)).toEqual(['__proto__', 'constructor']);
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
@@ -59,7 +59,7 @@ describe('BD-01 a member called __proto__', () => {
 });
 
 describe('BD-02 depth', () => {
-  it('64 levels pass, 65 do not, 400,000 are refused at once', () => {
+  it('64 levels are accepted, 65 are refused, 400,000 are refused immediately', () => {
     expect(value(nested(64))).toEqual(JSON.parse(nested(64)));
     expect(error(nested(65))).toBe('offset 64: nested deeper than 64 levels');
     expect(error(nested(400_000))).toBe('offset 64: nested deeper than 64 levels');
@@ -68,7 +68,7 @@ describe('BD-02 depth', () => {
   });
 });
 
-describe('BD-03 numbers that would change', () => {
+describe('BD-03 numbers that would change their value', () => {
   it.each([
     '1e999',
     '-1e999',
@@ -99,10 +99,10 @@ describe('BD-03 numbers that would change', () => {
     '1e-7',
     '12345678901234567000',
     '100000000000000000000',
-  ])('%s is fine', (number) => {
+  ])('%s is accepted', (number) => {
     expect(value(`[${number}]`)).toEqual(JSON.parse(`[${number}]`));
   });
-  it('every double passes in every way of writing it', () => {
+  it('every double is accepted in every notation', () => {
     const double = fc.double({ noNaN: true, noDefaultInfinity: true });
     fc.assert(
       fc.property(double, (n) => {
@@ -112,13 +112,13 @@ describe('BD-03 numbers that would change', () => {
       { numRuns: 2_000 },
     );
   });
-  it('decides as big decimals do', () => {
+  it('accepts exactly the numbers whose value is exact in big decimals', () => {
     const digits = fc.stringMatching(/^(0|[1-9][0-9]{0,24})(\.[0-9]{1,24})?$/);
     fc.assert(
       fc.property(digits, (text) => {
         const places = (text.split('.')[1] ?? '').length;
         const scaled = BigInt(text.replace('.', ''));
-        // What JSON.stringify writes, as an integer of 60 decimal places.
+        // The number that JSON.stringify writes, as an integer of 60 decimal places.
         const [whole = '', rest = ''] = plainDecimal(Number(text)).split('.');
         const same = BigInt(whole + rest.padEnd(60, '0')) === scaled * 10n ** BigInt(60 - places);
         expect(parseStrictJson(text).ok).toBe(same);
@@ -134,7 +134,7 @@ describe('BD-03 numbers that would change', () => {
   });
 });
 
-/** String(n) without an exponent. */
+/** Formats a number as String(n) does, without an exponent. */
 function plainDecimal(n: number): string {
   const [mantissa = '', exponent] = String(n).split('e');
   if (exponent === undefined) return mantissa;
@@ -145,20 +145,20 @@ function plainDecimal(n: number): string {
 }
 
 describe('BD-04 duplicate names', () => {
-  it('are refused in every object, also when one is escaped', () => {
+  it('are refused in every object, even when one is escaped', () => {
     expect(error('{"platform":"demo","platform":"other"}')).toBe('/platform: this member name is there twice');
     expect(error('{"data":{"a":[{"b":1,"b":1}]}}')).toBe('/data/a/0/b: this member name is there twice');
     expect(error('{"a":1,"\\u0061":2}')).toBe('/a: this member name is there twice');
     expect(error('{"a/b~c":1,"a\\/b~c":2}')).toBe('/a~1b~0c: this member name is there twice');
   });
-  it('are found among many names, and many different names pass', () => {
+  it('are found among many names, and many different names are accepted', () => {
     const names = Array.from({ length: 2_000 }, (_, i) => `"n${i}":${i}`);
     expect(value(`{${names.join(',')}}`)).toEqual(JSON.parse(`{${names.join(',')}}`));
     for (const again of [0, 5, 11, 12, 13, 1_999]) {
       expect(error(`{${names.join(',')},"n${again}":0}`)).toBe(`/n${again}: this member name is there twice`);
     }
   });
-  it('are what JSON.parse would silently drop (property)', () => {
+  it('are refused exactly when JSON.parse would silently drop a member (property)', () => {
     const member = fc.tuple(
       fc.constantFrom('a', 'b', 'c', 'dd', 'e1', 'f', 'g', '\\u0061'),
       fc.constantFrom('1', '[]', '{"a":1}'),
@@ -172,16 +172,16 @@ describe('BD-04 duplicate names', () => {
   });
 });
 
-describe('members', () => {
-  it('are counted in all objects together', () => {
+describe('the limit of members', () => {
+  it('counts members in all objects together', () => {
     const text = '{"a":{"b":[{"c":1},{"c":2}]}}';
     expect(value(text, { maxMembers: 4 })).toEqual(JSON.parse(text));
     expect(error(text, { maxMembers: 3 })).toBe('offset 20: its objects have too many members');
   });
 });
 
-describe('values', () => {
-  it('are counted wherever they stand', () => {
+describe('the limit of values', () => {
+  it('counts values of all kinds at any depth', () => {
     const text = '{"a":[1,"x",null,{"b":[]}],"c":true}';
     expect(value(text, { maxValues: 8 })).toEqual(JSON.parse(text));
     expect(error(text, { maxValues: 7 })).toBe('offset 31: it has too many values');
@@ -189,7 +189,7 @@ describe('values', () => {
 });
 
 describe('BD-05 NUL', () => {
-  it('is refused outside the members that may hold it', () => {
+  it('is refused outside of the members that may contain it', () => {
     const limits = { nulAllowedIn: ['data'] };
     expect(value('{"data":{"a\\u0000":["\\u0000"]},"b":1}', limits)).toEqual({ data: { 'a\0': ['\0'] }, b: 1 });
     expect(error('{"data":{},"reason":"x\\u0000"}', limits)).toBe('/reason: \\u0000 is not allowed here');
@@ -215,11 +215,11 @@ describe('BD-06 lone surrogates', () => {
     expect(error(`{"a":"${text}"}`)).toMatch(/^\/a: a lone surrogate \(offset \d+\)$/);
     expect(error(`{"${text}":1}`)).toMatch(/a lone surrogate/);
   });
-  it('in the text itself too; pairs pass', () => {
+  it('are refused unescaped, too; surrogate pairs are accepted', () => {
     expect(error('"\ud800"')).toBe('the text holds a lone surrogate; send well-formed UTF-8');
     expect(value('"\\uD83D\\uDE00"')).toBe('😀');
   });
-  it('what is accepted is well-formed in every string (property)', () => {
+  it('every string in an accepted text is well-formed (property)', () => {
     const unit = fc.constantFrom('\\ud83d', '\\ude00', 'a', '\\n', '😀', '\\u0041');
     fc.assert(
       fc.property(fc.array(unit, { maxLength: 8 }), (units) => {
@@ -230,8 +230,8 @@ describe('BD-06 lone surrogates', () => {
   });
 });
 
-describe('places', () => {
-  it('an offset for bad grammar', () => {
+describe('places in error messages', () => {
+  it('an offset for invalid grammar', () => {
     for (const [text, reason] of [
       ['', 'offset 0: the text ends too early'],
       ['{"a":1', 'offset 6: the text ends too early'],
