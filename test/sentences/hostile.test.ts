@@ -1,4 +1,4 @@
-/** Values that try to be more than values. */
+/** Values that imitate other parts of a sentence, or hide something. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../broker/policy/facts.ts';
@@ -61,7 +61,7 @@ test.each<[string, JsonObject, string]>([
   expect(said(platform, 'POST /a', body)).toBe(expected);
 });
 
-test('a long value is cut, and its length told', () => {
+test('a long value is truncated, and its length is shown', () => {
   const text = said(platform, 'POST /a', { a: 'x'.repeat(10_000), b: '\u200b'.repeat(10_000) });
   expect(text).toContain(`“${'x'.repeat(120)}…” (the beginning of 10,000 characters)`);
   expect(text.length).toBeLessThan(700);
@@ -110,7 +110,7 @@ const value: fc.Arbitrary<JsonValue> = fc.letrec<{ value: JsonValue }>((tie) => 
 })).value;
 const body = fc.dictionary(fc.constantFrom(...'abcdefhi', 'A', 'to', 'cc', 'x'), value) as fc.Arbitrary<JsonObject>;
 
-test('a sentence never has a character that is not seen, and has an end, whatever is in the call', () => {
+test('a sentence has no invisible characters and a bounded length, for any call', () => {
   fc.assert(
     fc.property(
       fc.constantFrom('/a', '/all', '/repos/x/y', '/other'),
@@ -132,7 +132,7 @@ test('a sentence never has a character that is not seen, and has an end, whateve
   );
 });
 
-test('of a path alone the same is true', () => {
+test('a sentence from a path alone has no invisible characters and a bounded length', () => {
   fc.assert(
     fc.property(fc.array(text, { minLength: 2, maxLength: 2 }), (segments) => {
       const path = `/repos/${segments.map((one) => encodeURIComponent(one.toWellFormed()) || 'x').join('/')}`;
@@ -143,7 +143,7 @@ test('of a path alone the same is true', () => {
   );
 });
 
-test('the number of members that are not said is right, whatever they are', () => {
+test('the number of fields that the sentence does not mention is exact', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.stringMatching(/^x[a-z0-9]{1,8}$/), { maxLength: 30 }), value, (names, one) => {
       const more = Object.fromEntries(names.map((name) => [name, one]));

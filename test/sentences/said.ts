@@ -1,4 +1,4 @@
-/** Says what a call does on a platform that a test writes down, through the manifest as an operator would write it. */
+/** Describes calls on a platform that a test declares, through its manifest as an operator would write it. */
 import { compileManifest, Manifest, type ManifestInput } from '../../broker/platforms/manifest.ts';
 import type { CallAsk, JsonObject, Method } from '../../broker/policy/facts.ts';
 import { plainSentence } from '../../broker/sentences/part.ts';
@@ -15,7 +15,7 @@ export function platformOf(given: Partial<ManifestInput>): Platform {
   return { rules: compileManifest('test', manifest), sentences: compileSentences(manifest) };
 }
 
-/** `POST /path?query` as a call. */
+/** Parses `POST /path?query` to a call. */
 export function callOf(operation: string, body?: JsonObject): CallAsk {
   const [method = '', endpoint = ''] = operation.split(' ');
   const [path = '', query = ''] = endpoint.split('?');

@@ -28,7 +28,7 @@ const code = platformOf({
 });
 const raw = (text: string) => Buffer.from(text).toString('base64url');
 
-describe('a template is filled from the call', () => {
+describe('a template is filled with values of the call', () => {
   test.each<[string, JsonObject | undefined, string]>([
     ['POST /repos/acme/shop/issues', { title: 'Broken login' }, 'create an issue in acme/shop: “Broken login”'],
     ['POST /repos/acme/shop/issues', {}, 'create an issue in acme/shop'],
@@ -70,7 +70,7 @@ describe('a template is filled from the call', () => {
     expect(said(code, operation, body)).toBe(expected);
   });
 
-  test('its version changes with its text, and is that of the template that was used', () => {
+  test("a template's version changes with its text, and the sentence has the version of its template", () => {
     const other = platformOf({ sentences: { 'POST /repos/*/*/issues': 'open an issue in **{1}/{2}**' } });
     const call = callOf('POST /repos/a/b/issues', {});
     const [first, second] = [sentenceOf(code, call), sentenceOf(other, call)];
@@ -79,7 +79,7 @@ describe('a template is filled from the call', () => {
     expect(sentenceOf(code, callOf('POST /elsewhere')).template).toBeNull();
   });
 
-  test('what the call acts on is strong, free text is quoted', () => {
+  test('the object of the call is strong, free text is quoted', () => {
     expect(sentenceOf(code, callOf('POST /repos/a/b/issues', { title: 'T' })).parts).toEqual([
       { text: 'create an issue in ' },
       { value: 'a/b', strong: true },
@@ -99,7 +99,7 @@ describe('amounts', () => {
     [{ amount: 123456789, currency: 'EUR' }, '1,234,567.89 EUR'],
     [{ amount: 500, currency: 'JPY' }, '500 JPY'],
     [{ amount: 5124, currency: 'KWD' }, '5.124 KWD'],
-    // Intl would say 5,000 IQD and 500 LBP.
+    // Intl would format 5,000 IQD and 500 LBP.
     [{ amount: 5000, currency: 'IQD' }, '5.000 IQD'],
     [{ amount: 500, currency: 'LBP' }, '5.00 LBP'],
     [{ amount: 500, currency: 'ISK' }, '5.00 ISK'],
@@ -181,7 +181,7 @@ describe('without a template', () => {
     expect(said(tools, 'POST /tools/create_page', { name: 'x' })).toBe('create “x” there');
   });
 
-  test('where only method and path are known, values of the body are left out', () => {
+  test('when only method and path are known, values of the body are omitted', () => {
     const path = (operation: string) => plainSentence(sentenceOfPath(code, callOf(operation)));
     expect(path('POST /repos/acme/shop/issues')).toBe('create an issue in acme/shop');
     expect(path('POST /mail')).toBe('send mail');
@@ -192,7 +192,7 @@ describe('without a template', () => {
   });
 });
 
-describe('templates that are none are refused, with what to write', () => {
+describe('malformed templates are refused, with what to write', () => {
   test.each([
     ['POST /a', 'x {title}', 'which is no value of a call'],
     ['POST /a', 'x {1}', 'but the path has 0 "*"'],

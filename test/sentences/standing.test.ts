@@ -14,7 +14,7 @@ test.each([
       { member: '/amount', at_most: 5 },
     ],
   },
-])('what is said before a standing approval is made is what is stored with it: %j', (terms) => {
+])('the text shown before a standing approval is created equals the stored one: %j', (terms) => {
   const all = { ...terms, until: '2026-12-01T10:30:00.000Z' };
   expect(standingSentence(all)).toBe(standingWords(all));
 });
