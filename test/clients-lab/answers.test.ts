@@ -1,10 +1,10 @@
-/** Answers of which a client does more than to read one: pages that it follows, and events that it reads as they come. */
+/** Answers that a client processes further: pages whose links it follows, and events that it reads as a stream. */
 import { describe, expect, test } from 'vitest';
 import { CANARY } from '../world/world.ts';
 import { load, withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 
-describe.skipIf(withoutLab)(`answers that go on${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
+describe.skipIf(withoutLab)(`paged and streamed answers${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
   const { world, agent, approve } = givenLab();
 
   test('Octokit follows the Link of a page through the broker', async () => {
@@ -22,7 +22,7 @@ describe.skipIf(withoutLab)(`answers that go on${withoutLab ? ` (skipped: ${with
     const octokit = new Octokit({ auth: holder.token(), baseUrl: `${world.running.baseUrl}/proxy/github` });
     const issues = await octokit.paginate(octokit.rest.issues.listForRepo, { owner: 'acme', repo: 'app', per_page: 1 });
     expect(issues).toMatchObject([{ number: 1 }, { number: 2 }]);
-    // By the broker, and not by the agent, which would know the address of the platform then.
+    // The broker made both requests; the agent never gets the platform's own address.
     for (const { headers } of world.upstream.seen) expect(headers.authorization).toBe(`Bearer ${CANARY}`);
     expect(world.upstream.seen.map(({ target }) => target)).toEqual([
       '/github/repos/acme/app/issues?per_page=1',
@@ -30,7 +30,7 @@ describe.skipIf(withoutLab)(`answers that go on${withoutLab ? ` (skipped: ${with
     ]);
   });
 
-  test('OpenAI’s client reads a completion as it comes', async () => {
+  test('OpenAI’s client reads a completion as a stream', async () => {
     const { OpenAI } = load('openai');
     const holder = await agent('openai', { without: 'openai:files.delete', heldScope: 'openai:files.write' });
     let proceed = () => {};
@@ -38,7 +38,7 @@ describe.skipIf(withoutLab)(`answers that go on${withoutLab ? ` (skipped: ${with
       const event = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(event('Good'));
-      // The rest comes once the client has read this.
+      // The rest is sent once the client has read this event.
       proceed = () => response.end(`${event(' morning')}data: [DONE]\n\n`);
     };
     const openai = new OpenAI({ apiKey: holder.token(), baseURL: `${world.running.baseUrl}/proxy/openai` });

@@ -1,4 +1,4 @@
-/** An SDK under `agent-broker run` throws an error that says how to ask for what was lacking, and goes on once an owner has granted it. */
+/** An SDK under `agent-broker run` throws an error that explains how to request the missing scope, and works once an owner has granted it. */
 import { expect, test, vi } from 'vitest';
 import { profileOf, run, startRun } from '../sidecar/run-world.ts';
 import { BIN } from '../world/checkout.ts';
@@ -23,7 +23,7 @@ const PROGRAM = `
 `;
 
 test.skipIf(withoutLab)(
-  `Octokit's error says how to ask, and asking so is enough${withoutLab ? ` (skipped: ${withoutLab})` : ''}`,
+  `Octokit's error names the command that requests the scope, and the call works once it is granted${withoutLab ? ` (skipped: ${withoutLab})` : ''}`,
   { timeout: patience(120_000) },
   async () => {
     const { world, organisation, agent } = lab;

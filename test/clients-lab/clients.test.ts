@@ -1,4 +1,4 @@
-/** Clients of platforms as npm has them, given the address of the broker by their line in docs/unmodified.md. */
+/** The platforms' npm clients, configured with the broker's URL as in their line of docs/unmodified.md. */
 import { describe, expect, test } from 'vitest';
 import { shared } from '../world/given.ts';
 import { CLIENTS, type Client, madeByLine } from './clients.ts';
@@ -11,7 +11,7 @@ describe.skipIf(withoutLab)(`clients of platforms${withoutLab ? ` (skipped: ${wi
   describe.each(CLIENTS)('$name', (client) => {
     const { platform, read, refused, held } = client;
     const agent = shared(() => agentOf(platform, client));
-    /** By its line, and with these headers on each of its calls. */
+    /** Creates the client by its line, with these headers on each of its calls. */
     const made = (headers: Record<string, string> = {}) =>
       madeByLine(client, agent.token(), world.running.baseUrl, headers);
     const thrown = async (call: Client['refused']['call'], client: unknown): Promise<string> => {
@@ -23,12 +23,12 @@ describe.skipIf(withoutLab)(`clients of platforms${withoutLab ? ` (skipped: ${wi
       throw new Error('this call was to be refused');
     };
 
-    test('reads', async () => {
+    test('reads through the broker', async () => {
       expect(await read.call(made())).toMatchObject(read.is as object);
       expect(world.upstream.seen).toHaveLength(1);
     });
 
-    test('throws what says why a call is refused', async () => {
+    test('throws an error with the reason when a call is refused', async () => {
       const message = await thrown(refused.call, made());
       expect(message).toContain('agent-broker: scope_not_granted');
       expect(message).toContain(client.without);

@@ -1,30 +1,30 @@
-/** The clients of the lab: how each is made by its line of docs/unmodified.md, and which calls it makes. */
+/** The clients of the lab: how each is created by its line of docs/unmodified.md, and which calls it makes. */
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { lineOf, load } from './installed.ts';
 
 type Headers = Record<string, string>;
 
 export type Client = {
-  /** As its row of the page names it. */
+  /** The name in its row of the page. */
   name: string;
   platform: BuiltinName;
-  /** Names that the line uses, so that the client sends these headers with every call. */
+  /** Values for the names in the line, so that the client sends these headers with every call. */
   names: (headers: Headers) => Record<string, unknown>;
-  /** Where no name of the line can: how a client that was made gets headers for every call. */
+  /** For clients without such a name: adds headers to every call of a client that exists already. */
   // biome-ignore lint/suspicious/noExplicitAny: the clients are not installed where this is checked.
   always?: (client: any, headers: Headers) => void;
   read: Call;
-  /** In a scope that the agent does not hold: `without`. */
+  /** A call in a scope that the agent does not hold: `without`. */
   refused: Omit<Call, 'is'>;
   without: string;
-  /** In the one scope that is held. */
+  /** A call in the one scope whose calls are held. */
   held: Call;
   heldScope: string;
 };
 // biome-ignore lint/suspicious/noExplicitAny: the clients are not installed where this is checked.
 type Call = { call: (client: any) => Promise<unknown>; is: unknown };
 
-/** The class, made with one more option. */
+/** Returns a subclass that adds one option. */
 // biome-ignore lint/suspicious/noExplicitAny: as above.
 const withOption = (Class: any, at: number, option: Record<string, unknown>) =>
   class extends Class {
@@ -43,7 +43,7 @@ const fetchWith =
 
 const asked = [{ role: 'user', content: 'Hello' }];
 
-/** A client as its line makes it with these headers on each of its calls. `baseUrl`: where the broker is asked. */
+/** Creates a client by its line, with these headers on each of its calls. `baseUrl`: of the broker. */
 export function madeByLine({ name, names, always }: Client, token: string, baseUrl: string, headers: Headers): unknown {
   const known = { ...names(headers), TOKEN: token };
   const make = new Function(...Object.keys(known), `return ${lineOf(name, baseUrl)}`);

@@ -1,4 +1,4 @@
-/** A broker with the platforms of the lab, and the small server that stands for all of them. */
+/** A broker with the platforms of the lab, and one small server that stands for all of them. */
 import { beforeEach, expect } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
@@ -11,7 +11,10 @@ import { answerOf } from './platform-answers.ts';
 
 const KEY = { access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY };
 
-/** For the tests of this `describe`. `agent`: one that holds all scopes of a platform but one, of which another one is held. */
+/**
+ * Sets up the lab for the tests of this `describe`. `agent`: creates an agent with all scopes of a platform except one, and with another one whose calls are
+ * held.
+ */
 export function givenLab(store: StoreKind = 'sqlite') {
   const world = givenWorld(store);
   const organisation = shared(async () => {
@@ -54,7 +57,7 @@ export function givenLab(store: StoreKind = 'sqlite') {
       grants: { [platform]: { scopeList } },
     });
   };
-  /** Approves the call that a refusal tells of. */
+  /** Approves the held call that an error message names. */
   const approve = async (refusal: string) => {
     expect(refusal).toContain('agent-broker: approval_pending');
     const [id] = /(?<=\/approve\/)[\w-]+/.exec(refusal) ?? [];

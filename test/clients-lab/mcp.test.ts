@@ -1,4 +1,4 @@
-/** MCP clients that are no work of the SDK's authors: mcp-remote, by which programs with stdio alone connect to /mcp, and the AI SDK. */
+/** MCP clients that were not written by the SDK's authors: mcp-remote, through which programs that only support stdio connect to /mcp, and the AI SDK. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
@@ -28,7 +28,7 @@ describe.skipIf(withoutLab)(`MCP clients${withoutLab ? ` (skipped: ${withoutLab}
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   const browser = () => browserOf(world, organisation.owner);
 
-  /** A read, arguments that are wrong, and a write that is approved while the client waits for it. */
+  /** Makes a read, a call with invalid arguments, and a write that is approved while the client waits for it. */
   const useAs = async (name: string, call: Call) => {
     expect((await call('read_platform', READ)).structuredContent.data.target).toBe('/v1/items/1?full=true');
     const wrong = await call('read_platform', { platform: 'demo' });
@@ -43,23 +43,23 @@ describe.skipIf(withoutLab)(`MCP clients${withoutLab ? ` (skipped: ${withoutLab}
     expect(desk.sentFor(args)).toBe(1);
   };
 
-  test('mcp-remote signs in by the consent page, and passes everything on', async () => {
+  test('mcp-remote signs in through the consent page, and passes all calls on', async () => {
     const client = new Client({ name: 'stdio alone', version: '1' });
     const transport = new StdioClientTransport({
       command: process.execPath,
       args: [REMOTE, `${world.running.baseUrl}/mcp`],
-      // The browser that it opens is none: where one would have to go stands on its standard error.
+      // BROWSER is a program that does nothing; mcp-remote prints the URL to its standard error.
       env: { ...BARE, HOME: newFolder(), BROWSER: 'true' },
       stderr: 'pipe',
     });
     let said = '';
     let consented: Promise<unknown> | undefined;
-    // Of a second attempt another.
+    // A retry of the test uses another name.
     const agent = `Remote ${randomUUID().slice(0, 8)}`;
     transport.stderr?.on('data', (text: Buffer) => {
       said += text;
       const [, asked] = /(http\S+\/oauth\/authorize\?\S+)\s/.exec(said) ?? [];
-      // It listens for the answer after it has said where to go.
+      // mcp-remote starts to listen for the callback after it has printed the URL.
       if (asked === undefined || !said.includes('OAuth callback server running')) return;
       consented ??= consent(browser(), asked, { name: agent, grants: EVERYTHING }).then((back) =>
         send(`${new URL(asked).searchParams.get('redirect_uri')}?${back}`, {}),

@@ -1,4 +1,4 @@
-/** Package managers that are not npm, under `agent-broker run`: what they ask the registry goes through the broker, with its key. */
+/** Package managers other than npm, under `agent-broker run`: their requests to the registry go through the broker, with its key. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ describe.skipIf(withoutLab)(
       return { file: profileOf(await organisation.agent({ rules, grants })) };
     });
 
-    test.each(Object.entries(MANAGERS))('%s adds a package, and is refused another', async (_, add) => {
+    test.each(Object.entries(MANAGERS))('%s adds an allowed package, and fails on a denied one', async (_, add) => {
       const bytes = packed();
       const hash = (name: string, coding: 'hex' | 'base64') => createHash(name).update(bytes).digest(coding);
       const dist = {
@@ -55,7 +55,7 @@ describe.skipIf(withoutLab)(
       const { stdout, stderr } = await run(profile.file, sh(lines));
       expect(stdout, stderr).toContain(PACKAGE);
       expect(stdout).not.toContain('it is there');
-      // The address of a run is good for as long as it.
+      // The URL of a run is valid only during the run, so it must not be written to a lock file.
       expect(stdout).not.toContain('/proxy/');
       const asked = world.upstream.seen.filter(({ target }) => !target.endsWith('.tgz'));
       expect(asked.map(({ target }) => target)).toContain('/left');
@@ -65,7 +65,7 @@ describe.skipIf(withoutLab)(
   },
 );
 
-/** The file of a package with nothing in it. */
+/** Returns the archive of an empty package. */
 function packed(): Buffer {
   const folder = newFolder();
   mkdirSync(join(folder, 'package'));

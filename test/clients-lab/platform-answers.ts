@@ -1,4 +1,4 @@
-/** What the platforms of the lab answer, in their own shapes: of each a few operations, cut down to what its client reads. */
+/** Answers of the lab's platforms, in their own forms: a few operations of each, reduced to what its client reads. */
 import type { IncomingMessage } from 'node:http';
 
 export type Answered = { type?: string; status?: number; body: unknown };
@@ -81,7 +81,7 @@ const ANSWERS: Record<string, (operation: string, body: string) => Answered | un
   },
 };
 
-/** What a platform answers; 404 to what it does not know. The path of a request begins with the platform's id. */
+/** Returns a platform's answer; 404 for an unknown path. The path of a request begins with the platform's id. */
 export function answerOf({ method = '', url = '' }: IncomingMessage, body: string): Answered {
   const [, id = '', rest = ''] = /^\/([^/?]+)(.*)$/s.exec(url) ?? [];
   return ANSWERS[id]?.(`${method} ${rest}`, body) ?? { status: 404, body: { message: `no ${method} ${rest}` } };

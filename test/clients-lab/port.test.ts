@@ -1,4 +1,4 @@
-/** Stripe's client with the lines of docs/unmodified.md, which give it a host and a port. */
+/** Stripe's client with the lines of docs/unmodified.md, which configure a host and a port. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +10,7 @@ import { ALLOW_ALL, CANARY, startWorld } from '../world/world.ts';
 import { load, withoutLab } from './installed.ts';
 
 describe.skipIf(withoutLab)(`the port of a connection${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
-  test('is given to the client of Stripe', async () => {
+  test('Stripe’s client can use it', async () => {
     const world = await startWorld();
     const organisation = await world.organisation();
     await organisation.platform({ id: 'stripe', manifest: { ...stripe, base_url: world.upstream.url } });

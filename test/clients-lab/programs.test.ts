@@ -1,4 +1,4 @@
-/** curl and requests of Python, given the address of the broker by their line in docs/unmodified.md. */
+/** curl and Python's requests, configured with the broker's URL by their line in docs/unmodified.md. */
 import { execFile, spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { shared } from '../world/given.ts';
@@ -7,7 +7,7 @@ import { givenLab } from './lab-world.ts';
 
 const PATH = '/repos/acme/app';
 type Asked = { method: string; path?: string; json?: string; wait?: string };
-/** What runs a request: a program with its words, by the line of the page, which reads the repository. */
+/** Returns the program and arguments that make a request, from the line of the page, which reads the repository. */
 type Run = (line: string, asked: Asked) => [string, string[]];
 
 const viaCurl: Run = (line, { method, path = PATH, json, wait }) => [
@@ -60,12 +60,12 @@ describe.each(PROGRAMS)('%s', (name, run, [program = '', ...probe]) => {
       });
     };
 
-    test('reads', async () => {
+    test('reads through the broker', async () => {
       expect(JSON.parse(await ask({ method: 'GET' }))).toMatchObject({ full_name: 'acme/app' });
       expect(world.upstream.seen).toHaveLength(1);
     });
 
-    test('is told why a call is refused', async () => {
+    test('gets the reason when a call is refused', async () => {
       const { message } = JSON.parse(await ask({ method: 'DELETE' }));
       expect(message).toContain('agent-broker: scope_not_granted');
       expect(world.upstream.seen).toEqual([]);

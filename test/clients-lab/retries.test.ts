@@ -1,4 +1,4 @@
-/** Clients that repeat a request by themselves, on two replicas of which one is killed: what was approved is made once. */
+/** Clients that retry requests by themselves, on two replicas of which one is killed: an approved call is made once. */
 
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
@@ -12,15 +12,15 @@ import { CLIENTS, madeByLine } from './clients.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 
-/** They repeat what broke off and what was answered with a 5xx, twice, unless told otherwise. */
+/** By default, they retry twice after a connection error or a 5xx. */
 const REPEATING = CLIENTS.filter(({ name }) =>
   ['openai', '@anthropic-ai/sdk', 'stripe', '@aws-sdk/client-s3'].includes(name),
 );
 const runs = STORES.includes('postgres') && !withoutLab;
 
-describe.runIf(runs)(`clients that repeat requests, on postgres${postgresNote}`, () => {
+describe.runIf(runs)(`clients that retry requests, on postgres${postgresNote}`, () => {
   const { world, organisation, agent, approve } = givenLab('postgres');
-  /** Where connections lead. */
+  /** The port of the replica to which connections are forwarded. */
   let target = 0;
   let address = '';
   beforeAll(async () => {
@@ -48,7 +48,7 @@ describe.runIf(runs)(`clients that repeat requests, on postgres${postgresNote}`,
     await Promise.all(ids.map((id) => approve(`agent-broker: approval_pending /approve/${id}`)));
   };
 
-  test('the replica at which they wait is killed: each gets the one result from the other', async () => {
+  test('when the replica on which they wait is killed, each gets the one result from the other replica', async () => {
     const replica = await startReplica(world, { behind: true });
     target = Number(new URL(replica.baseUrl).port);
     const all = REPEATING.map((client) => begin(client, 30));
@@ -61,7 +61,7 @@ describe.runIf(runs)(`clients that repeat requests, on postgres${postgresNote}`,
     expect(world.upstream.seen).toHaveLength(REPEATING.length);
   });
 
-  test('the platform answers an approved call with a 503: what they send again asks a person again', async () => {
+  test('when the platform answers an approved call with a 503, the retry is a new call that needs an approval', async () => {
     target = Number(new URL(world.running.baseUrl).port);
     world.upstream.answer = (_, response) => response.writeHead(503, { 'content-type': 'application/json' }).end('{}');
     const all = REPEATING.map((client) => begin(client, 2).then(String, (error: Error) => error.message));
@@ -71,7 +71,7 @@ describe.runIf(runs)(`clients that repeat requests, on postgres${postgresNote}`,
     expect(await pending()).toHaveLength(REPEATING.length);
   });
 
-  test('the replica that makes the approved calls is killed: each is told that they may have been made, and asks nobody again', async () => {
+  test('when the replica that makes the approved calls is killed, each gets executed_outcome_unknown, and no further approval is requested', async () => {
     const replica = await startReplica(world, { behind: true });
     target = Number(new URL(world.running.baseUrl).port);
     world.upstream.answer = () => {};
@@ -95,6 +95,6 @@ describe.runIf(runs)(`clients that repeat requests, on postgres${postgresNote}`,
     }
     expect(world.upstream.seen.length - before).toBe(REPEATING.length);
     expect(await mine()).toEqual([]);
-    // The killed replica's lease has to end first.
+    // The killed replica's lease must expire first.
   }, 180_000);
 });

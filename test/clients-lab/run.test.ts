@@ -1,4 +1,4 @@
-/** The clients under `agent-broker run`, with nothing but the variables that it sets. */
+/** The clients under `agent-broker run`, configured only by the variables that it sets. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +10,7 @@ import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 
-/** Each as its users make it; where a client takes its address only as an option, the program passes the variable on. */
+/** Each client as its users create it; where a client takes its URL only as an option, the program passes the variable on. */
 const PROGRAM = `
   import { createRequire } from 'node:module';
   import { execFileSync } from 'node:child_process';
@@ -54,7 +54,7 @@ const PROGRAM = `
   console.log(JSON.stringify({ told, environments, parent: readFileSync('/proc/' + process.ppid + '/environ', 'latin1') }));
 `;
 
-describe.skipIf(withoutLab)(`under run${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
+describe.skipIf(withoutLab)(`clients under run${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
   const { world, organisation } = givenLab();
   const agent = shared(async () => {
     const grants: Record<string, object> = {};
@@ -73,7 +73,7 @@ describe.skipIf(withoutLab)(`under run${withoutLab ? ` (skipped: ${withoutLab})`
   });
   const program = ['--', process.execPath, '--input-type=module', '-e', PROGRAM];
 
-  test('every client finds its platform by its variables, and the real key is in no environment', async () => {
+  test("every client finds its platform by its variables, and no environment contains the platform's real key", async () => {
     const answer = world.upstream.answer;
     world.upstream.answer = (request, response, body) => {
       const { url = '' } = request;
@@ -109,8 +109,8 @@ describe.skipIf(withoutLab)(`under run${withoutLab ? ` (skipped: ${withoutLab})`
     }
   });
 
-  test('what a client throws says why the sidecar itself refuses a call, which is sent once', async () => {
-    // Between the sidecar and the broker, it breaks off whatever would be a call.
+  test('an error of the sidecar itself reaches the client with its reason, and the call is sent once', async () => {
+    // A server between the sidecar and the broker, which closes the connection of every call.
     const cut: string[] = [];
     const between = createServer(({ method = '', url = '', headers, socket }, response) => {
       if (url.startsWith('/proxy/')) {
@@ -136,7 +136,7 @@ describe.skipIf(withoutLab)(`under run${withoutLab ? ` (skipped: ${withoutLab})`
     expect([pip, hub]).toEqual([502, 502]);
     expect(clients).toEqual(Object.fromEntries(Object.keys(clients).map((name) => [name, why])));
     expect(Object.keys(clients)).toHaveLength(9);
-    // AWS's own client asks again whatever it is told.
+    // AWS's client retries after any error.
     const others = cut.filter((connection) => connection !== 's3');
     expect(others.sort()).toEqual([
       'anthropic',

@@ -1,4 +1,4 @@
-/** What the S3 client of AWS sends beside the body of a request: checksums, and headers that say what the request does. */
+/** What AWS's S3 client sends in addition to the body of a request: checksums, and headers that define what the request does. */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ describe.skipIf(withoutLab)(`the S3 client${withoutLab ? ` (skipped: ${withoutLa
   const command = (name: string, input: object) => new (load('@aws-sdk/client-s3')[name])(input);
 
   test.each([undefined, 'CRC32', 'CRC32C', 'CRC64NVME', 'SHA1', 'SHA256'])(
-    'sends a stream in chunks, with the checksum %s after them, and it arrives as the bytes that it is',
+    'sends a stream in chunks with the trailing checksum %s, and the platform receives the plain bytes',
     async (ChecksumAlgorithm) => {
       let sent: Record<string, string> = {};
       const watching = client();
@@ -58,8 +58,8 @@ describe.skipIf(withoutLab)(`the S3 client${withoutLab ? ` (skipped: ${withoutLa
     },
   );
 
-  test('stores an object that is compressed JSON, which is how it is kept, at once and in chunks', async () => {
-    // The platform of these tests reads a body as a text, so it stands for compressed bytes.
+  test('stores compressed JSON unchanged, in one piece and in chunks', async () => {
+    // The platform of these tests reads a body as text, so this text stands for compressed bytes.
     const packed = Buffer.from('what gzip would make of {"_method":"DELETE"}');
     for (const Body of [packed, Readable.from([packed])]) {
       const object = { ...NEW, Body, ContentType: 'application/json', ContentEncoding: 'gzip' };
@@ -74,7 +74,7 @@ describe.skipIf(withoutLab)(`the S3 client${withoutLab ? ` (skipped: ${withoutLa
     }
   });
 
-  test('describes an object by headers, which are signed and arrive', async () => {
+  test('describes an object by headers, which are signed and sent on', async () => {
     const input = { ...NEW, Body: 'abc', Metadata: { author: 'ann' }, StorageClass: 'STANDARD_IA', IfNoneMatch: '*' };
     await client().send(command('PutObjectCommand', { ...input, ServerSideEncryption: 'AES256' }));
     expect(world.upstream.seen.at(-1)).toMatchObject({
@@ -117,7 +117,7 @@ describe.skipIf(withoutLab)(`the S3 client${withoutLab ? ` (skipped: ${withoutLa
     ['PutObjectCommand', { Body: 'a', WebsiteRedirectLocation: 'https://evil.example' }, 'x-amz-website-redirect'],
     ['DeleteObjectCommand', { BypassGovernanceRetention: true }, 'x-amz-bypass-governance-retention'],
     ['GetObjectCommand', { RequestPayer: 'requester' }, 'x-amz-request-payer'],
-  ])('is told that %s with %j is refused, and nothing is sent', async (name, input, header) => {
+  ])('gets an error for %s with %j, and nothing is sent', async (name, input, header) => {
     const error = (await client()
       .send(command(name, { ...NEW, ...input }))
       .catch((thrown: unknown) => thrown)) as Error;
@@ -167,7 +167,7 @@ describe.skipIf(withoutLab)(`the S3 client${withoutLab ? ` (skipped: ${withoutLa
       expect(error).toBeInstanceOf(Error);
       return (error as Error).message;
     };
-    /** The request is signed with the platform's key (the upstream of the lab looks), and nothing of the client's signature is in it. */
+    /** Checks that the request is signed with the platform's key (the upstream of the lab verifies it), and contains nothing of the client's signature. */
     const expectSigned = () => {
       for (const { rawHeaders, headers } of world.upstream.seen) {
         expect(JSON.stringify(rawHeaders)).not.toContain(key.key);
@@ -175,14 +175,14 @@ describe.skipIf(withoutLab)(`the S3 client${withoutLab ? ` (skipped: ${withoutLa
       }
     };
 
-    test('reads', async () => {
+    test('reads through the broker', async () => {
       const { Contents } = await signing().send(command('ListObjectsV2Command', { Bucket: 'bucket' }));
       expect(Contents).toMatchObject([{ Key: 'a.txt', Size: 3 }]);
       expect(world.upstream.seen).toHaveLength(1);
       expectSigned();
     });
 
-    test('is told why a call is refused', async () => {
+    test('gets the reason when a call is refused', async () => {
       const message = await refusal(signing(), 'CreateBucketCommand', { Bucket: 'other' });
       expect(message).toContain('agent-broker: scope_not_granted');
       expect(world.upstream.seen).toEqual([]);
@@ -201,7 +201,7 @@ describe.skipIf(withoutLab)(`the S3 client${withoutLab ? ` (skipped: ${withoutLa
     });
 
     test.each([2_000, 2_000_000])(
-      'uploads a stream of %i bytes, and it arrives as the bytes that it is',
+      'uploads a stream of %i bytes, and the platform receives the plain bytes',
       async (size) => {
         const text = 'x'.repeat(size);
         const Body = Readable.from([Buffer.from(text.slice(0, 1_000)), Buffer.from(text.slice(1_000))]);

@@ -1,4 +1,4 @@
-/** MCP servers of others behind the broker: one that speaks stdio, by the lines of docs/platforms.md, and one of the protocol's authors with all that it has. */
+/** Third-party MCP servers behind the broker: one that speaks stdio, by the lines of docs/platforms.md, and the protocol authors' server with all features. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -14,16 +14,16 @@ import { load, withoutLab } from './installed.ts';
 
 const KEY = 'b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0';
 const page = readFileSync(join(ROOT, 'docs/platforms.md'), 'utf8');
-/** The block of the page that begins with this line. */
+/** Returns the block of the page that begins with this line. */
 const block = (fence: string): string => new RegExp(`^\`\`\`${fence} server\\n(.*?)^\`\`\``, 'ms').exec(page)![1]!;
-/** The program that a package of the lab installs. */
+/** Returns the program that a package of the lab installs. */
 const program = (name: string): string => {
   const path = load.resolve(`${name}/package.json`);
   const { bin } = JSON.parse(readFileSync(path, 'utf8')) as { bin: string | Record<string, string> };
   return `${process.execPath} ${join(dirname(path), typeof bin === 'string' ? bin : Object.values(bin)[0]!)}`;
 };
 
-/** Runs a line of a shell until the file has ended, once something listens at the port. */
+/** Runs a shell line until the end of the test file, and waits until something listens on the port. */
 async function serve(line: string, port: number, env: Record<string, string>): Promise<void> {
   const child = spawn('bash', ['-c', `exec ${line}`], { env: { PATH: process.env.PATH!, ...env }, stdio: 'pipe' });
   let said = '';
@@ -48,7 +48,7 @@ describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab}
     organisation = await world.organisation();
   });
 
-  test('that speak stdio: a read, a write that is approved, and nothing for whoever has no key', async () => {
+  test('over stdio: a read, a write that is approved, and a 401 for a client without the key', async () => {
     const home = newFolder();
     mkdirSync(join(home, 'notes'));
     writeFileSync(join(home, 'notes/today.txt'), 'Buy milk.');
@@ -89,7 +89,7 @@ describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab}
     expect(stranger.status).toBe(401);
   });
 
-  describe('with everything that the protocol has', () => {
+  describe('a server with all features of the protocol', () => {
     let agent: TestAgent;
     beforeAll(async () => {
       const line = `${program('@modelcontextprotocol/server-everything')} streamableHttp`;
@@ -112,13 +112,13 @@ describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab}
           structuredContent: { temperature: 36, conditions: 'Light rain / drizzle', humidity: 82 },
         }),
       ],
-      // It sends progress before its answer.
+      // The server sends progress before its answer.
       [
         'trigger-long-running-operation',
         { duration: 0.2, steps: 2 },
         { content: [{ type: 'text', text: expect.stringContaining('completed') }] },
       ],
-      // It makes this one as a task alone (2025-11-25), of four seconds.
+      // The server offers this tool only as a task (2025-11-25), of four seconds.
       [
         'simulate-research-query',
         { topic: 'governance' },

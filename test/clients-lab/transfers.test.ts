@@ -1,4 +1,4 @@
-/** Files that clients of platforms send and fetch, at hosts beside the API's. */
+/** Files that clients of platforms upload and download, on other hosts than the API's. */
 import tls from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
@@ -19,10 +19,10 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
   let organisation: Organisation;
   let slackGrant: Record<string, { scopeList: string[] }>;
   let agent: TestAgent;
-  /** Whose grant names one repository. */
+  /** An agent whose grant names one repository. */
   let limited: TestAgent;
   let api: Upstream;
-  /** Where signed addresses lead, and where uploads go. */
+  /** The host of signed URLs and of uploads. */
   let files: Upstream;
   beforeAll(async () => {
     const certificate = certificateFor('localhost');
@@ -67,7 +67,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
   };
   const here = { owner: 'acme', repo: 'app' };
 
-  test('Octokit reads the log of a job and an archive, of which the platform tells a signed address', async () => {
+  test('Octokit downloads the log of a job and an archive, for which the platform redirects to a signed URL', async () => {
     api.answer = ({ url = '' }, response) =>
       response.writeHead(302, { location: `${files.url}${url}?sig=SIGNED` }).end();
     files.answer = ({ url = '' }, response) =>
@@ -85,7 +85,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     for (const { rawHeaders } of files.seen) expect(rawHeaders.join('\n')).not.toContain(CANARY);
   });
 
-  test('Octokit escapes the slashes of a ref and of a path, which are sent as slashes', async () => {
+  test('Octokit escapes the slashes of a ref and of a path, and they are sent as slashes', async () => {
     api.seen.length = 0;
     api.answer = (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"ref":"x"}');
     const { rest } = octokit();
@@ -97,7 +97,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     ]);
   });
 
-  test('Octokit uploads a release asset, to the host for uploads', async () => {
+  test('Octokit uploads a release asset to the host for uploads', async () => {
     files.seen.length = 0;
     files.answer = (_, response) => response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":9}');
     const sent = {
@@ -105,7 +105,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       release_id: 3,
       name: 'a.txt',
       data: 'the asset',
-      // Octokit says application/json of what it is not told of.
+      // Octokit sends application/json unless a type is given.
       headers: { 'content-type': 'text/plain' },
       baseUrl: `${world.running.baseUrl}/proxy/github-main`,
     };
@@ -126,7 +126,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     expect(files.seen).toHaveLength(2);
   });
 
-  test('Slack’s client uploads a file, and shows the agent’s token to no other host', async () => {
+  test('Slack’s client uploads a file, and sends the agent’s token to no other host', async () => {
     const { WebClient } = load('@slack/web-api');
     const token = agent.token();
     const slack = new WebClient(token, { slackApiUrl: `${world.running.baseUrl}/proxy/slack-main/` });
@@ -135,7 +135,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       const told = url.endsWith('getUploadURLExternal')
         ? { ok: true, upload_url: `${uploads}/upload/v1/Q0FTVA?x=1`, file_id: 'F1' }
         : { ok: true, files: [{ id: 'F1' }] };
-      // As Slack writes slashes.
+      // Slack escapes slashes in JSON.
       response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' });
       response.end(JSON.stringify(told).replaceAll('/', '\\/'));
     };
@@ -147,10 +147,10 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     expect(files.seen[0]?.body).toContain('what is sent');
     expect(files.seen[0]?.headers.authorization).toBe(`Bearer ${CANARY}`);
     expect(files.seen[0]?.rawHeaders.join('\n')).not.toContain(token);
-    // A host that the manifest does not name.
+    // A host that is not in the manifest.
     uploads = `${files.url}/another`;
     await expect(slack.filesUploadV2(file)).rejects.toThrow('No upload url found');
-    // A refused upload, which is the second of three steps, ends it, and the error says why.
+    // A refused upload, the second of three steps, ends the transfer, and the error has the reason.
     uploads = `${files.url}/slack-files`;
     for (const [effect, code] of [
       ['deny', 'denied_by_policy'],
@@ -168,7 +168,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       await expect(client.filesUploadV2(file)).rejects.toThrow(`agent-broker: ${code}: `);
       expect(api.seen.length).toBe(seen + 1);
     }
-    // An answer that is too long to be changed does not go out as it is.
+    // An answer that is too long to be rewritten is blocked.
     uploads = `${files.url}/slack-files`;
     const { answer } = api;
     api.answer = (request, response, body) => {
@@ -202,7 +202,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       s3.middlewareStack.add(authorize, { step: 'build' });
       return s3.send(new PutObjectCommand({ Bucket: 'bucket', Key: 'a.bin', Body: Buffer.alloc(size, 'x') }));
     };
-    /** What an S3 says of the request that it got last. */
+    /** Returns the size of the last request's body, and the problem of its signature. */
     const lastOf = ({ seen }: Upstream, unsigned: boolean) => {
       const { target, body, ...last } = seen.at(-1)!;
       const at = { region: 'us-east-1', service: 's3', now: Date.now(), unsigned };
@@ -211,13 +211,13 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     test.each([
       [2 * MIB, false],
       [20 * MIB, true],
-    ])('the SDK puts %i bytes, of which the hash is left out of the signature: %s', async (size, unsigned) => {
+    ])('the SDK uploads %i bytes, with the hash of the body left out of the signature: %s', async (size, unsigned) => {
       files.answer = (_, response) => response.writeHead(200).end();
       await put('s3-main', size);
       expect(lastOf(files, unsigned)).toEqual([size, undefined]);
     });
 
-    test('without TLS at most 8 MiB are sent', async () => {
+    test('without TLS, at most 8 MiB are sent', async () => {
       api.answer = (_, response) => response.writeHead(200).end();
       await put('plain-main', 2 * MIB);
       expect(lastOf(api, false)).toEqual([2 * MIB, undefined]);
@@ -230,7 +230,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     });
   });
 
-  test('OpenAI’s client uploads a file, and the same goes as JSON', async () => {
+  test('OpenAI’s client uploads a file, and a JSON action uploads the same file', async () => {
     const { OpenAI } = load('openai');
     api.seen.length = 0;
     api.answer = (_, response) =>
