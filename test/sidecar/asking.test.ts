@@ -1,4 +1,4 @@
-/** A command of `agent-broker run` asks, from where it was refused, for what it lacks: it holds no key, and the sidecar signs. */
+/** A command of `agent-broker run` that was refused requests the missing scope from within the run: the command has no key, and the sidecar signs. */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
@@ -11,7 +11,7 @@ import { profileOf, run, type Started, sh, startRun } from './run-world.ts';
 const COMMAND = `'${process.execPath}' '${BIN}' request-access`;
 const CURL = 'curl -sS -H "Authorization: Bearer $AGENT_BROKER_RUN_KEY"';
 
-/** Waits until the agent has asked for something, and decides on it. */
+/** Waits until the agent has requested access, and decides on the request. */
 async function decide(organisation: Organisation, agent: TestAgent, verb: 'approve' | 'deny', body: object = {}) {
   const found = await vi.waitFor(
     async () => {
@@ -39,7 +39,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     organisation.agent({ rules, grants: { demo: { scopeList: ['demo:read'] } } });
   const WRITE = `${CURL} -X POST -H "Content-Type: application/json" -d "{}" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items"`;
 
-  test('is told how, does so by curl, waits for the decision, and goes on', async () => {
+  test('gets instructions, requests the scope with curl, waits for the decision, and repeats its call', async () => {
     const agent = await reader();
     const started = startRun(
       profileOf(agent),
@@ -65,7 +65,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     expect(JSON.parse(made)).toMatchObject({ method: 'POST', target: '/v1/items' });
   });
 
-  test('asks by the command that it was told, which ends when an owner has decided', async () => {
+  test('requests the scope with the command from the error message, which ends when an owner has decided', async () => {
     const agent = await reader();
     const started = startRun(profileOf(agent), sh(`${COMMAND} demo demo:write --reason "ticket 7" && ${WRITE}`));
     await decide(organisation, agent, 'approve', { note: 'Only today.' });
@@ -83,7 +83,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     });
   });
 
-  test('the command says what else became of it, by the exit code too, also outside of a run', async () => {
+  test('the command reports all other results, also by its exit code, and also outside of a run', async () => {
     const agent = await reader();
     const profile = profileOf(agent);
     const pending = await run(profile, sh(`${COMMAND} demo demo:write --wait 0`));
@@ -104,7 +104,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     });
   });
 
-  test('reads the answer to a read that was held, by the address that the refusal names', async () => {
+  test('reads the answer to an approved read at the URL in the refusal', async () => {
     const agent = await reader([{ effect: 'require_approval' }]);
     const started = startRun(
       profileOf(agent),
@@ -123,13 +123,13 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
     expect(JSON.parse(told)).toMatchObject({ status: 'approved', result: { data: { target: '/v1/items/7' } } });
     started.child.kill('SIGTERM');
     await started.ended;
-    // Another run of the same agent did not make that call: it may be for another person, or of other connections.
+    // Another run of the same agent did not make that call, which may be for another person or use other connections.
     const other = await run(profileOf(agent), sh(`${CURL} "$AGENT_BROKER_RUN_URL/v1/approvals/${id}"`));
     expect(JSON.parse(other.stdout)).toMatchObject({ status: 404, error: 'not_found' });
     expect(other.stdout).toContain('No such address here');
   });
 
-  describe('and what else of the API it tries', () => {
+  describe('other API routes through the sidecar', () => {
     let started: Started;
     let [url, key] = ['', ''];
     beforeAll(async () => {
@@ -162,13 +162,13 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
       ['POST', '/v1/agent/permissions'],
       ['GET', `/v1/approvals/${ID}`],
       ['GET', '/owner/access-requests'],
-    ])('%s %s is not served, and says what is', async (method, path) => {
+    ])('%s %s is not served, and the error lists what is', async (method, path) => {
       const { status, text } = await ask(method, path);
       expect(status).toBe(404);
       expect(text).toContain('/proxy/demo-main; and POST /v1/access-request, GET /v1/access-request/status/<token>');
     });
 
-    test('what is served is served to the command alone, and signed by the sidecar alone', async () => {
+    test('the served routes accept only the command, and only the sidecar signs', async () => {
       for (const headers of [
         { authorization: 'Bearer x' },
         { origin: 'http://127.0.0.1' },
@@ -187,7 +187,7 @@ describe('a command that was refused', { timeout: 180_000 }, () => {
   });
 });
 
-test('git says at the terminal where an owner can grant the scope, and how to ask', {
+test('git prints where an owner can grant the scope, and how to request it', {
   timeout: patience(60_000),
 }, async () => {
   const given = await startGitWorld('sqlite');

@@ -1,4 +1,4 @@
-/** The authority of a run, by OpenSSL's strict reading of RFC 5280. */
+/** The certificate authority of a run, verified by OpenSSL's strict implementation of RFC 5280. */
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ describe('the authority', () => {
     [['10.0.0.1'], 'IP Address:10.0.0.1'],
     [['::1', 'api.example'], 'IP Address:0:0:0:0:0:0:0:1'],
     [['api.example', '10.0.0.1', `${'a'.repeat(63)}.example`], 'DNS:api.example'],
-  ])('certifies each of %j', (hosts, name) => {
+  ])('issues a valid certificate for each of %j', (hosts, name) => {
     const { certificate, certificateOf } = makeAuthority(hosts);
     const folder = newFolder();
     writeFileSync(join(folder, 'authority.pem'), certificate);
@@ -27,7 +27,7 @@ describe('the authority', () => {
     expect(certificateOf(first)).toBe(certificateOf(first));
   });
 
-  test('certifies no other host, and keeps its own key to itself', () => {
+  test('issues no certificate for another host, and does not expose its own key', () => {
     const authority = makeAuthority(['api.example']);
     for (const host of ['evil.example', 'sub.api.example', 'API.EXAMPLE', '*.example', '127.0.0.1', ''])
       expect(() => authority.certificateOf(host)).toThrow(RangeError);
@@ -39,7 +39,7 @@ describe('the authority', () => {
     expect(key).toMatch(/^-----BEGIN PRIVATE KEY-----/);
   });
 
-  test('lasts a day', () => {
+  test('is valid for a day', () => {
     const now = Date.parse('2026-01-31T12:00:00Z');
     const authority = makeAuthority(['api.example'], now);
     for (const pem of [authority.certificate, authority.certificateOf('api.example').cert]) {

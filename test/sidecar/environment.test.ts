@@ -1,4 +1,4 @@
-/** Which connection a tool's variables lead to, and what becomes of the variables that were there. */
+/** Which connection the variables of a tool use, and what happens to variables that were set before. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const run = (connections: readonly Granted[]) => ({
 });
 
 describe('the connection of a tool', () => {
-  test('is the default of the platform’s usual id, before others of the same built-in', () => {
+  test('is the default connection of the platform with the usual id, before others of the same built-in platform', () => {
     const others = [granted('eu', 'openai-eu', 'OpenAI', true), granted('two', 'openai', 'OpenAI')];
     const [chosen] = choose([...others, granted('one', 'openai', 'OpenAI', true)]);
     expect(chosen?.connection.name).toBe('one');
@@ -26,12 +26,12 @@ describe('the connection of a tool', () => {
     expect(choose([granted('crm', 'crm')])).toEqual([]);
   });
 
-  test('of git is one of codehost alone', () => {
+  test('for git is one of the platform codehost only', () => {
     expect(codehostOf(choose([granted('gh', 'codehost')]))).toBe('gh');
     expect(codehostOf(choose([granted('gh', 'our-github', 'GitHub')]))).toBeUndefined();
   });
 
-  test('is called by its id where it has no label, and MCP servers are none', () => {
+  test('is named by its id when it has no label, and connections of MCP servers are excluded', () => {
     const one = { scopes: [], requireApproval: false };
     const connection = { ...one, connection_id: 'id-1', label: null, status: 'active' as const, default: true };
     const platforms = [
@@ -45,12 +45,12 @@ describe('the connection of a tool', () => {
 });
 
 describe('the environment', () => {
-  test('has an address for a label of any letters', () => {
+  test('has a valid URL for a label with any characters', () => {
     const { environment } = environmentFor({}, run([granted('a b/ü', 'openai')]));
     expect(environment.OPENAI_BASE_URL).toBe('http://127.0.0.1:7/proxy/a%20b%2F%C3%BC');
   });
 
-  test('has no setting of git without a code host, and adds to those that are there', () => {
+  test('has git settings only with a code host, and adds to existing ones', () => {
     const parent = { GIT_CONFIG_COUNT: '2' };
     expect(environmentFor(parent, run([granted('o', 'openai')])).environment.GIT_CONFIG_COUNT).toBe('2');
     const { environment } = environmentFor(parent, run([granted('gh', 'codehost')]));
@@ -61,7 +61,7 @@ describe('the environment', () => {
     });
   });
 
-  test('leads past a proxy that is set, and sets none', () => {
+  test('excludes the sidecar from a proxy that is set, and sets no proxy', () => {
     const connections = run([granted('o', 'openai')]);
     const { environment } = environmentFor({ HTTPS_PROXY: 'http://p', no_proxy: 'x.example' }, connections);
     expect(environment).toMatchObject({
@@ -85,29 +85,29 @@ describe('the tables of docs/unmodified.md', () => {
     ...{ key: (beginning: string) => `${beginning}KEY`, folder: '/f', socket: '/f/socket' },
   };
 
-  test.each(TOOLS.map((tool) => [tool.platformName, tool] as const))('name each variable of %s', (_, tool) => {
+  test.each(TOOLS.map((tool) => [tool.platformName, tool] as const))('list each variable of %s', (_, tool) => {
     const { platform, platformName, defaults = {} } = tool;
     const row = table.filter(
       ([, name]) => [platform, platformName].includes(name) || name.startsWith(`${platformName}: `),
     );
     expect(row.map(([, name]) => name)).toHaveLength(1);
     const given = Object.keys({ ...tool.variables(place), ...defaults });
-    // Of a platform that is an organisation's own, the row says what it is called.
+    // The row of a platform that each organisation defines itself also contains the name of its field.
     const named = [...variablesIn(row[0]?.[2] ?? '')].filter((name) => name !== 'base_url');
     expect(named.sort()).toEqual(given.sort());
   });
 
-  test('name what any command gets, and have no row of a platform that is none', () => {
+  test('list the variables of every command, and have no row for an unknown platform', () => {
     const { environment } = environmentFor({}, { ...run([]), socket: '/f/socket' });
     const any = table.find(([, name]) => name === 'any');
-    // The socket is told by what starts it (bin/commands/run.ts).
+    // The socket is set by the code that starts it (bin/commands/run.ts).
     expect([...variablesIn(any?.[2] ?? '')].sort()).toEqual(
       [...Object.keys(environment), 'AGENT_BROKER_RUN_SOCKET'].sort(),
     );
     expect(table).toHaveLength(TOOLS.length + 1);
   });
 
-  test('name what the proxy sets', () => {
+  test('list the variables that the proxy sets', () => {
     const more = page.slice(page.indexOf('| Variable | What the command gets |') + 2);
     const named = more.slice(0, more.indexOf('')).flatMap((row) => [...variablesIn(cellsOf(row)[1] ?? '')]);
     const { environment } = proxyVariables(
@@ -129,7 +129,7 @@ describe('the addresses of platforms', () => {
   const namesOf = (list: readonly Granted[], isNamed = false) =>
     platformAddresses(list, { chosen: choose(list), isNamed }).map(({ connection }) => connection);
 
-  test('have a host, a port and a path', () => {
+  test('are parsed to host, port and path', () => {
     const list = ['https://api.example/v1/', 'http://[::1]:8080', 'https://api.example:444'].map((url) => at(url, url));
     const addresses = platformAddresses(list, { chosen: [], isNamed: true });
     expect(addresses.map(({ connection: _, ...rest }) => rest)).toEqual([
@@ -141,14 +141,14 @@ describe('the addresses of platforms', () => {
     expect(platformAddresses([granted('old', 'old')], { chosen: [], isNamed: false })).toEqual([]);
   });
 
-  test('are taken as a tool’s variables are, then by default, then by name; or in the order of who named them', () => {
+  test('are ordered like the connections of tools, then default first, then by name; or as named on the command line', () => {
     const url = 'https://api.openai.com/v1';
     const list = [at('c', url, 'ours', false), at('b', url, 'ours'), at('a', url, 'a'), at('z', url, 'openai')];
     expect(namesOf(list)).toEqual(['z', 'a', 'b', 'c']);
     expect(namesOf([at('y', url), at('x', url)], true)).toEqual(['y', 'x']);
   });
 
-  test('are found by the longest path that a target is below', () => {
+  test('a target belongs to the platform with the longest matching path', () => {
     const of = (path: string): PlatformAddress => ({ connection: path, isTls: true, host: 'h', port: 443, path });
     const addresses = [of(''), of('/calendar'), of('/calendar/v3')];
     const found = (target: string) => addressOf(target, addresses)?.path;
@@ -166,7 +166,7 @@ describe('the files of the proxy', () => {
       ...{ systemRoots: 'A\nB', wgetSettings, read: (path) => `in ${path}` },
     });
 
-  test('are the system’s roots, or those that a variable of the parent’s named, and the authority', () => {
+  test("contain the system's roots, or those that a variable of the parent named, and the run's authority", () => {
     const { environment, files } = filesFor({ CURL_CA_BUNDLE: '/own', NODE_EXTRA_CA_CERTS: '/node' });
     expect(environment).toMatchObject({
       HTTPS_PROXY: 'http://run:KEY@127.0.0.1:7',
@@ -184,7 +184,7 @@ describe('the files of the proxy', () => {
     });
   });
 
-  test('are settings of PHP and of wget beside those that there are', () => {
+  test('contain settings for PHP and wget in addition to existing ones', () => {
     const { environment, files } = filesFor({ SSL_CERT_FILE: '/own' });
     expect(environment).toMatchObject({ PHP_INI_SCAN_DIR: ':/f/php', WGETRC: '/f/wgetrc' });
     expect(files).toMatchObject({

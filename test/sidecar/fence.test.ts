@@ -1,4 +1,4 @@
-/** The recipe of docs/unmodified.md that leaves a command no other way out than the sidecar. */
+/** The recipe of docs/unmodified.md that lets a command reach the network only through the sidecar. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,17 +17,17 @@ writeFileSync(script, SCRIPT);
 
 const works = (command: string, ...words: string[]) => spawnSync(command, words, { stdio: 'ignore' }).status === 0;
 const tools = [onlyWith('socat', '-V'), onlyWith('bwrap', '--version')];
-/** Containers may be kept from making namespaces. */
+/** Containers may not be permitted to create namespaces. */
 const mayFence = works('bwrap', '--unshare-net', '--unshare-pid', '--ro-bind', '/', '/', 'true');
 const canFence = tools.every((one) => one === test) && mayFence;
 
-test('the recipe is a script', () => {
+test('the recipe of the page is a script', () => {
   expect(SCRIPT).toContain('bwrap --unshare-net');
   expect(works('sh', '-n', script)).toBe(true);
 });
 
 test.skipIf(!canFence)(
-  `behind it a command reaches its platforms, and nothing else${canFence ? '' : ' (skipped: no namespaces here)'}`,
+  `behind the fence, a command reaches its platforms, and nothing else${canFence ? '' : ' (skipped: no namespaces here)'}`,
   async () => {
     const world = await startWorld();
     const organisation = await world.organisation();

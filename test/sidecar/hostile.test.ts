@@ -1,4 +1,4 @@
-/** The sidecar of a run on loopback, as other programs of the machine and pages of browsers find it. */
+/** The sidecar of a run on loopback, attacked by other programs on the machine and by pages in browsers. */
 import { request } from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
@@ -38,15 +38,15 @@ describe('the sidecar of a run', () => {
   const PATH = '/proxy/demo-main/items';
   const shown = () => ({ authorization: `Bearer ${key}` });
 
-  test('it listens on loopback alone, and its key is made for the run', () => {
+  test('listens on loopback only, with a placeholder key generated for the run', () => {
     expect(sidecar.hostname).toBe('127.0.0.1');
     expect(key).toMatch(/^[A-Z2-7]{32}$/);
   });
 
-  test('the placeholder is taken where keys stand, and goes no further', async () => {
+  test('the placeholder is accepted wherever keys are sent, and is not sent on', async () => {
     const places: Record<string, string>[] = [
       shown(),
-      // One that the broker sends on.
+      // A header that the broker sends on.
       { 'accept-language': key },
       { authorization: `token ghp_${key}` },
       { authorization: `lin_api_${key}` },
@@ -91,10 +91,10 @@ describe('the sidecar of a run', () => {
     expect(answer, answer.text).toMatchObject({ status });
     const { error, detail, ...more } = JSON.parse(answer.text);
     expect([error, detail]).toEqual([expect.any(String), expect.any(String)]);
-    // A stranger is told no more than that.
+    // A client without the placeholder learns nothing more.
     if (status === 403) expect(more).toEqual({});
     expect(answer.type).toBe(status === 403 ? 'application/json' : 'application/problem+json');
-    // Of its own, without a word to the broker.
+    // The sidecar answers by itself, without contacting the broker.
     expect(answer.text).toMatch(/Only the command of this run|Browsers are not|The Host header|No such address here/);
     expect(answer.text).not.toContain(key);
     expect(world.upstream.seen.length).toBe(before);

@@ -1,4 +1,4 @@
-/** The lines of docs/unmodified.md that run a tool, as they stand there, each with the tool as it is installed. */
+/** The lines of docs/unmodified.md that run a tool, executed verbatim with the installed tool. */
 import { execFileSync } from 'node:child_process';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
@@ -17,7 +17,7 @@ const WHEEL = 'left-1.0-py3-none-any.whl';
 type Answers = Record<string, string | object | (() => Buffer)>;
 type Case = { tool: string; probe: string[]; answers?: Answers; printed: RegExp; asked: string };
 
-/** A package of Python's with nothing in it (PEP 427). */
+/** Returns an empty Python package (PEP 427). */
 function wheel(): Buffer {
   const make = `
 import io, sys, zipfile
@@ -110,29 +110,32 @@ describe('a line of the page', () => {
   });
 
   for (const { tool, probe, answers = {}, printed, asked } of CASES)
-    onlyWith(probe[0] ?? '', ...probe.slice(1))(`${tool} reads, with the key that the broker has`, async () => {
-      world.upstream.seen.length = 0;
-      world.upstream.answer = ({ method = '', url = '', headers }, response, body) => {
-        const isSigned = url.startsWith('/s3/');
-        const at = { region: 'us-east-1', service: 's3', now: Date.now() };
-        const isKnown = isSigned
-          ? awsProblem({ method, target: url, headers, body: Buffer.from(body) }, KEY, at) === undefined
-          : headers.authorization === `Bearer ${CANARY}`;
-        const found = isKnown ? answers[url.replace(/\?.*$/s, '')] : undefined;
-        response.setHeader(
-          'content-type',
-          typeof found === 'object' ? 'application/json' : isSigned ? 'text/xml' : 'text/html',
-        );
-        response.writeHead(found === undefined ? 404 : 200);
-        if (typeof found === 'function') response.end(found());
-        else response.end(typeof found === 'string' ? found : JSON.stringify(found ?? {}));
-      };
-      const { code, stdout, stderr } = await typed(tool, profile);
-      expect(code, stderr).toBe(0);
-      expect(stdout).toMatch(printed);
-      expect(world.upstream.seen.map(({ target }) => target.replace(/\?.*$/s, ''))).toContain(asked);
-      expect(stdout + stderr).not.toContain(CANARY);
-    });
+    onlyWith(probe[0] ?? '', ...probe.slice(1))(
+      `${tool} reads through the broker, with the platform's key`,
+      async () => {
+        world.upstream.seen.length = 0;
+        world.upstream.answer = ({ method = '', url = '', headers }, response, body) => {
+          const isSigned = url.startsWith('/s3/');
+          const at = { region: 'us-east-1', service: 's3', now: Date.now() };
+          const isKnown = isSigned
+            ? awsProblem({ method, target: url, headers, body: Buffer.from(body) }, KEY, at) === undefined
+            : headers.authorization === `Bearer ${CANARY}`;
+          const found = isKnown ? answers[url.replace(/\?.*$/s, '')] : undefined;
+          response.setHeader(
+            'content-type',
+            typeof found === 'object' ? 'application/json' : isSigned ? 'text/xml' : 'text/html',
+          );
+          response.writeHead(found === undefined ? 404 : 200);
+          if (typeof found === 'function') response.end(found());
+          else response.end(typeof found === 'string' ? found : JSON.stringify(found ?? {}));
+        };
+        const { code, stdout, stderr } = await typed(tool, profile);
+        expect(code, stderr).toBe(0);
+        expect(stdout).toMatch(printed);
+        expect(world.upstream.seen.map(({ target }) => target.replace(/\?.*$/s, ''))).toContain(asked);
+        expect(stdout + stderr).not.toContain(CANARY);
+      },
+    );
 
   describe('git', () => {
     let ofGit: string;
@@ -142,14 +145,14 @@ describe('a line of the page', () => {
       ofGit = profileOf(await given.agent());
     });
 
-    test('git reads, with the key that the broker has', async () => {
+    test("git reads through the broker, with the platform's key", async () => {
       const { code, stdout, stderr } = await typed('git', ofGit, GIT_ENVIRONMENT);
       expect(code, stderr).toBe(0);
       expect(stdout).toMatch(/^[0-9a-f]{40}\s+refs\/heads\/main$/m);
     });
   });
 
-  test('is run by a test, whatever the tool', () => {
+  test('is covered by a test, for every tool', () => {
     expect([...ROWS.keys()].sort()).toEqual([...CASES.map(({ tool }) => tool), 'git', ...STORE_TOOLS].sort());
   });
 });

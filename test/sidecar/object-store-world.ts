@@ -1,4 +1,4 @@
-/** A broker, and a store of objects whose key it has. */
+/** A broker, and an object store whose key the broker has. */
 import { expect } from 'vitest';
 import { givenWorld, shared } from '../world/given.ts';
 import { startObjectStore } from '../world/object-store.ts';

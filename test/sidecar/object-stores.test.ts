@@ -1,4 +1,4 @@
-/** Tools that keep files in a store of objects, as they are installed: by the lines of docs/unmodified.md, and with a static key. */
+/** Installed tools that keep files in an object store, by the lines of docs/unmodified.md, and with a static key. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,12 +13,12 @@ import { ROWS, typed } from './page-lines.ts';
 import { profileOf, run, sh } from './run-world.ts';
 import { onlyWith } from './tls-world.ts';
 
-/** What the agent may do: no settings, and nothing for ever. */
+/** The agent's scopes: no settings, and no permanent deletion of versions. */
 const SCOPES = ['buckets.read', 'listing.read', 'objects.read', 'objects.write', 'objects.delete', 'uploads.write'];
-/** More than one part of an upload in parts. */
+/** Larger than one part of a multipart upload. */
 const BIG = Buffer.alloc(11_000_000, 'what an object holds, with \0 and \xff');
 
-describe('stores of objects', { timeout: 180_000 }, () => {
+describe('object stores', { timeout: 180_000 }, () => {
   const { store, organisation } = givenObjectStore();
   const agent = shared(() =>
     organisation.agent({ rules: ALLOW_ALL, grants: { s3: { scopeList: SCOPES.map((scope) => `s3:${scope}`) } } }),
@@ -27,7 +27,7 @@ describe('stores of objects', { timeout: 180_000 }, () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'below'));
     writeFileSync(join(folder, 'a.txt'), 'hello');
-    // A file is not read as JSON, in which a method would be looked for, and neither would be comments.
+    // A stored file is not parsed as JSON, so neither a method override nor comments in it matter.
     writeFileSync(join(folder, 'below/ü & b.json'), '{"_method":"DELETE"}');
     writeFileSync(join(folder, 'tsconfig.json'), '{ "strict": true } // always\n');
     writeFileSync(join(folder, 'big.bin'), BIG);
@@ -47,10 +47,10 @@ describe('stores of objects', { timeout: 180_000 }, () => {
     store.problems.length = 0;
   });
 
-  onlyWith('restic', 'version')('restic keeps a backup, and gives it back', async () => {
+  onlyWith('restic', 'version')('restic writes a backup and restores it', async () => {
     const [folder, back] = [files(), newFolder()];
     const env = { RESTIC_PASSWORD: 'of the backup', RESTIC_PROGRESS_FPS: '0.1' };
-    // Each body has to be signed, up to 8 MiB, as this store speaks no TLS.
+    // Up to 8 MiB each body is signed, because this store does not use TLS.
     const lines = `export RESTIC_REPOSITORY="s3:http://127.0.0.1:$AGENT_BROKER_S3_PORT/${BUCKET}" RESTIC_PACK_SIZE=4
       restic init && restic backup '${folder}' && restic check --read-data && restic restore latest --target '${back}'`;
     const { code, stdout, stderr } = await run(profileOf(agent), ['--port', 's3', ...sh(lines)], env);
@@ -61,7 +61,7 @@ describe('stores of objects', { timeout: 180_000 }, () => {
     expect(store.problems).toEqual([]);
   });
 
-  onlyWith('rclone', 'version')('rclone copies there and back, in parts where a file is long', async () => {
+  onlyWith('rclone', 'version')('rclone copies files there and back, large ones in parts', async () => {
     const [folder, back] = [files(), newFolder()];
     const issued = await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, {
       label: 'rclone',
@@ -89,7 +89,7 @@ describe('stores of objects', { timeout: 180_000 }, () => {
     expect(store.problems).toEqual([]);
   });
 
-  test('the page has their lines', () => {
+  test('docs/unmodified.md has a line for each of them', () => {
     expect([...ROWS.keys()]).toEqual(expect.arrayContaining(['rclone', 'restic']));
   });
 });

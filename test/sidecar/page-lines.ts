@@ -1,4 +1,4 @@
-/** The lines of docs/unmodified.md that run a tool under `agent-broker run`, and how a person types one. */
+/** The lines of docs/unmodified.md that run a tool under `agent-broker run`, executed as a person would type them. */
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export const python = pythonPath() ?? 'python3';
 export const STORE_TOOLS = ['rclone', 'restic', 'terraform, state in S3', 'terraform, state over HTTP'];
 
 const BEGINS = 'npx agent-broker run ';
-/** By tool, the line, and what the page says of it. */
+/** By tool, the line, and its note in the page. */
 export const ROWS = new Map(
   readFileSync(join(ROOT, 'docs/unmodified.md'), 'utf8')
     .split('\n')
@@ -23,7 +23,7 @@ export const ROWS = new Map(
     }),
 );
 
-/** What a shell makes of the line in this folder, in which `npx agent-broker` is that of this checkout. */
+/** Runs the line in a shell in this folder, with `npx agent-broker` being that of this checkout. */
 export async function typed(
   tool: string,
   profile: string,
@@ -36,7 +36,7 @@ export async function typed(
   mkdirSync(bin);
   const scripts = {
     npx: `shift; exec '${process.execPath}' '${BIN}' "$@"`,
-    // As installed, and not what chooses one by the HOME of whoever starts it.
+    // The installed program itself, and not a wrapper that selects one by the caller's HOME.
     pip: `exec '${python}' -m pip --disable-pip-version-check "$@"`,
   };
   for (const [name, script] of Object.entries(scripts)) {
@@ -48,7 +48,7 @@ export async function typed(
     env: {
       ...more,
       ...{ PATH: `${bin}:${process.env.PATH}`, HOME: newFolder(), AGENT_BROKER_PROFILE: profile },
-      // Settings of the machine would name other indexes, and what looks for updates asks hosts that are not here.
+      // Settings of the machine may name other indexes, and update checks would contact hosts that do not exist here.
       ...{ PIP_CONFIG_FILE: '/dev/null', PIP_ROOT_USER_ACTION: 'ignore' },
       ...{ npm_config_update_notifier: 'false', GH_NO_UPDATE_NOTIFIER: '1' },
     },

@@ -1,4 +1,4 @@
-/** `agent-broker run --port`: a port that stands for a platform, for programs that are given a host and a port alone. */
+/** `agent-broker run --port`: a port that stands for a platform, for programs that can be configured with a host and a port only. */
 
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -28,7 +28,7 @@ describe('the port of a connection', () => {
       });
     });
 
-  test('stands for the platform’s whole address', async () => {
+  test('serves the whole base URL of the platform', async () => {
     const port = await freePort();
     const ended = await run(profile, [
       ...['--port', 'demo-main', '--port', `whole-main=${port}`],
@@ -45,11 +45,11 @@ describe('the port of a connection', () => {
     const [written, one, two] = ended.stdout.split('\n');
     expect(written, ended.stderr).toBe(String(port));
     expect(one).toBe('{"method":"GET","target":"/v1/items","body":null} 200');
-    // No scope of this one has such a path.
+    // No scope of this platform has such a path.
     expect(two).toMatch(/endpoint_scope_mismatch.* 403$/);
   });
 
-  test('serves who shows the placeholder, at its own address and below the platform’s', async () => {
+  test("requires the placeholder and its own Host header, and serves paths below the platform's base path only", async () => {
     const before = world.upstream.seen.length;
     const asked: [string, string][] = [
       ['/v1/items', ''],
@@ -83,7 +83,7 @@ describe('the port of a connection', () => {
     expect(world.upstream.seen.length).toBe(before);
   });
 
-  test('what the sidecar refuses its command is in the form of the platform’s errors, and a stranger learns nothing of that', async () => {
+  test("refusals of the sidecar have the form of the platform's errors for its command, and a generic form for others", async () => {
     const error_body = { fault: { text: '{detail}', code: '{code}', status: '{status}' } };
     await organisation.platform({ id: 'formed', manifest: { error_body } });
     const one = await organisation.agent({ rules: ALLOW_ALL, grants: { formed: {} } });
@@ -117,12 +117,12 @@ describe('the port of a connection', () => {
     });
     expect(sameCaller).toEqual(caller);
     expect(dots.fault.code).toBe('not_found');
-    // Not of this run: nothing is known of its platform.
+    // A connection that this run does not have, so the form of its platform's errors is unknown.
     expect(other).toMatchObject({ title: 'Not Found', status: 404, error: 'not_found' });
     expect(stranger).toEqual({ error: 'wrong_placeholder', detail: expect.stringContaining('AGENT_BROKER_RUN_KEY') });
   });
 
-  test('what cannot be is said before anything is started', async () => {
+  test('invalid arguments are reported before the command is started', async () => {
     const taken = Number(new URL(world.running.baseUrl).port);
     const refused: [string[], RegExp, code?: number][] = [
       [['--port', 'crm'], /has no connection crm\. It has: /],

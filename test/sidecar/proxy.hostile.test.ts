@@ -1,4 +1,4 @@
-/** The proxy of a run, as other programs of the machine, pages of browsers and its own command may misuse it. */
+/** The proxy of a run, misused by other programs on the machine, pages in browsers and its own command. */
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -23,14 +23,14 @@ describe('the proxy of a run', () => {
   let strict: Running;
   let broker: string;
   let profile: string;
-  /** The headers of the requests that the broker got. */
+  /** The headers of the requests that reached the broker. */
   const heard: string[][] = [];
   beforeAll(async () => {
     given = await startTlsWorld();
     untouched = await startUntouched();
     const organisation = await given.world.organisation();
     await organisation.platform({ manifest: { base_url: `${given.origin}/v1` } });
-    // Without TLS.
+    // A platform without TLS.
     await organisation.platform({ id: 'plain' });
     await organisation.platform({ id: 'codehost', manifest: { name: 'GitHub', base_url: `${given.origin}/code` } });
     await organisation.platform({ id: 'openai', manifest: { name: 'OpenAI', base_url: `${given.origin}/ai` } });
@@ -107,13 +107,13 @@ describe('the proxy of a run', () => {
     );
   });
 
-  test('another host gets the bytes as they are, both ways, and each way ends by itself', async () => {
+  test('a tunnel to another host passes bytes unchanged in both directions, and each direction ends separately', async () => {
     const sent = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 7) % 256));
     for (const ends of ['first', 'last'] as const) {
       const other = await startCounterpart(ends);
       const host = `127.0.0.1:${other.port}`;
       const head = `CONNECT ${host} HTTP/1.1\r\nHost: ${host}\r\nProxy-Authorization: ${credentials(open)}\r\n\r\n`;
-      // Bytes right behind the head belong to the tunnel.
+      // Bytes that directly follow the head belong to the tunnel.
       const got = await exchange(Number(open.proxy.port), Buffer.concat([Buffer.from(head), sent]), ends === 'first');
       expect(got.toString('latin1')).toBe(`HTTP/1.1 200 Connection Established\r\n\r\n${other.answer}`);
       expect((await other.got).equals(sent)).toBe(true);
@@ -128,7 +128,7 @@ describe('the proxy of a run', () => {
     expect(heard).toEqual([]);
   });
 
-  test('the Unix socket asks for the placeholder, too', async () => {
+  test('the Unix socket requires the placeholder, too', async () => {
     const socketPath = join(open.folder, 'socket');
     expect(await connectBy({ socketPath }, target(), { host: target() })).toMatchObject({ status: 407 });
     const { status, socket } = await connectBy({ socketPath }, target(), { host: target(), ...shown() });
@@ -136,7 +136,7 @@ describe('the proxy of a run', () => {
     socket.destroy();
   });
 
-  /** What is answered to bytes in an opened tunnel. */
+  /** Returns the answer to bytes sent in an opened tunnel. */
   async function inside(by: Running, bytes: string): Promise<string> {
     const tls = await tlsIn(by, target());
     tls.write(bytes.replaceAll('HOST', target()).replaceAll('KEY', by.proxy.password));
@@ -197,12 +197,12 @@ describe('the proxy of a run', () => {
     ['a tunnel in the tunnel', /^$/, 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n'],
     ['a page', /^HTTP\/1.1 403 /, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nOrigin: null\r\nConnection: close\r\n\r\n'],
   ];
-  test.each(bad)('in a tunnel %s goes no further', async (_, answer, bytes) => {
+  test.each(bad)('in a tunnel, %s is refused and not sent on', async (_, answer, bytes) => {
     expect(await inside(open, bytes)).toMatch(answer);
     expect([heard, given.platform.seen]).toEqual([[], []]);
   });
 
-  test('keys that stand in a request go no further than the sidecar, and a token is its own alone', async () => {
+  test("keys in a request are not sent on by the sidecar, and the broker only gets the sidecar's token", async () => {
     const lines = [
       ...[
         'Authorization: Bearer eyJhbGciOi.eyJhZ2VudCI6.c2lnbmF0dXJl',
@@ -244,7 +244,7 @@ describe('the proxy of a run', () => {
     ],
   ];
   test.each(leaving)(
-    'what a command sends %s is the placeholder alone, worth nothing anywhere',
+    'the key that a command sends %s is the placeholder only, which is accepted nowhere else',
     async (_, line, to, isGoverned) => {
       const ended = await startRun(profile, ['--proxy', ...sh(`echo "$OPENAI_API_KEY"; ${line()}`)]).ended;
       expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
@@ -253,9 +253,9 @@ describe('the proxy of a run', () => {
       const { seen } = to === 'platform' ? given.platform : untouched;
       expect(seen).toHaveLength(1);
       const [got] = seen;
-      // It did arrive: whoever puts it there sends it to whom it asks.
+      // The placeholder did arrive: a command that sends it elsewhere discloses it.
       expect(`${got?.headers.authorization} ${got?.body}`).toContain(key);
-      // The platform's own credential comes from the broker only, and the agent's tokens go to the broker only.
+      // The platform's own credential comes from the broker only, and the agent's tokens are sent to the broker only.
       expect(got?.headers.authorization === `Bearer ${CANARY}`).toBe(isGoverned);
       const past = JSON.stringify([isGoverned ? { ...got, headers: {}, rawHeaders: [] } : got, ended.stdout]);
       expect(past).not.toContain(CANARY);
@@ -274,7 +274,7 @@ describe('the proxy of a run', () => {
     },
   );
 
-  test('its authority is for the hosts of the grants, for a day, and signs for no other name', async () => {
+  test('its authority is limited to the hosts of the grants and to one day, and signs for no other name', async () => {
     const tls = await tlsIn(open, target());
     expect(tls.alpnProtocol).toBe('http/1.1');
     const { subjectAltName, validTo } = tls.getPeerX509Certificate() ?? {};
@@ -283,7 +283,7 @@ describe('the proxy of a run', () => {
     expect(hours).toBeGreaterThan(23.5);
     expect(hours).toBeLessThanOrEqual(24);
     await expect(tlsIn(open, target(), { servername: 'other.demo.test' })).rejects.toThrow(/altnames/);
-    // Another run's.
+    // The authority of another run.
     await expect(tlsIn(open, target(), { ca: strict.authority })).rejects.toThrow(/certificate/);
     const text = execFileSync('openssl', ['x509', '-noout', '-text'], { input: open.authority, encoding: 'utf8' });
     expect(text).toMatch(
@@ -303,7 +303,7 @@ describe('the proxy of a run', () => {
     expect([...files, ...environments].join('\n')).not.toMatch(/PRIVATE KEY/);
   });
 
-  test('the end of the command ends what is open, and removes the folder', async () => {
+  test('when the command ends, open connections are closed and the folder is removed', async () => {
     const host = `127.0.0.1:${(await startCounterpart('last')).port}`;
     const { socket } = await connectBy(open.proxy, host, { host, ...shown() });
     const tls = await tlsIn(open, target());
@@ -323,7 +323,7 @@ describe('the proxy of a run', () => {
   });
 });
 
-/** The address of what passes requests on to a broker, and tells of each. */
+/** Starts a server that forwards requests to a broker and passes each to `tell`; returns its URL. */
 async function listeningTo(broker: string, tell: (request: IncomingMessage) => void): Promise<string> {
   const server = createHttpServer((request, response) => {
     tell(request);
@@ -339,7 +339,7 @@ async function listeningTo(broker: string, tell: (request: IncomingMessage) => v
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A server of no protocol. `first`: it answers and ends before it reads; `last`: once the other side has ended. */
+/** A raw TCP server. `first`: it answers and ends before it reads; `last`: after the client has ended. */
 async function startCounterpart(ends: 'first' | 'last') {
   const answer = 'bytes \0 and \n more';
   let got = (_: Buffer) => {};

@@ -18,7 +18,7 @@ describe('plain HTTP through the proxy of a run', () => {
   let strict: Running;
   beforeAll(async () => {
     given = await startTlsWorld();
-    // 127.0.0.2: NO_PROXY names 127.0.0.1.
+    // 127.0.0.2, because NO_PROXY contains 127.0.0.1.
     untouched = await startUpstream(undefined, '127.0.0.2');
     afterFile(untouched.close);
     const organisation = await given.world.organisation();
@@ -38,7 +38,7 @@ describe('plain HTTP through the proxy of a run', () => {
   const credentials = ({ proxy }: Running) => `Basic ${btoa(`${proxy.username}:${proxy.password}`)}`;
   const tls = () => `${HOST}:${given.port}`;
 
-  /** `lines`: the request's, without the end of its head; TLS and OTHER stand for the hosts. */
+  /** `lines`: those of the request, without the end of its head; TLS and OTHER stand for the hosts. */
   async function ask(by: Running, lines: readonly string[], { isShown = true, body = '' } = {}): Promise<string> {
     const shown = isShown ? [`Proxy-Authorization: ${credentials(by)}`] : [];
     const head = [...lines, ...shown, 'Connection: close', '', '']
@@ -50,7 +50,7 @@ describe('plain HTTP through the proxy of a run', () => {
     return text(socket);
   }
 
-  test('another host gets the request as it is, and its answer comes back', async () => {
+  test('another host gets the request unchanged, and its answer is returned', async () => {
     untouched.answer = (_, response) => {
       response.writeHead(418, { 'x-own': 'a', 'content-type': 'text/plain' });
       response.end('as it is');
@@ -99,7 +99,7 @@ describe('plain HTTP through the proxy of a run', () => {
     expect(untouched.seen).toEqual([]);
   });
 
-  test('a host that hangs up is told of, and a reader that goes away ends the request', async () => {
+  test('a host that closes the connection is a 502, and a client that disconnects ends the request', async () => {
     untouched.answer = (request) => request.socket.destroy();
     expect(await ask(open, ['GET http://OTHER/ HTTP/1.1', 'Host: OTHER'])).toMatch(/^HTTP\/1.1 502 .*unreachable/s);
     const ended = new Promise((done) => {

@@ -1,4 +1,4 @@
-/** `agent-broker run --proxy`: tools that can be given no base URL, at the platform's own address. */
+/** `agent-broker run --proxy`: tools that cannot be configured with a base URL use the platform's own URL. */
 import { readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -35,7 +35,7 @@ describe('the proxy of a run', () => {
     profile = profileOf(agent);
   });
   afterEach(() => {
-    // Whatever came, came from the broker.
+    // All requests came from the broker.
     const { seen } = given.platform;
     for (const { headers } of seen) expect(headers).toMatchObject({ authorization: `Bearer ${CANARY}` });
     expect(JSON.stringify(seen)).not.toMatch(/of-the-user|proxy-authorization/i);
@@ -45,7 +45,7 @@ describe('the proxy of a run', () => {
   const proxied = (words: readonly string[], env?: Record<string, string>) => run(profile, ['--proxy', ...words], env);
   const items = () => `${given.origin}/v1/items/7?a=%20b`;
 
-  // Each looks for roots and for a proxy in its own way.
+  // Each tool finds its roots and its proxy in its own way.
   const tools: [tool: string, words: string[], line: string][] = [
     ['curl', ['--version'], `curl -sS -H 'Authorization: Bearer key-of-the-user' 'URL'`],
     [
@@ -76,8 +76,8 @@ describe('the proxy of a run', () => {
   ];
   const installed = tools.filter(([tool, words]) => onlyWith(tool, ...words) === test);
   const names = installed.map(([tool, , line]) => (line.includes('node:https') ? 'https of Node' : basename(tool)));
-  test(`${names.join(', ')} reach the platform, signed and recorded`, async () => {
-    // One run for all of them: the start of it takes longer than any.
+  test(`${names.join(', ')} reach the platform through the broker, with an audit row`, async () => {
+    // One run for all of them, because starting a run takes longer than any of the tools.
     const lines = installed.map(([tool, , line]) => line.replace(/^node /, `${tool} `).replaceAll('URL', items()));
     const ended = await proxied(sh(`set -e\n${lines.join("\nprintf '\\n--\\n'\n")}`));
     expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
@@ -88,7 +88,7 @@ describe('the proxy of a run', () => {
     expect(given.platform.seen.length).toBe(installed.length);
   });
 
-  test('wget keeps what its own settings say', async () => {
+  test('wget keeps its own settings', async () => {
     const settings = join(newFolder(), 'settings');
     writeFileSync(settings, 'user_agent = of-my-settings\n');
     const ended = await proxied(sh(`wget -qO- '${items()}'; cat "$WGETRC"`), { WGETRC: settings });
@@ -97,7 +97,7 @@ describe('the proxy of a run', () => {
     expect(missing).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('/nowhere/wgetrc') });
   });
 
-  test('HTTP/2: who offers it beside HTTP/1.1 goes on with that, who speaks nothing else is told so', async () => {
+  test('HTTP/2: a client that also offers HTTP/1.1 falls back to it, and one that does not gets an error', async () => {
     const curl = await proxied(sh(`curl -sS --http2 -o /dev/null -w '%{http_version} %{http_code}' '${items()}'`));
     expect(curl).toMatchObject({ code: 0, stdout: '1.1 200', stderr: '' });
     const before = given.platform.seen.length;
@@ -128,7 +128,7 @@ describe('the proxy of a run', () => {
     python,
     '-c',
     'import requests',
-  )('requests of Python reaches the platform', async () => {
+  )("Python's requests reaches the platform", async () => {
     const program = `import requests; r = requests.get('${items()}', auth=('u', 'of-the-user')); print(r.headers['x-svc-audit-id'])`;
     const ended = await proxied(['--', python, '-c', program]);
     expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
@@ -142,7 +142,7 @@ describe('the proxy of a run', () => {
       host = await startGitHost({ takes: () => true });
       host.repository('acme/app');
     });
-    /** Passes a request to the code host, as a server for TLS in front of it does. */
+    /** Passes a request to the code host, like a TLS-terminating server in front of it. */
     const behind =
       (prefix: string): NonNullable<Upstream['answer']> =>
       (request, response, body) => {
@@ -159,7 +159,7 @@ describe('the proxy of a run', () => {
         });
       };
 
-    test('clones from a platform, which GnuTLS trusts by its constraints', async () => {
+    test('clones from a platform, with a certificate whose constraints GnuTLS accepts', async () => {
       given.platform.answer = behind('/git');
       const ended = await proxied(
         sh(`git clone -q ${given.origin}/git/acme/app && cat app/README.md`),
@@ -169,7 +169,7 @@ describe('the proxy of a run', () => {
       expect(given.platform.seen.length).toBe(2);
     });
 
-    test('clones from another host past the broker, with the roots that a variable of the parent’s named', async () => {
+    test('clones from another host without the broker, with the roots that a variable of the parent named', async () => {
       untouched.answer = behind('');
       const roots = join(newFolder(), 'roots.pem');
       writeFileSync(roots, untouched.certificate);
@@ -186,7 +186,7 @@ describe('the proxy of a run', () => {
     });
   });
 
-  test('a held call that was approved has one effect', async () => {
+  test('a held call that was approved is made once', async () => {
     const post = `curl -sS -X POST -H 'X-Svc-Wait: 0' --json '{"n":1}' ${given.origin}/v1/items`;
     const held = await proxied(sh(post));
     const { error, approval_id: id } = JSON.parse(held.stdout);
@@ -197,7 +197,7 @@ describe('the proxy of a run', () => {
     expect(given.platform.seen.length).toBe(1);
   });
 
-  test('an address in an answer is the platform’s own again', async () => {
+  test("a URL in an answer is rewritten to the platform's own", async () => {
     given.platform.answer = (_, response) => {
       response.writeHead(302, { location: `${given.origin}/v1/items/8`, 'set-cookie': 'a=b' });
       response.end();
@@ -206,7 +206,7 @@ describe('the proxy of a run', () => {
     expect(ended.stdout).toBe(`${given.origin}/v1/items/8`);
   });
 
-  test('what is outside of the platform’s path is refused, and says what there is', async () => {
+  test("a path outside of the platform's base path is refused, with the granted paths in the error", async () => {
     const paths = ['/v2/items', '/v1x/items', '/', '/v1/%2e%2e/v2/items'];
     const ended = await proxied(
       sh(`for path in ${paths.join(' ')}; do curl -sS --path-as-is -w '%{http_code}\\n' "${given.origin}$path"; done`),
@@ -217,7 +217,7 @@ describe('the proxy of a run', () => {
     expect(given.platform.seen).toEqual([]);
   });
 
-  test('of two connections at one address the first by name is taken, or the one that is named', async () => {
+  test('of two connections with the same URL, the first by name is used, or the one named by --connection', async () => {
     await organisation.platform({ id: 'another', manifest: { base_url: `${given.origin}/v1`, scopes: SCOPES } });
     const both = await organisation.agent({
       rules: ALLOW_ALL,
@@ -236,7 +236,7 @@ describe('the proxy of a run', () => {
     expect(await platformOf(['--connection', 'demo-main'])).toEqual(['demo', '']);
   });
 
-  test('its files are public certificates in a folder of its user, which is gone at the end', async () => {
+  test('its files are public certificates in a folder of its user, which is removed at the end', async () => {
     const temporary = newFolder();
     const ended = await proxied(
       sh(`f=$(dirname "$SSL_CERT_FILE"); stat -c %a "$f" "$f"/*.pem; (cd "$f" && ls *.pem); grep -h -- ----- "$f"/*.pem | sort -u
@@ -269,7 +269,7 @@ describe('the proxy of a run', () => {
     expect(readdirSync(temporary)).toEqual([]);
   });
 
-  test('without --proxy there is none, and it says why there cannot be one', async () => {
+  test('without --proxy no variables are set, and conflicting settings are reported', async () => {
     const none = await run(profile, sh('env | grep -i "proxy=\\|cert\\|bundle\\|cainfo"'));
     expect(none).toMatchObject({ code: 1, stdout: '' });
     for (const name of ['all_proxy', 'HTTP_PROXY']) {

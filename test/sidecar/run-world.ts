@@ -1,4 +1,4 @@
-/** `agent-broker run` of an agent of a real broker, with real commands. */
+/** Runs `agent-broker run` for an agent of a real broker, with real commands. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,11 +11,11 @@ export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout
 export type Started = {
   child: ChildProcess;
   ended: Promise<Ended>;
-  /** Resolves with what was written so far once it matches; rejects if it ends before. */
+  /** Resolves with the output so far once it matches; rejects when the process ends before. */
   written(pattern: RegExp): Promise<string>;
 };
 
-/** The file of the agent's profile. */
+/** Writes the agent's profile to a file, and returns its path. */
 export function profileOf(agent: TestAgent, url = agent.baseUrl): string {
   const file = join(newFolder(), 'profile.json');
   const content = {
@@ -28,7 +28,7 @@ export function profileOf(agent: TestAgent, url = agent.baseUrl): string {
   return file;
 }
 
-/** Starts `agent-broker run <words>`. `env`: all of its environment but PATH, HOME and the compile cache. */
+/** Starts `agent-broker run <words>`. `env`: its whole environment, except PATH, HOME and the compile cache. */
 export function startRun(profile: string, words: readonly string[], env: Record<string, string> = {}): Started {
   const child = spawn(process.execPath, [BIN, 'run', '--profile', profile, ...words], {
     cwd: newFolder(),
@@ -48,7 +48,7 @@ export function startRun(profile: string, words: readonly string[], env: Record<
     child.on('close', (code, signal) => done({ code, signal, stdout, stderr })),
   );
   afterFile(() => {
-    // Which it passes on to its command.
+    // `agent-broker run` passes the signal on to its command.
     child.kill('SIGTERM');
     return ended;
   });
@@ -66,13 +66,13 @@ export function startRun(profile: string, words: readonly string[], env: Record<
   return { child, ended, written };
 }
 
-/** The same, to its end. */
+/** Runs `agent-broker run <words>` to its end. */
 export const run = (profile: string, words: readonly string[], env?: Record<string, string>): Promise<Ended> =>
   startRun(profile, words, env).ended;
 
 export type ProcessEnviron = { pid: number; name: string; environ: string };
 
-/** The environments of a process and of all that it started, itself first, as they are now: what any program of the same user can read. */
+/** Returns the current environments of a process, first, and of all its descendants, as any program of the same user can read them. */
 export function treeEnvirons(pid: number): ProcessEnviron[] {
   const table = execFileSync('ps', ['-eo', 'pid=,ppid=,comm='], { encoding: 'utf8' })
     .split('\n')
@@ -85,13 +85,13 @@ export function treeEnvirons(pid: number): ProcessEnviron[] {
     try {
       return [{ pid, name, environ: readFileSync(`/proc/${pid}/environ`, 'utf8') }];
     } catch {
-      // It ended meanwhile.
+      // The process has ended meanwhile.
       return [];
     }
   });
 }
 
-/** A shell's lines as the command. */
+/** Returns the arguments that run shell lines as the command. */
 export const sh = (lines: string): string[] => ['--', 'sh', '-c', lines];
-/** A program of Node's as the command. */
+/** Returns the arguments that run a Node program as the command. */
 export const js = (program: string): string[] => ['--', process.execPath, '--input-type=module', '-e', program];

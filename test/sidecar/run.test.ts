@@ -1,4 +1,4 @@
-/** `agent-broker run`: unmodified commands use platforms through the broker, and hold nothing of the agent's. */
+/** `agent-broker run`: unmodified commands use platforms through the broker, and have none of the agent's credentials. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -30,7 +30,7 @@ describe('a command that is run', () => {
   const ALL = ['demo:all'];
   const lastSeen = () => world.upstream.seen.at(-1);
 
-  test('curl with the variables of a platform reaches it, signed and recorded', async () => {
+  test('curl with the variables of a platform reaches it through the broker, with an audit row', async () => {
     const ended = await run(
       profile,
       sh('curl -sS -i -H "Authorization: Bearer $OPENAI_API_KEY" "$OPENAI_BASE_URL/items/7?a=%20b"'),
@@ -43,7 +43,7 @@ describe('a command that is run', () => {
     expect((await evidenceOf(world, agent, auditId)).row).toMatchObject({ result: 'allowed', platform_id: 'openai' });
   });
 
-  test('a program with fetch posts and reads an answer as it comes', async () => {
+  test('a program with fetch posts, and reads the answer as a stream', async () => {
     let goOn = () => {};
     world.upstream.answer = (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -65,7 +65,7 @@ describe('a command that is run', () => {
     expect(lastSeen()).toMatchObject({ method: 'POST', body: '{"n":1.10}' });
   });
 
-  test('the broker is asked by the proxy of the environment where Node is told to, and else directly', async () => {
+  test("requests to the broker use the environment's proxy when NODE_USE_ENV_PROXY is set, and no proxy otherwise", async () => {
     const heard: (string | undefined)[] = [];
     const proxy = createServer(({ method, url, headers }, response) => {
       heard.push(url);
@@ -76,7 +76,7 @@ describe('a command that is run', () => {
       });
       asking.end();
     });
-    // What `fetch` of Node asks for.
+    // `fetch` of Node opens a tunnel with CONNECT.
     proxy.on('connect', ({ url }, socket) => {
       const { hostname, port } = new URL(`http://${url}`);
       const upstream = connect(Number(port), hostname, () => {
@@ -100,7 +100,7 @@ describe('a command that is run', () => {
     }
   });
 
-  test('an upload goes on as it comes, and who leaves ends the call', async () => {
+  test('an upload is streamed, and a client that disconnects ends the call', async () => {
     const upload = await run(
       profile,
       sh(
@@ -116,7 +116,7 @@ describe('a command that is run', () => {
         response.write('data: one\n\n');
       };
     });
-    // It reads on no further, and stays.
+    // The program stops reading, and keeps running.
     const started = startRun(
       profile,
       js(`const { OPENAI_BASE_URL: url, OPENAI_API_KEY: key } = process.env;
@@ -132,7 +132,7 @@ describe('a command that is run', () => {
     world.upstream.answer = undefined;
   });
 
-  test('refusals of the broker come as they are', async () => {
+  test('refusals of the broker are returned unchanged', async () => {
     const ended = await run(
       profile,
       sh('curl -sS -w "%{http_code}" -X DELETE -H "Authorization: Bearer $OPENAI_API_KEY" "$OPENAI_BASE_URL/items/1"'),
@@ -140,7 +140,7 @@ describe('a command that is run', () => {
     expect(ended.stdout).toMatch(/endpoint_scope_mismatch.*403$/s);
   });
 
-  test('--wait says how long a call waits for a person, whatever its connection says, unless the call says it itself', async () => {
+  test("--wait sets how long a call waits for an approval, overrides the connection's setting, and is overridden by the call's own header", async () => {
     const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
     const { id } = connections.find((one: { label: string }) => one.label === 'demo-main');
     const set = (wait_seconds: number | null) =>
@@ -174,16 +174,16 @@ describe('a command that is run', () => {
     await set(null);
   });
 
-  test('--wait of 121 seconds is wrong usage, and nothing is started', async () => {
+  test('--wait of 121 seconds is a usage error, and nothing is started', async () => {
     const ended = await run(profile, ['--wait=121', ...sh('echo started')]);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain('0 to 120');
   });
-  test.each(['121', '-1', '1.5', 'soon', ''])('%j is no whole number of seconds up to 120', (wait) => {
+  test.each(['121', '-1', '1.5', 'soon', ''])('%j is not accepted as a whole number of seconds up to 120', (wait) => {
     expect(() => wholeNumber(0, 120)(wait)).toThrow('0 to 120');
   });
 
-  test('nothing of the agent’s is in the environment of the command, and no credential of the parent’s that is replaced', async () => {
+  test("the command's environment contains nothing of the agent's, and none of the parent's credentials that are replaced", async () => {
     const own = agent.keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
     const started = startRun(profile, sh('echo "$$ ready"; exec sleep 60'), {
       AGENT_BROKER_PROFILE: profile,
@@ -198,7 +198,7 @@ describe('a command that is run', () => {
       STRIPE_API_KEY: 'sk_live_not_granted',
     });
     const pid = /^(\d+) ready/.exec(await started.written(/ready/))?.[1];
-    // Empty in the instant in which one program takes the place of the other.
+    // Empty for an instant while one program replaces the other.
     const environment = await vi.waitUntil(() => readFileSync(`/proc/${pid}/environ`, 'utf8'));
     started.child.kill('SIGTERM');
     await started.ended;
@@ -218,11 +218,11 @@ describe('a command that is run', () => {
   test.each([
     ['its exit code', 'exit 7', 7],
     ['128 and the number of the signal that ended it', 'kill -KILL $$', 137],
-  ])('its end is told: %s', async (_, lines, code) => {
+  ])('the exit code of the run is %s', async (_, lines, code) => {
     expect(await run(profile, sh(lines))).toMatchObject({ code, signal: null, stderr: '' });
   });
 
-  test('SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, and end neither it nor the command', async () => {
+  test('SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, and end neither the run nor the command', async () => {
     const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
     const started = startRun(
       profile,
@@ -236,11 +236,11 @@ describe('a command that is run', () => {
       started.child.kill(signal);
       await started.written(new RegExp(`${signal}\n`));
     }
-    // Not even an inspector, which would read the agent's key.
+    // No inspector was started either, which could read the agent's key.
     expect(await started.ended).toMatchObject({ code: 3, stdout: `ready\n${signals.join('\n')}\n`, stderr: '' });
   });
 
-  test('whoever writes all of a large request before it reads gets the refusal', async () => {
+  test('a client that writes all of a large request before it reads gets the refusal', async () => {
     const denied = await organisation.agent({
       rules: [{ effect: 'allow', methods: ['GET'] }],
       grants: { demo: { scopeList: ALL } },
@@ -265,7 +265,7 @@ describe('a command that is run', () => {
   });
 
   test.each(['websocket', 'SPDY/3.1'])(
-    'a connection that is upgraded (%s) is refused, and the platform is not asked',
+    'a request to upgrade the connection (%s) is refused, and is not sent to the platform',
     async (protocol) => {
       const before = world.upstream.seen.length;
       const ended = await run(
@@ -279,7 +279,7 @@ describe('a command that is run', () => {
     },
   );
 
-  test('git of the code host leads to the broker, whatever rules the user, the system and the repository have', async () => {
+  test('git URLs of the code host lead to the broker, whatever rewrite rules the user, the system and the repository have', async () => {
     await organisation.platform({ id: 'codehost', manifest: { scopes: SCOPES } });
     const coding = await organisation.agent({ rules: ALLOW_ALL, grants: { codehost: { scopeList: ALL } } });
     const home = newFolder();
@@ -309,12 +309,12 @@ describe('a command that is run', () => {
     expect([name, color]).toEqual(['Ann', 'never']);
   });
 
-  test('a command that is not there is 127', async () => {
+  test('an unknown command exits with 127', async () => {
     const ended = await run(profile, ['--', 'no-such-command-anywhere']);
     expect(ended).toMatchObject({ code: 127, stderr: 'agent-broker: no-such-command-anywhere: no such command.\n' });
   });
 
-  test('what the agent cannot have is said before anything is started', async () => {
+  test('missing grants, an unreachable broker and a missing profile are reported before the command is started', async () => {
     const nothing = await organisation.agent({ rules: ALLOW_ALL, grants: {} });
     const refused: [string, readonly string[], RegExp][] = [
       [profileOf(nothing), [], /no grant on any connection/],

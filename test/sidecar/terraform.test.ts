@@ -1,4 +1,4 @@
-/** Terraform's two backends that speak plain HTTP, by the lines of docs/unmodified.md. No registry of Debian or npm has the program. */
+/** Terraform's two backends that speak plain HTTP, by the lines of docs/unmodified.md. The program is in no registry of Debian or npm. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ if (!isInstalled) console.warn('terraform is not installed, so its lines are not
 
 const QUIET = { CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1', TF_CLI_ARGS: '-no-color' };
 
-/** A folder with a configuration that keeps its state in `backend`. */
+/** Creates a folder with a configuration that keeps its state in `backend`. */
 function configuration(backend: string): string {
   const folder = newFolder();
   writeFileSync(
@@ -50,7 +50,7 @@ describe.skipIf(!isInstalled)('terraform', { timeout: 180_000 }, () => {
     });
     const terraform = (words: string, by = profile) => run(by, sh(`cd '${folder}' && terraform ${words}`), QUIET);
 
-    test('is written under a lock, and found by the next run', async () => {
+    test('is written under a lock, and read by the next run', async () => {
       const applied = await terraform('apply -auto-approve');
       expect(applied.code, applied.stdout + applied.stderr).toBe(0);
       expect(resourcesOf(store.objects.get(STATE)?.toString())).toEqual(['terraform_data.greeting']);
@@ -60,7 +60,7 @@ describe.skipIf(!isInstalled)('terraform', { timeout: 180_000 }, () => {
       expect(store.problems).toEqual([]);
     });
 
-    test('somebody else’s lock is respected', async () => {
+    test("another user's lock is respected", async () => {
       const lock = { ID: 'x', Operation: 'OperationTypeApply', Who: 'somebody', Created: '2026-01-01T00:00:00Z' };
       store.objects.set(`${STATE}.tflock`, Buffer.from(JSON.stringify(lock)));
       const applied = await terraform('apply -auto-approve -replace terraform_data.greeting');
@@ -69,7 +69,7 @@ describe.skipIf(!isInstalled)('terraform', { timeout: 180_000 }, () => {
       store.objects.delete(`${STATE}.tflock`);
     });
 
-    test('is not written by an agent that may only read, and Terraform says why', async () => {
+    test('is not written by an agent with read scopes only, and Terraform prints the reason', async () => {
       const reader = await profileWith('listing.read', 'objects.read');
       const read = await terraform('plan -lock=false', reader);
       expect(read.code, read.stderr).toBe(0);
@@ -111,7 +111,7 @@ describe.skipIf(!isInstalled)('terraform', { timeout: 180_000 }, () => {
 
     const ADDRESS = `export TF_HTTP_ADDRESS="$AGENT_BROKER_RUN_URL/proxy/states-main/app" TF_HTTP_USERNAME=agent TF_HTTP_PASSWORD="$AGENT_BROKER_RUN_KEY"`;
     const LOCKS = `export TF_HTTP_LOCK_ADDRESS="$TF_HTTP_ADDRESS/lock" TF_HTTP_LOCK_METHOD=POST TF_HTTP_UNLOCK_ADDRESS="$TF_HTTP_ADDRESS/lock" TF_HTTP_UNLOCK_METHOD=DELETE`;
-    /** By the line of the page, and then by others in the same folder. */
+    /** Runs the line of the page; further lines run in the same folder. */
     const begun = async (profile: string): Promise<string> => {
       const folder = configuration('backend "http" {}');
       const { code, stderr } = await typed('terraform, state over HTTP', profile, QUIET, folder);
@@ -120,7 +120,7 @@ describe.skipIf(!isInstalled)('terraform', { timeout: 180_000 }, () => {
     };
     const APPLY = 'terraform apply -auto-approve';
 
-    test('is written, with and without a lock', async () => {
+    test('is written with and without a lock', async () => {
       const profile = await profileWith(ALLOW_ALL);
       const folder = await begun(profile);
       const applied = await run(profile, sh(`cd '${folder}'; ${ADDRESS}; ${APPLY}`), QUIET);
@@ -136,7 +136,7 @@ describe.skipIf(!isInstalled)('terraform', { timeout: 180_000 }, () => {
       expect(refused.stderr).toContain('already locked: ID=x');
     });
 
-    test('waits for a person, and is written once', async () => {
+    test('waits for an approval, and is written once', async () => {
       const profile = await profileWith([...ALLOW_ALL, { effect: 'require_approval', methods: ['POST'] }]);
       const folder = await begun(profile);
       const before = writes;

@@ -1,4 +1,4 @@
-/** A broker of a platform with TLS, at a name that only this broker resolves: whoever else asks for it uses the proxy of a run. */
+/** A broker with a platform that uses TLS, under a name that only this broker resolves: other programs need the proxy of a run. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -31,7 +31,7 @@ export async function startTlsWorld(): Promise<TlsWorld> {
   return { world, platform, origin: `https://${HOST}:${port}`, port };
 }
 
-/** A host that is none of a platform's, with TLS. 127.0.0.2: NO_PROXY of a run names 127.0.0.1. */
+/** A TLS host that belongs to no platform. On 127.0.0.2, because NO_PROXY of a run contains 127.0.0.1. */
 export async function startUntouched(): Promise<Upstream & { certificate: string }> {
   const tls = certificateFor('127.0.0.2');
   const upstream = await startUpstream(tls, '127.0.0.2');
@@ -41,7 +41,7 @@ export async function startUntouched(): Promise<Upstream & { certificate: string
 
 export type Connected = { status: number; reason: string; text: string; socket: Socket };
 
-/** Asks a proxy for a tunnel. */
+/** Requests a tunnel from a proxy. */
 export function connectBy(
   proxy: URL | { socketPath: string },
   target: string,
@@ -65,7 +65,7 @@ export function connectBy(
   });
 }
 
-/** Sends bytes, and reads until the other side ends. `last`: the last byte is sent after that. */
+/** Sends bytes, and reads until the server ends the connection. `last`: the last byte is sent only after that. */
 export function exchange(port: number, bytes: Buffer, last = false): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => {
@@ -80,13 +80,13 @@ export function exchange(port: number, bytes: Buffer, last = false): Promise<Buf
   });
 }
 
-/** The program itself, and not what chooses one by the HOME of whoever starts it. */
+/** The Python program itself, and not a wrapper that selects one by the caller's HOME. */
 export const pythonPath = (): string | undefined => {
   if (spawnSync('python3', ['-c', 'import requests']).status !== 0) return undefined;
   return execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).trim();
 };
 
-/** `test` where the tool is installed. */
+/** Returns `test` if the tool is installed, `test.skip` otherwise. */
 export function onlyWith(tool: string, ...words: string[]) {
   if (spawnSync(tool, words).status === 0) return test;
   if (process.env.CI) throw new Error(`${tool} is not installed`);

@@ -1,4 +1,4 @@
-/** Tools as they are installed, run by `agent-broker run`; one that is not installed is left out, and says so. */
+/** Installed tools, run by `agent-broker run`; a tool that is not installed is skipped with a message. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -18,17 +18,17 @@ import { onlyWith, pythonPath } from './tls-world.ts';
 const MANIFESTS = { codehost: github, npm, kubernetes };
 type Answers = Record<string, unknown>;
 
-/** Keys of whoever starts a run, which its command gets placeholders for. */
+/** Keys of the user who starts a run, which its command gets placeholders for. */
 const OF_GITHUB = {
   ...{ GITHUB_TOKEN: 'ghp_of-the-user', GH_TOKEN: 'ghp_of-the-user', GH_ENTERPRISE_TOKEN: 'ghp_of-the-user' },
   AGENT_BROKER_ANY: 'of-the-user',
 };
 const PLANTED = { ...OF_GITHUB, NPM_TOKEN: 'npm_of-the-user', NODE_AUTH_TOKEN: 'npm_of-the-user' };
 
-/** `trees`: of a run, each while one of its tools was waiting for an answer. `tools`: how the names of their processes begin. */
+/** `trees`: process trees of a run, each taken while one of its tools was waiting for an answer. `tools`: patterns of their process names. */
 function expectNoKeys(trees: readonly ProcessEnviron[][], tools: readonly RegExp[]): void {
   for (const [own, ...started] of trees) {
-    // The run itself was started with the keys of the user.
+    // The run itself was started with the user's keys.
     const all = [own, ...started].map((one) => one?.environ).join('\0');
     expect(all).not.toContain(CANARY);
     expect(all).not.toMatch(/PRIVATE KEY|\beyJ[\w-]+\.[\w-]+\./);
@@ -57,7 +57,7 @@ describe('tools', () => {
     profile = profileOf(await organisation.agent({ rules: ALLOW_ALL, grants: all }));
   });
   afterEach(() => {
-    // Whatever came, came from the broker.
+    // All requests came from the broker.
     const keys = world.upstream.seen.map(({ headers }) => headers.authorization);
     expect(keys.length).toBeGreaterThan(0);
     expect(new Set(keys)).toEqual(new Set([`Bearer ${CANARY}`]));
@@ -76,7 +76,7 @@ describe('tools', () => {
     };
   }
 
-  onlyWith('gh', '--version')('gh asks the API, page by page, with REST and GraphQL', async () => {
+  onlyWith('gh', '--version')('gh uses the API, page by page, with REST and GraphQL', async () => {
     const issues = [{ title: 'one' }];
     const graphql = { data: { viewer: { login: 'octo' } } };
     const path = '/repos/acme/app/issues';
@@ -97,7 +97,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('an address in an answer leads through the sidecar again', async () => {
+  test("a URL in an answer is rewritten to the sidecar's", async () => {
     world.upstream.answer = (_, response) => {
       response.writeHead(301, { location: `${world.upstream.url}/repositories/7` });
       response.end();
@@ -113,7 +113,7 @@ describe('tools', () => {
     expect(redirected).toBe(`${api}/repositories/7`);
   });
 
-  test('the Unix socket is its user’s alone, asks for the placeholder, too, and is gone with the rest', async () => {
+  test('the Unix socket is accessible to its user only, requires the placeholder, and is removed at the end', async () => {
     answerWith({ '/user': { login: 'octo' } });
     const temporary = newFolder();
     const ended = await run(
@@ -128,7 +128,7 @@ describe('tools', () => {
     );
     expect(ended.stdout.split('\n')).toEqual(['700', '600', '600', '600', '403', '200', '403', '403', '']);
     expect(readdirSync(temporary)).toEqual([]);
-    // A path that is too long for a socket is in the way of no run.
+    // A path that is too long for a socket does not prevent a run.
     const long = join(newFolder(), 'x'.repeat(90));
     mkdirSync(long);
     const elsewhere = await run(profile, sh('stat -c %F "$AGENT_BROKER_RUN_SOCKET"'), { TMPDIR: long });
@@ -168,7 +168,7 @@ describe('tools', () => {
     '-m',
     'pip',
     '--version',
-  )('pip installs a wheel, and is refused another', async () => {
+  )('pip installs an allowed wheel, and is refused a denied one', async () => {
     const wheel = (name: string) => `${name}-1.0-py3-none-any.whl`;
     const make = `
 import sys, zipfile
@@ -194,7 +194,7 @@ for name in ['left', 'secret']:
       sh(`pip() { ${python} -m pip --disable-pip-version-check "$@"; }
         pip install --quiet --no-deps --target there left; PYTHONPATH=there ${python} -m left
         pip install --quiet --no-deps --target there secret || ls there`),
-      // Settings of the machine would name other indexes.
+      // Settings of the machine may name other indexes.
       { PIP_CONFIG_FILE: '/dev/null', PIP_ROOT_USER_ACTION: 'ignore', PIP_EXTRA_INDEX_URL: 'http://127.0.0.1:9/' },
     );
     expect(ended.stdout, ended.stderr).toMatch(/^left is there\n/);
@@ -207,7 +207,7 @@ for name in ['left', 'secret']:
     ]);
   });
 
-  /** A profile of an agent without `scope`, and one whose calls under it a person decides. */
+  /** Returns profiles of an agent without `scope`, and of one whose calls under it are held. */
   const refusedAndHeld = async (platform: keyof typeof MANIFESTS, scope: string) => {
     const { scopes } = MANIFESTS[platform];
     const without = Object.keys(scopes).filter((one) => one !== scope);
@@ -219,7 +219,7 @@ for name in ['left', 'secret']:
       held: profileOf(await organisation.agent({ rules, grants: { [platform]: { scopeList: Object.keys(scopes) } } })),
     };
   };
-  /** Approves the call that waits, as soon as one does. */
+  /** Approves the held call, as soon as there is one. */
   const approveOne = async () => {
     const pending = async () => (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals;
     await expect.poll(async () => (await pending()).length, { timeout: 20_000, interval: 100 }).toBe(1);
@@ -227,51 +227,57 @@ for name in ['left', 'secret']:
     expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
   };
 
-  onlyWith('gh', '--version')('gh issue create is refused, or waits for a person and is made once', async () => {
-    const { refused, held } = await refusedAndHeld('codehost', 'codehost:issues.write');
-    const repository = {
-      id: 'R1',
-      name: 'app',
-      owner: { login: 'acme' },
-      hasIssuesEnabled: true,
-      viewerPermission: 'WRITE',
-    };
-    let made = 0;
-    world.upstream.answer = (_, response, body) => {
-      const isMutation = body.includes('mutation');
-      if (isMutation) made++;
-      const url = 'https://github.com/acme/app/issues/7';
-      const data = isMutation ? { createIssue: { issue: { id: 'I7', url } } } : { repository };
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data }));
-    };
-    const create = sh('gh issue create --repo acme/app --title "It breaks" --body "Look"');
-    const environment = { GH_PROMPT_DISABLED: '1', GH_NO_UPDATE_NOTIFIER: '1' };
-    const denied = await run(refused, create, environment);
-    expect(denied.code).not.toBe(0);
-    expect(denied.stderr).toContain('scope_not_granted');
-    expect(made).toBe(0);
-    const [ended] = await Promise.all([run(held, create, environment), approveOne()]);
-    expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: 'https://github.com/acme/app/issues/7\n' });
-    expect(made).toBe(1);
-  });
+  onlyWith('gh', '--version')(
+    'gh issue create is refused without the scope, or waits for an approval and is made once',
+    async () => {
+      const { refused, held } = await refusedAndHeld('codehost', 'codehost:issues.write');
+      const repository = {
+        id: 'R1',
+        name: 'app',
+        owner: { login: 'acme' },
+        hasIssuesEnabled: true,
+        viewerPermission: 'WRITE',
+      };
+      let made = 0;
+      world.upstream.answer = (_, response, body) => {
+        const isMutation = body.includes('mutation');
+        if (isMutation) made++;
+        const url = 'https://github.com/acme/app/issues/7';
+        const data = isMutation ? { createIssue: { issue: { id: 'I7', url } } } : { repository };
+        response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data }));
+      };
+      const create = sh('gh issue create --repo acme/app --title "It breaks" --body "Look"');
+      const environment = { GH_PROMPT_DISABLED: '1', GH_NO_UPDATE_NOTIFIER: '1' };
+      const denied = await run(refused, create, environment);
+      expect(denied.code).not.toBe(0);
+      expect(denied.stderr).toContain('scope_not_granted');
+      expect(made).toBe(0);
+      const [ended] = await Promise.all([run(held, create, environment), approveOne()]);
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: 'https://github.com/acme/app/issues/7\n' });
+      expect(made).toBe(1);
+    },
+  );
 
-  onlyWith('npm', '--version')('npm publish is refused, or waits for a person and is made once', async () => {
-    const { refused, held } = await refusedAndHeld('npm', 'npm:packages.publish');
-    const put: string[] = [];
-    world.upstream.answer = ({ method }, response, body) => {
-      if (method === 'PUT') put.push(body);
-      response.writeHead(method === 'PUT' ? 200 : 404, { 'content-type': 'application/json' }).end('{"ok":true}');
-    };
-    const publish = sh('echo \'{"name":"left","version":"1.0.1"}\' > package.json; npm publish --ignore-scripts');
-    const environment = { npm_config_update_notifier: 'false' };
-    const denied = await run(refused, publish, environment);
-    expect(denied.code).not.toBe(0);
-    expect(denied.stderr).toContain('scope_not_granted');
-    expect(put).toEqual([]);
-    const [ended] = await Promise.all([run(held, publish, environment), approveOne()]);
-    expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: '+ left@1.0.1\n' });
-    expect(put.map((body) => Object.keys(JSON.parse(body)._attachments))).toEqual([['left-1.0.1.tgz']]);
-  });
+  onlyWith('npm', '--version')(
+    'npm publish is refused without the scope, or waits for an approval and is made once',
+    async () => {
+      const { refused, held } = await refusedAndHeld('npm', 'npm:packages.publish');
+      const put: string[] = [];
+      world.upstream.answer = ({ method }, response, body) => {
+        if (method === 'PUT') put.push(body);
+        response.writeHead(method === 'PUT' ? 200 : 404, { 'content-type': 'application/json' }).end('{"ok":true}');
+      };
+      const publish = sh('echo \'{"name":"left","version":"1.0.1"}\' > package.json; npm publish --ignore-scripts');
+      const environment = { npm_config_update_notifier: 'false' };
+      const denied = await run(refused, publish, environment);
+      expect(denied.code).not.toBe(0);
+      expect(denied.stderr).toContain('scope_not_granted');
+      expect(put).toEqual([]);
+      const [ended] = await Promise.all([run(held, publish, environment), approveOne()]);
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: '+ left@1.0.1\n' });
+      expect(put.map((body) => Object.keys(JSON.parse(body)._attachments))).toEqual([['left-1.0.1.tgz']]);
+    },
+  );
 
   const inFlight: [RegExp, string[], string][] = [
     [/^gh/, ['gh', '--version'], 'gh api repos/acme/app'],
@@ -285,13 +291,13 @@ for name in ['left', 'secret']:
     [/^kubectl/, ['kubectl', 'version', '--client'], 'kubectl get --raw /version'],
   ];
   const installed = inFlight.filter(([, [tool = '', ...words]]) => onlyWith(tool, ...words) === test);
-  test(`while ${installed.map(([, [tool]]) => basename(tool ?? '')).join(', ')} wait, no process of their run has a key`, async () => {
+  test(`while ${installed.map(([, [tool]]) => basename(tool ?? '')).join(', ')} wait for an answer, no process of their run has a key`, async () => {
     const trees: ProcessEnviron[][] = [];
     answerWith(
       { '/repos/acme/app': { name: 'app' }, '/version': {}, '/left': { name: 'left', versions: {} } },
       () => void trees.push(treeEnvirons(started.child.pid ?? 0)),
     );
-    // The shell waits for each, and does not become the last.
+    // With further lines, the shell does not replace itself with the last tool.
     const lines = [...installed.map(([, , line]) => line), 'true'].join('\n');
     const started = startRun(profile, sh(lines), { ...PLANTED, npm_config_update_notifier: 'false' });
     await started.ended;
@@ -365,7 +371,7 @@ YAML`),
         code: 0,
         stdout: 'configmap/web patched\nconfigmap/web serverside-applied\n',
       });
-      // kubectl sends a second apply, which takes over the fields of those before it.
+      // kubectl sends a second apply, which takes over the fields of the earlier ones.
       expect([...new Set(cluster.changes.slice(3))]).toEqual([
         'PATCH application/json-patch+json',
         'PATCH application/apply-patch+yaml',
@@ -376,7 +382,7 @@ YAML`),
 
 type ConfigMap = { metadata: Record<string, unknown>; data?: Record<string, string> };
 
-/** As much of an API server as kubectl needs to make and change config maps. `changes`: methods and media types of what was sent. */
+/** The part of an API server that kubectl needs to create and change config maps. `changes`: methods and media types of the received changes. */
 function configMaps() {
   const maps = new Map<string, ConfigMap>();
   const changes: string[] = [];
@@ -432,7 +438,7 @@ describe('git', () => {
     given.host.repository('acme/app');
   });
 
-  test('clones and pushes with addresses of the code host, and settings of the parent’s stay', async () => {
+  test("clones and pushes with URLs of the code host, and keeps the parent's settings", async () => {
     const profile = profileOf(await given.agent());
     const ended = await run(
       profile,
@@ -443,7 +449,7 @@ describe('git', () => {
     expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '', stdout: 'refs/heads/agent/x\nyes\n' });
   });
 
-  test('while it waits, no process of its run has a key', async () => {
+  test('while git waits for an answer, no process of its run has a key', async () => {
     const profile = profileOf(await given.agent());
     const trees: ProcessEnviron[][] = [];
     given.host.answer = () => {
@@ -460,7 +466,7 @@ describe('git', () => {
     expectNoKeys(trees, [/^git/]);
   });
 
-  test('a refusal says why', async () => {
+  test('prints the reason of a refusal', async () => {
     const profile = profileOf(await given.agent({ constraints: { repos: ['acme/other'] } }));
     const ended = await run(profile, sh('git clone -q https://github.com/acme/app'), GIT_ENVIRONMENT);
     expect(ended.code).toBe(128);
