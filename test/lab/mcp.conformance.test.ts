@@ -1,6 +1,6 @@
 /**
- * The outside suite for MCP servers against POST /lab/mcp, by both eras of the protocol. What a server with three tools
- * cannot pass is listed with the reason; whatever else fails, and whatever of the list passes, fails here.
+ * The external conformance suite for MCP servers against POST /lab/mcp, for both eras of the protocol. Checks that a server with three tools cannot pass are
+ * listed with the reason; any other failure, and any listed check that passes, fails here.
  */
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,14 +13,14 @@ import { newFolder } from '../world/stores.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 
-/** Tools of the suite's own example server, by which it provokes what a tool may do. The lab has three tools, and these are none. */
+/** The suite's checks use tools of its own example server; the lab has three other tools. */
 const FOREIGN_TOOL = 'calls a tool of its own example server, which the lab does not have';
 const NO_RESOURCES = 'the lab has no resources, and does not declare any';
 const NO_PROMPTS = 'the lab has no prompts, and does not declare any';
 const NO_COMPLETION = 'the lab has nothing to complete, and does not declare it';
 const NO_LOGGING = 'the lab does not declare logging';
 
-/** By scenario, then by check; `*`: all checks of it that fail. */
+/** By scenario, then by check; `*`: all of its checks that fail. */
 const NOT_APPLICABLE: Record<string, Record<string, string>> = {
   'logging-set-level': { '*': NO_LOGGING },
   'completion-complete': { '*': NO_COMPLETION },
@@ -72,7 +72,7 @@ const NOT_APPLICABLE: Record<string, Record<string, string>> = {
   },
 };
 
-/** What has to be seen to pass: that an empty run fails. */
+/** Scenarios that must have passed, so that an empty run fails. */
 const PASSES: Record<string, string[]> = {
   '2025-06-18': ['server-initialize', 'ping', 'tools-list'],
   '2025-11-25': ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'],
@@ -95,7 +95,7 @@ test.each(Object.keys(PASSES))(
       '-o',
       folder,
     ];
-    // It answers 1 when anything failed; what failed is in its files.
+    // The suite exits with 1 when any check failed; the failures are in its files.
     await promisify(execFile)(process.execPath, [SUITE, 'server', ...options], { timeout: 90_000 }).catch(
       () => undefined,
     );

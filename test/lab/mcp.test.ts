@@ -1,4 +1,4 @@
-/** POST /lab/mcp (specification, Discovery and Limits), with the clients that people have. */
+/** POST /lab/mcp (specification, Discovery and Limits), with common clients. */
 import { gzipSync } from 'node:zlib';
 import { Client as SecondClient, StreamableHTTPClientTransport as SecondTransport } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
@@ -31,7 +31,7 @@ const post = (body: unknown, headers: Record<string, string> = {}): Promise<Answ
     headers: { ...HEADERS, ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
-/** The one message of a stream, or the body. */
+/** Returns the only message of a stream, or the body. */
 const messageOf = ({ text, headers }: Answer) =>
   JSON.parse(headers.get('content-type')?.startsWith('text/event-stream') ? /^data: (.*)$/m.exec(text)![1]! : text);
 
@@ -58,7 +58,7 @@ const clients = {
 };
 
 describe.each(Object.entries(clients))('%s', (name, connect) => {
-  test('finds the three tools, and calls them', async () => {
+  test('lists the three tools, and calls them', async () => {
     const { client, version } = await connect({ 'x-probe': 'nobodys business' });
     afterFile(() => client.close());
     expect(version).toBe(name === 'the second, stateless' ? '2026-07-28' : '2025-11-25');
@@ -86,13 +86,13 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
   });
 });
 
-test('curl, which takes any type, is answered', async () => {
+test('a request with Accept: */*, as of curl, is answered', async () => {
   expect((await post(call('echo', { text: 'a' }), { accept: '*/*' })).status).toBe(200);
   expect((await post(call('echo', { text: 'a' }), { accept: 'application/json' })).status).toBe(406);
 });
 
-describe('what is no request', () => {
-  test.each(['GET', 'DELETE', 'PUT'])('%s is 405, with what is allowed', async (method) => {
+describe('invalid requests', () => {
+  test.each(['GET', 'DELETE', 'PUT'])('%s is a 405 with the allowed method', async (method) => {
     const answer = await send(address(), { method, headers: { accept: 'text/event-stream' } });
     expectEnvelope(answer, 405, 'method_not_allowed');
     expect(answer.headers.get('allow')).toBe('POST');
@@ -105,9 +105,9 @@ describe('what is no request', () => {
     ['a batch', JSON.stringify(Array.from({ length: 10 }, () => call('whoami'))), {}, -32600],
     ['no JSON-RPC', '{"hello":1}', {}, -32600],
     ['an answer', '{"jsonrpc":"2.0","id":7,"result":{}}', {}, -32600],
-  ])('%s is refused as JSON-RPC', async (what, body, headers, code) => {
+  ])('%s is refused with a JSON-RPC error', async (what, body, headers, code) => {
     const answer = await post(body, headers);
-    // An answer to nobody's question is taken by the handshake revisions, and comes to nothing.
+    // The handshake revisions accept an unexpected response, which has no effect.
     if (what === 'an answer' && answer.status === 202) return expect(answer.text).toBe('');
     expect([answer.status, answer.body.error?.code]).toEqual([400, code]);
     expect((await post(call('echo', { text: 'a' }))).status).toBe(200);
@@ -137,7 +137,7 @@ describe('what is no request', () => {
     for (const response of open) expect(await first(response)).toContain('notifications/subscriptions/acknowledged');
     expect(await (await listen(17)).text()).toContain('Subscription limit reached');
     await world.restart();
-    // Stopping ends them: it does not wait for a minute.
+    // Stopping the server ends subscriptions, without waiting for a minute.
     expect(await first(await listen(18))).toContain('acknowledged');
   });
 });
@@ -150,12 +150,12 @@ test.each([
     /clientInfo/,
   ],
   ['a list from a cursor that nobody gave out', { method: 'tools/list', params: { cursor: 'x' } }, /^Invalid cursor/],
-])('%s is an error -32602 that says what is wrong', async (_what, message, words) => {
+])('%s is an error -32602 with the reason', async (_what, message, words) => {
   const answered = messageOf(await post({ jsonrpc: '2.0', id: 7, ...message }));
   expect(answered).toEqual({ jsonrpc: '2.0', id: 7, error: { code: -32602, message: expect.stringMatching(words) } });
 });
 
-describe('DOS-11 bounds', () => {
+describe('DOS-11 limits', () => {
   const frame = JSON.stringify(call('echo', { text: '' }));
   const sized = (bytes: number) => JSON.stringify(call('echo', { text: 'x'.repeat(bytes - frame.length) }));
 
@@ -177,7 +177,7 @@ describe('DOS-11 bounds', () => {
     expect(raw.status).toBe(status);
   });
 
-  test('a body that unpacks to more is refused as one that is more', async () => {
+  test('a compressed body counts by its decompressed size', async () => {
     const ask = (bytes: number) =>
       fetch(address(), {
         method: 'POST',
@@ -188,7 +188,7 @@ describe('DOS-11 bounds', () => {
     expect((await ask(50 * LAB_MAX_BODY_BYTES)).status).toBe(413);
   });
 
-  test('notes are as long and as many as they may be', async () => {
+  test('the length and number of notes is limited', async () => {
     const write = (text: string) => post(call('write_note', { text }));
     expect(messageOf(await write('x'.repeat(LONGEST_NOTE + 1))).result.isError).toBe(true);
     for (let i = 0; i < MOST_NOTES + 5; i += 15)
@@ -196,7 +196,7 @@ describe('DOS-11 bounds', () => {
     expect((await notes()).all()).toHaveLength(MOST_NOTES);
   });
 
-  test('sixty a minute from one address, then 429 with Retry-After', async () => {
+  test('60 requests per minute from one address are answered, then 429 with Retry-After', async () => {
     const limited = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
     const ask = (from: string) =>
       send(`${limited.running.baseUrl}/lab/mcp`, {

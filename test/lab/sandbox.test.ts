@@ -54,12 +54,12 @@ describe('the bearer', () => {
     expect((await ask('GET', '/issues', undefined, { authorization: `bearer ${TOKEN}` })).status).toBe(200);
   });
 
-  test('an unknown path is a 401 too for a stranger, so that paths cannot be probed', async () => {
+  test('without a token an unknown path is a 401, too, so that paths cannot be probed', async () => {
     expect((await fetch(`${sandbox.url}/nothing`)).status).toBe(401);
   });
 
   test.each(['', 'short', 'has a space in it somewhere', 'x'.repeat(513)])(
-    'the token %j does not start',
+    'the sandbox does not start with the token %j',
     async (token) => {
       await expect(startSandbox({ token })).rejects.toThrow(/16 to 512/);
     },
@@ -75,7 +75,7 @@ describe('issues', () => {
     expect((await ask('GET', '/issues?page=99')).body.items).toEqual([]);
   });
 
-  test('state selects', async () => {
+  test('state selects issues', async () => {
     expect((await ask('GET', '/issues?state=closed')).body.total).toBe(2);
     expect((await ask('GET', '/issues?state=all')).body.total).toBe(7);
   });
@@ -94,12 +94,12 @@ describe('issues', () => {
     expect(body.message).toContain(field);
   });
 
-  test('a query name twice is a 400', async () => {
+  test('a duplicate query name is a 400', async () => {
     const { status, body } = await ask('GET', '/issues?page=1&page=2');
     expect([status, body.error]).toEqual([400, 'invalid_query']);
   });
 
-  test('one issue is read, and one that is not there is a 404', async () => {
+  test('one issue is read, and an unknown one is a 404', async () => {
     expect((await ask('GET', '/issues/7')).body).toMatchObject({ number: 7, state: 'open' });
     for (const number of ['8', '0', '-1', '7.0', 'seven', '%37', '']) {
       const { status, body } = await ask('GET', `/issues/${number}`);
@@ -107,7 +107,7 @@ describe('issues', () => {
     }
   });
 
-  test('an issue is opened, found where Location says, changed and deleted', async () => {
+  test('an issue is created, found at its Location, changed and deleted', async () => {
     const made = await ask('POST', '/issues', { title: 'Till prints twice', labels: ['bug'] });
     expect(made.status).toBe(201);
     const created_at = new Date(NOW).toISOString();
@@ -141,14 +141,14 @@ describe('issues', () => {
     expect((await ask('GET', '/issues?state=all')).body.total).toBe(7);
   });
 
-  test('a change names at least one known field', async () => {
+  test('a change must name at least one known field', async () => {
     expect((await ask('PATCH', '/issues/7', {})).body.message).toContain('at least one of title');
     expect((await ask('PATCH', '/issues/7', { state: 'gone' })).status).toBe(400);
     expect((await ask('PATCH', '/issues/70', { state: 'closed' })).status).toBe(404);
     expect((await ask('PATCH', '/issues/7', { state: 'closed' })).status).toBe(200);
   });
 
-  test('comments are read and written where the issue exists', async () => {
+  test('comments are read and written on existing issues only', async () => {
     expect((await ask('GET', '/issues/1/comments')).body).toMatchObject({ total: 2, page: 1 });
     expect((await ask('GET', '/issues/2/comments')).body.total).toBe(0);
     const made = await ask('POST', '/issues/1/comments', { text: 'I have the new table.' });
@@ -160,7 +160,7 @@ describe('issues', () => {
     expect((await ask('GET', '/issues/70/comments')).status).toBe(404);
   });
 
-  test('what is kept is bounded, and the refusal says so', async () => {
+  test('the number of issues is limited, with the limit in the refusal', async () => {
     let last = await ask('POST', '/issues', { title: 'one' });
     for (let made = 8; made < 1_000; made++) last = await ask('POST', '/issues', { title: 'one more' });
     expect(last.status).toBe(201);
@@ -173,7 +173,7 @@ describe('issues', () => {
 });
 
 describe('mail', () => {
-  test('the inbox is listed and a message read', async () => {
+  test('the inbox is listed, and a message is read', async () => {
     expect((await ask('GET', '/mail')).body).toMatchObject({ total: 3 });
     expect((await ask('GET', '/mail?folder=sent')).body.total).toBe(1);
     expect((await ask('GET', '/mail?folder=all')).body.total).toBe(4);
@@ -212,7 +212,7 @@ describe('mail', () => {
     expect((await ask('GET', '/mail?folder=sent')).body.total).toBe(1);
   });
 
-  test('a message is deleted once', async () => {
+  test('a message can be deleted once', async () => {
     expect((await ask('DELETE', '/mail/msg_1')).status).toBe(204);
     expect((await ask('DELETE', '/mail/msg_1')).status).toBe(404);
     expect((await ask('GET', '/mail')).body.total).toBe(2);
@@ -220,21 +220,21 @@ describe('mail', () => {
 });
 
 describe('payments and refunds', () => {
-  test('payments tell what was refunded of them', async () => {
+  test('payments contain their refunded amount', async () => {
     const { status, body } = await ask('GET', '/payments');
     expect(status).toBe(200);
     const lena = body.items.find((payment) => payment.id === 'pay_1003');
     expect(lena).toMatchObject({ amount: 34_500, refunded: 1_500, currency: 'EUR', status: 'partly_refunded' });
   });
 
-  test('a refund may name its currency, which has to be that of the payment', async () => {
+  test('a refund may name its currency, which must be that of the payment', async () => {
     const refund = (currency: string) =>
       ask('POST', '/refunds', { payment: 'pay_1001', amount: 1, currency, reason: 'Damaged' });
     expect((await refund('USD')).body).toMatchObject({ error: 'currency_differs' });
     expect((await refund('EUR')).status).toBe(201);
   });
 
-  test('a refund is made, listed and read', async () => {
+  test('a refund is created, listed and read', async () => {
     const made = await ask('POST', '/refunds', { payment: 'pay_1002', amount: 12_900, reason: 'Charged twice' });
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({ id: 'ref_2', payment: 'pay_1002', amount: 12_900, currency: 'EUR' });
@@ -245,7 +245,7 @@ describe('payments and refunds', () => {
     expect((await ask('GET', '/refunds/ref_3')).status).toBe(404);
   });
 
-  test('no sum of refunds passes what was paid, and the last cent can be refunded', async () => {
+  test('the sum of refunds never exceeds the payment, and the last cent can be refunded', async () => {
     const refund = (amount: number) => ask('POST', '/refunds', { payment: 'pay_1003', amount, reason: 'Wrong colour' });
     const { status, body } = await refund(33_001);
     expect([status, body.error]).toEqual([409, 'refund_exceeds_payment']);
@@ -254,7 +254,7 @@ describe('payments and refunds', () => {
     expect((await refund(1)).status).toBe(409);
   });
 
-  test('two refunds at once cannot both take the same money', async () => {
+  test('concurrent refunds cannot refund the same money twice', async () => {
     const refund = () => ask('POST', '/refunds', { payment: 'pay_1005', amount: 3_000, reason: 'Race' });
     const statuses = (await Promise.all(Array.from({ length: 10 }, refund))).map((answer) => answer.status);
     expect(statuses.filter((status) => status === 201)).toHaveLength(1);
@@ -308,7 +308,7 @@ describe('paths, methods and bodies', () => {
     expect([status, body.error, headers.get('allow')]).toEqual([405, 'method_not_allowed', allow]);
   });
 
-  test('HEAD answers like GET, without the content', async () => {
+  test('HEAD is answered like GET, without the content', async () => {
     const { status, headers, body } = await ask('HEAD', '/issues');
     expect([status, body]).toEqual([200, null]);
     expect(Number(headers.get('content-length'))).toBeGreaterThan(100);
@@ -324,7 +324,7 @@ describe('paths, methods and bodies', () => {
     expect([status, body.error]).toEqual([415, 'unsupported_media_type']);
   });
 
-  test('an encoded body is a 415, and a charset of UTF-8 is fine', async () => {
+  test('a compressed body is a 415, and a charset of UTF-8 is accepted', async () => {
     const zipped = await ask('POST', '/issues', { title: 'x' }, { 'content-encoding': 'gzip' });
     expect([zipped.status, zipped.body.error]).toEqual([415, 'unsupported_content_encoding']);
     const type = { 'content-type': 'application/json; charset=UTF-8' };
@@ -343,7 +343,7 @@ describe('paths, methods and bodies', () => {
     expect([answer.status, ((await answer.json()) as { error: string }).error]).toEqual([400, 'invalid_json']);
   });
 
-  test('64 KiB pass the cap and one byte more is a 413, declared or chunked', async () => {
+  test('a body may have 64 KiB; one byte more is a 413, declared or chunked', async () => {
     const sized = (bytes: number) => `{"title":"x"}${' '.repeat(bytes - 13)}`;
     expect((await ask('POST', '/issues', sized(65_536))).status).toBe(201);
     const declared = await ask('POST', '/issues', sized(65_537));
@@ -352,7 +352,7 @@ describe('paths, methods and bodies', () => {
     expect(await chunked(sized(65_537))).toBe(413);
   });
 
-  test('connections are kept between requests', async () => {
+  test('connections are kept open between requests', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const ports = new Set<number | undefined>();
     for (let at = 0; at < 3; at++) {
@@ -371,7 +371,7 @@ describe('paths, methods and bodies', () => {
     expect(ports.size).toBe(1);
   });
 
-  test('a client that hangs up in the middle of a body does no harm', async () => {
+  test('a client that disconnects in the middle of a body does no harm', async () => {
     const { port, hostname } = new URL(sandbox.url);
     await new Promise<void>((resolve) => {
       const socket = connect(Number(port), hostname, () => {
@@ -384,7 +384,7 @@ describe('paths, methods and bodies', () => {
     expect((await ask('GET', '/issues?state=all')).body.total).toBe(7);
   });
 
-  test('whatever JSON arrives, the answer is 201 or a 400 with a reason', async () => {
+  test('any JSON is answered with 201, or a 400 with a reason', async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom('/issues', '/mail', '/refunds'), fc.jsonValue(), async (path, value) => {
         const { status, body } = await ask('POST', path, JSON.stringify(value));
@@ -412,7 +412,7 @@ describe('paths, methods and bodies', () => {
 describe('the manifest and the policy', () => {
   const rules: Record<string, string[]> = SANDBOX_MANIFEST.scopes;
 
-  test('every rule of the manifest is a route of the server, and every route is in one rule', async () => {
+  test('every operation of the manifest is a route of the server, and every route is covered by one operation', async () => {
     const ids: Record<string, string> = { issues: '1', mail: 'msg_1', refunds: 'ref_1' };
     const seen = new Set<string>();
     for (const rule of Object.values(rules).flat()) {
@@ -421,13 +421,13 @@ describe('the manifest and the policy', () => {
       const [method = '', path = ''] = rule.split(' ');
       const real = path.replace('*', ids[path.split('/')[1] ?? ''] ?? '');
       const { status } = await ask(method, real, method === 'POST' || method === 'PATCH' ? {} : undefined);
-      // A body of {} fits no route: 400 shows that the route is there, and 204 or 200 that it answered.
+      // An empty body fits no route: 400 shows that the route exists, and 204 or 200 that it answered.
       expect([200, 204, 400]).toContain(status);
     }
     expect(seen.size).toBe(15);
   });
 
-  test('reads pass, mail and refunds wait, deletes are denied: each scope has an effect', () => {
+  test('reads are allowed, mail and refunds are held, deletes are denied: each scope has an effect', () => {
     const effects = Object.entries(rules).map(([scope, operations]) => {
       const matched = SANDBOX_POLICY.rules.filter((rule) => {
         const { scopes, methods } = rule as { scopes?: string[]; methods?: string[] };
@@ -452,7 +452,7 @@ describe('the manifest and the policy', () => {
 });
 
 describe('start and stop', () => {
-  test('a taken port is refused, close is idempotent, and then the port is free', async () => {
+  test('a taken port is an error, close is idempotent, and then the port is free', async () => {
     const port = Number(new URL(sandbox.url).port);
     await expect(startSandbox({ token: TOKEN, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
     await sandbox.close();
