@@ -41,7 +41,7 @@ function compileEntry(platformId: string, text: string): CompiledPlatform {
 }
 
 /** Caches promises, except those that were rejected. */
-function keeper<Value>() {
+function promiseCache<Value>() {
   const kept = recentlyUsed<Promise<Value>>(KEPT);
   return (key: string, make: () => Promise<Value>): Promise<Value> => {
     const found = kept.get(key);
@@ -73,10 +73,10 @@ async function readStanding(
 /** Throws when a version that a row refers to is missing: then nothing may be decided. */
 export function compiledGovernance(broker: Pick<Broker, 'log' | 'store' | 'vault'>): Compiled {
   const { db } = broker.store;
-  const policies = keeper<Policy>();
-  const guardrails = keeper<Guardrails>();
-  const platforms = keeper<CompiledPlatform>();
-  const standing = keeper<StandingApproval | undefined>();
+  const policies = promiseCache<Policy>();
+  const guardrails = promiseCache<Guardrails>();
+  const platforms = promiseCache<CompiledPlatform>();
+  const standing = promiseCache<StandingApproval | undefined>();
   /** Cached by content: many organisations have the same entry of a built-in platform, and its rules are large. */
   const entries = recentlyUsed<CompiledPlatform>(KEPT_ENTRIES);
   const present = <T>(found: T | undefined, what: string): T => {

@@ -15,7 +15,7 @@ export type ConnectionFacts = {
   idleMs: number | null;
   /** With a person's tokens: the id of the row that holds them; credential, status and scopes are then those of the row. */
   personTokens?: string;
-  /** The person has connected another account since, which an owner must confirm before it replaces these tokens. */
+  /** The person has provided other tokens since, which an owner must confirm before they replace these. */
   awaitsOwner?: true;
 };
 

@@ -16,7 +16,7 @@ import { isSteady } from './facts.ts';
 
 export type Permissions = {
   platforms: readonly PlatformPermissions[];
-  /** Hosts to which the agent's calls are sent; undefined when the organisation's plan does not include this information. */
+  /** Hosts to which the agent's calls are sent; undefined when the entitlement `egress` is switched off for the organisation. */
   hosts: readonly string[] | undefined;
   /** The address of each platform, by platform id. */
   addresses: ReadonlyMap<string, PlatformAddress>;

@@ -27,8 +27,14 @@ export type AccessEnded = {
 };
 
 /** The checks that are repeated for a call in flight. Rules and breakers are not among them: they are evaluated once, when the call begins. */
-const LOOKED_AT: ReadonlySet<CheckName> = new Set<CheckName>(['status', 'grant', 'ttl', 'child_liveness', 'scope']);
-const CHECKS = standingChecks.filter(([name]) => LOOKED_AT.has(name));
+const REPEATED_CHECKS: ReadonlySet<CheckName> = new Set<CheckName>([
+  'status',
+  'grant',
+  'ttl',
+  'child_liveness',
+  'scope',
+]);
+const CHECKS = standingChecks.filter(([name]) => REPEATED_CHECKS.has(name));
 
 /**
  * Returns why the agent could not begin the same call now: it or its parent is suspended, revoked or expired, all agents are stopped, its grant is gone, has

@@ -24,25 +24,25 @@ export function accessTo(facts: Facts, asked: Ask, now: Instant): Access {
   if (nowhere !== undefined) return { kind: 'refused', detail: nowhere };
   const ask = { platformId, scope, ...(connectionId !== undefined && { connectionId }) };
   const { agent } = facts;
-  const calm = {
+  const ignoringBreakers = {
     ...facts,
     breakers: [],
     ...(agent.parent && { agent: { ...agent, parent: { ...agent.parent, breakers: [] } } }),
   };
-  const today = decide(calm, ask, now);
-  const granted =
-    today.kind === 'deny'
-      ? decide({ ...calm, grants: withScope(facts, platformId, scope, today.grant) }, ask, now)
-      : today;
-  const beyond = outOfReach(facts, scope, granted.grant);
+  const current = decide(ignoringBreakers, ask, now);
+  const withGrant =
+    current.kind === 'deny'
+      ? decide({ ...ignoringBreakers, grants: withScope(facts, platformId, scope, current.grant) }, ask, now)
+      : current;
+  const beyond = outOfReach(facts, scope, withGrant.grant);
   if (beyond !== undefined) return { kind: 'refused', detail: beyond };
-  if (today.kind !== 'deny') return { kind: 'usable', detail: today.detail };
-  if (granted.kind !== 'deny') {
-    const reason = today.reason === 'grant_expired' ? 'grant_expired' : 'not_granted';
-    return { kind: 'missing', reason, detail: today.detail };
+  if (current.kind !== 'deny') return { kind: 'usable', detail: current.detail };
+  if (withGrant.kind !== 'deny') {
+    const reason = current.reason === 'grant_expired' ? 'grant_expired' : 'not_granted';
+    return { kind: 'missing', reason, detail: current.detail };
   }
-  const { detail } = granted;
-  return isUndecided(granted) ? { kind: 'missing', reason: 'scope_denied', detail } : { kind: 'refused', detail };
+  const { detail } = withGrant;
+  return isUndecided(withGrant) ? { kind: 'missing', reason: 'scope_denied', detail } : { kind: 'refused', detail };
 }
 
 /**

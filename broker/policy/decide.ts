@@ -67,7 +67,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       return {
         kind,
         reason,
-        ...looked(matter, i, detail, matched, false),
+        ...commonFields(matter, i, detail, matched, false),
         ...(halt && { halt }),
         ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
         ...(refusedPlatformId !== undefined && { refusedPlatformId }),
@@ -94,13 +94,13 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
         kind: 'allow',
         reason: 'approved',
         standing,
-        ...looked(matter, count - 1, `a standing approval stands in: ${held.detail}`, matched, conditional),
+        ...commonFields(matter, count - 1, `a standing approval stands in: ${held.detail}`, matched, conditional),
         ...masked,
       };
     return {
       kind: 'hold',
       reason: held.reason,
-      ...looked(matter, count - 1, held.detail, matched, conditional),
+      ...commonFields(matter, count - 1, held.detail, matched, conditional),
       ...masked,
       ...(held.unread && { unread: true }),
       holds,
@@ -112,7 +112,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
   return {
     kind: 'allow',
     reason: 'approved',
-    ...looked(matter, count - 1, 'every check passed', matched, conditional),
+    ...commonFields(matter, count - 1, 'every check passed', matched, conditional),
     ...masked,
   };
 }
@@ -146,7 +146,7 @@ export function decideAgent(facts: Facts, now: Instant): Extract<Verdict, { kind
   };
 }
 
-function looked(
+function commonFields(
   { grant }: Matter,
   last: number,
   detail: string,

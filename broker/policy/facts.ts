@@ -185,7 +185,7 @@ export type HoldReason =
   | 'approval_required_by_guardrail'
   | 'approval_required_by_grant';
 
-type Looked = {
+type VerdictCommon = {
   /** One sentence for a person; may change between releases. */
   detail: string;
   evaluated: readonly CheckName[];
@@ -203,12 +203,12 @@ type Looked = {
 
 export type Verdict =
   /** `standing`: the standing approval that covers all holds of the call. */
-  | (Looked & { kind: 'allow'; reason: 'approved'; standing?: StandingApproval })
+  | (VerdictCommon & { kind: 'allow'; reason: 'approved'; standing?: StandingApproval })
   /**
    * `reason`: of the first of `holds`, the complete list of holds. `basis`: from which a standing approval can be created. `decideIn`: channels in which a
    * button may decide. `limit`: of the first rule that holds the call.
    */
-  | (Looked & {
+  | (VerdictCommon & {
       kind: 'hold';
       reason: HoldReason;
       holds: readonly Hold[];
@@ -216,7 +216,7 @@ export type Verdict =
       decideIn: readonly string[];
       limit?: ToldLimit;
     })
-  | (Looked & {
+  | (VerdictCommon & {
       kind: 'deny';
       reason: DenyReason;
       /** Present when the agent itself is halted. */

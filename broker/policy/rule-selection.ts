@@ -74,7 +74,7 @@ export function selects(rule: Rule, question: Question): Match {
   }
   if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
   if (rule.when === undefined) return 'yes';
-  if (isUntold(call, rule.when)) return 'depends';
+  if (readsUnknown(call, rule.when)) return 'depends';
   const { when } = rule;
   const matches = (input: ConditionInput): Match => {
     const result = strictest(rule, when.evaluate(input));
@@ -90,7 +90,7 @@ export function selects(rule: Rule, question: Question): Match {
 const READS_METHOD = /\bmethod\b/;
 
 /** Whether a condition reads parts of a past call that are unknown. */
-function isUntold({ recorded }: CallAsk, { readsUnrecorded, readsFirstTimes }: Condition): boolean {
+function readsUnknown({ recorded }: CallAsk, { readsUnrecorded, readsFirstTimes }: Condition): boolean {
   if (recorded === undefined) return false;
   return recorded === 'row' ? readsUnrecorded : readsFirstTimes;
 }

@@ -160,8 +160,8 @@ function matchCall(rule: Rule, source: MatchedRule['source'], question: Question
   if (rule.after !== undefined && !earlier && call?.earlier !== undefined && call.recorded === undefined) return 'no';
   const selected = selects(rule, question);
   if (rule.after !== undefined && !earlier && (selected === 'yes' || typeof selected === 'object')) {
-    const isUntold = call?.untold?.some((one) => one.source === source && one.place === rule.place);
-    return call?.earlier === undefined || isUntold ? 'depends' : 'no';
+    const isUnknown = call?.untold?.some((one) => one.source === source && one.place === rule.place);
+    return call?.earlier === undefined || isUnknown ? 'depends' : 'no';
   }
   return selected === 'yes' && rule.limit !== undefined ? beyondLimit(rule, source, question) : selected;
 }

@@ -64,7 +64,7 @@ export const gmail = {
       'PUT /gmail/v1/users/*/drafts/*',
       'DELETE /gmail/v1/users/*/drafts/*',
     ],
-    // The call may name only a stored draft, whose recipients were chosen by whoever wrote the draft.
+    // A call may consist of the id of a stored draft, whose recipients were chosen by whoever wrote the draft.
     'gmail:drafts.send': ['POST /gmail/v1/users/*/drafts/send'],
     'gmail:labels.read': ['GET /gmail/v1/users/*/labels', 'GET /gmail/v1/users/*/labels/*'],
     'gmail:labels.write': [
