@@ -86,10 +86,15 @@ describe('verifyCompact refuses', () => {
   const cases: [name: string, jws: string, code: string, detail: string][] = [
     ['a changed payload', `${header}.${b64({ ...PAYLOAD, jti: 'b' })}.${signature}`, 'bad_signature', 'signature'],
     ['a changed signature', `${header}.${payload}.${flipped.toString('base64url')}`, 'bad_signature', 'signature'],
-    ['another key under our kid', signCompact({ ...other, kid: key.kid }, { typ: TYP }, PAYLOAD), 'bad_signature', ''],
+    [
+      'another key under a known kid',
+      signCompact({ ...other, kid: key.kid }, { typ: TYP }, PAYLOAD),
+      'bad_signature',
+      '',
+    ],
     ['an unknown kid', signCompact(other, { typ: TYP }, PAYLOAD), 'unknown_key', 'kid'],
     ['no kid', forge({ alg: 'ES256', typ: TYP }), 'unknown_key', 'kid'],
-    ['a kid that is no string', forge({ ...HEAD, kid: [key.kid] }), 'unknown_key', 'kid'],
+    ['a kid that is not a string', forge({ ...HEAD, kid: [key.kid] }), 'unknown_key', 'kid'],
     ['another type (JW-23)', signCompact(key, { typ: 'svc-attest+jwt' }, PAYLOAD), 'wrong_type', TYP],
     ['no type', forge({ alg: 'ES256', kid: key.kid }), 'wrong_type', TYP],
     ['alg none', `${b64({ ...HEAD, alg: 'none' })}.${payload}.`, 'malformed', 'base64url'],
@@ -122,17 +127,17 @@ describe('verifyCompact refuses', () => {
     ],
     ['two parts', `${header}.${payload}`, 'malformed', 'three'],
     ['four parts', `${good}.${signature}`, 'malformed', 'three'],
-    ['nothing', '', 'malformed', 'three'],
+    ['the empty string', '', 'malformed', 'three'],
     [
-      'a header that names alg twice',
+      'a header with a duplicate alg',
       forge(`{"alg":"ES256","alg":"ES256","typ":"${TYP}","kid":"${key.kid}"}`),
       'malformed',
       'header',
     ],
-    ['a claim twice', forge(HEAD, '{"jti":"a","jti":"b"}'), 'malformed', 'payload'],
+    ['a duplicate claim', forge(HEAD, '{"jti":"a","jti":"b"}'), 'malformed', 'payload'],
     ['a payload that is a list', forge(HEAD, '[1]'), 'malformed', 'payload'],
-    ['a header that is no JSON', forge('ES256'), 'malformed', 'header'],
-    ['something huge', `${header}.${'A'.repeat(70_000)}.${signature}`, 'malformed', 'longer'],
+    ['a header that is not JSON', forge('ES256'), 'malformed', 'header'],
+    ['a JWS that is too long', `${header}.${'A'.repeat(70_000)}.${signature}`, 'malformed', 'longer'],
   ];
   for (const [name, jws, code, detail] of cases) {
     it(name, () => {

@@ -49,13 +49,13 @@ describe('a master key', () => {
   });
 
   const malformed: Record<string, string> = {
-    'the empty text': '',
+    'the empty string': '',
     '31 bytes': base64(randomBytes(31)),
     '33 bytes': base64(randomBytes(33)),
     base64url: base64(Buffer.alloc(32, 0xfb)).replaceAll('+', '-').replaceAll('/', '_'),
     'no padding': base64(randomBytes(32)).slice(0, 43),
     'a newline at the end': `${base64(randomBytes(32))}\n`,
-    'spare bits that are set': `${base64(Buffer.alloc(32, 1)).slice(0, 42)}F=`,
+    'base64 with non-zero unused bits': `${base64(Buffer.alloc(32, 1)).slice(0, 42)}F=`,
     hexadecimal: randomBytes(32).toString('hex'),
   };
   for (const [name, text] of Object.entries(malformed)) {
@@ -77,7 +77,7 @@ describe('KEY-06 a key that is obviously not random is refused with the reason',
     'counting down in steps': [Uint8Array.from({ length: 32 }, (_, at) => 255 - 3 * at), 'plain sequence'],
     'a pass phrase': ['correct horse battery staple 123', 'text'],
     'hexadecimal digits taken as bytes': [randomBytes(16).toString('hex'), 'text'],
-    'sixteen bytes twice': [Buffer.concat(Array(2).fill(randomBytes(16))), 'repeats'],
+    'sixteen bytes repeated': [Buffer.concat(Array(2).fill(randomBytes(16))), 'repeats'],
     'few different bytes': [Uint8Array.from({ length: 32 }, (_, at) => (at * at * 17) % 11), 'too few'],
     'the AES-256 key of NIST SP 800-38A': [
       Buffer.from('603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4', 'hex'),

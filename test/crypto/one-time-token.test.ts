@@ -36,13 +36,13 @@ describe.each(KINDS)('a %s token', (kind) => {
 describe('hashToken returns undefined for a malformed token', () => {
   const text = mintToken('invite').token.reveal();
   it.each([
-    ['nothing', ''],
+    ['the empty string', ''],
     ['the prefix alone', 'inv_'],
-    ['one character less', text.slice(0, -1)],
-    ['one more', `${text}A`],
+    ['one character too few', text.slice(0, -1)],
+    ['one character too many', `${text}A`],
     ['padding', `${text}=`],
-    ['a space before', ` ${text}`],
-    ['spare bits that are set', `inv_${'A'.repeat(42)}B`],
+    ['a leading space', ` ${text}`],
+    ['base64url with non-zero unused bits', `inv_${'A'.repeat(42)}B`],
     ['a character of another alphabet', `inv_${'A'.repeat(42)}+`],
     ['NUL', `inv_${'A'.repeat(42)}\0`],
   ])('%s', (_name, presented) => {

@@ -42,9 +42,9 @@ describe('an agent key', () => {
   it.each([
     ['CRLF', pem.replaceAll('\n', '\r\n')],
     ['no newline at the end', pem.trimEnd()],
-    ['blank lines around', `\n\n${pem}\n`],
+    ['blank lines before and after', `\n\n${pem}\n`],
     [
-      'lines of another length',
+      'lines of a different length',
       `${pem.split('\n')[0]}\n${pem.split('\n').slice(1, -2).join('')}\n${pem.split('\n').at(-2)}\n`,
     ],
   ])('is normalised: %s', (_name, text) => {
@@ -91,15 +91,15 @@ describe('JW-26 any other key is refused with the reason', () => {
       'not_spki_pem',
       'contains no public key',
     ],
-    ['a key cut short', block('PUBLIC KEY', der.subarray(0, -3)), 'not_spki_pem', 'contains no public key'],
+    ['a truncated key', block('PUBLIC KEY', der.subarray(0, -3)), 'not_spki_pem', 'contains no public key'],
     ['a certificate', block('CERTIFICATE', der), 'not_spki_pem', 'openssl x509'],
     ['two keys', pem + made(2048), 'not_spki_pem', 'several'],
     ['a certificate and a key', block('CERTIFICATE', der) + pem, 'not_spki_pem', 'several'],
     ['text before', `my key:\n${pem}`, 'not_spki_pem', 'text around it'],
     ['text after', `${pem}x`, 'not_spki_pem', 'text around it'],
-    ['a header inside', pem.replace('\n', '\nProc-Type: 4,ENCRYPTED\n\n'), 'not_spki_pem', 'corrupt'],
-    ['line breaks lost', pem.replaceAll('\n', ' '), 'not_spki_pem', 'line breaks included'],
-    ['line breaks written out', pem.replaceAll('\n', '\\n'), 'not_spki_pem', 'line breaks included'],
+    ['a header in the PEM block', pem.replace('\n', '\nProc-Type: 4,ENCRYPTED\n\n'), 'not_spki_pem', 'corrupt'],
+    ['line breaks replaced by spaces', pem.replaceAll('\n', ' '), 'not_spki_pem', 'line breaks included'],
+    ['line breaks written as \\n', pem.replaceAll('\n', '\\n'), 'not_spki_pem', 'line breaks included'],
     ['no end', pem.replace(/-----END.*/s, ''), 'not_spki_pem', 'corrupt'],
     [
       'padding in the middle',
@@ -128,7 +128,7 @@ describe('JW-26 any other key is refused with the reason', () => {
       'encrypted',
       pair.privateKey.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' }) as string,
     ],
-    ['the public one first', pem + pair.privateKey.export({ type: 'pkcs8', format: 'pem' })],
+    ['the public key first', pem + pair.privateKey.export({ type: 'pkcs8', format: 'pem' })],
   ])('a private key, with what to do next: %s', (_name, text) => {
     const parsed = parsePublicKey(text);
     expect(parsed).toMatchObject({ ok: false, code: 'private_key' });

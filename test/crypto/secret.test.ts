@@ -13,15 +13,17 @@ describe('CX-11 a secret cannot be printed or serialised', () => {
   const ways: Record<string, () => string> = {
     'JSON.stringify': () => JSON.stringify(connection),
     'util.inspect': () => inspect(connection, { depth: 9 }),
-    'util.inspect with everything on': () => inspect(connection, { showHidden: true, getters: true, depth: 9 }),
+    'util.inspect with hidden properties and getters': () =>
+      inspect(connection, { showHidden: true, getters: true, depth: 9 }),
     'util.inspect without custom functions': () => inspect(connection, { customInspect: false, showHidden: true }),
     'util.format': () => format('%s %o %j', connection.secret, connection, connection),
-    'an error that carries it': () => inspect(new Failure('x')),
+    'an error with the secret as a member': () => inspect(new Failure('x')),
     'a template': () => `${connection.secret} ${connection.bytes}`,
     'string addition': () => `${connection.secret}`.concat(String(connection.bytes)),
     'an object spread': () => JSON.stringify({ ...connection.secret }) + inspect({ ...connection.bytes }),
     structuredClone: () => inspect(structuredClone(connection.secret), { showHidden: true }),
-    'its keys': () => Reflect.ownKeys(connection.secret).join() + Object.values(connection.bytes).join(),
+    'the keys and values of the object': () =>
+      Reflect.ownKeys(connection.secret).join() + Object.values(connection.bytes).join(),
   };
 
   for (const [name, print] of Object.entries(ways)) {

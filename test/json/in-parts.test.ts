@@ -16,10 +16,10 @@ async function inParts(text: string, limits = {}) {
 describe('a long text', () => {
   test.each([
     ['of one string', `"${'a'.repeat(20 * PART)}"`],
-    ['of one name', `{"${'a'.repeat(20 * PART)}":1}`],
+    ['of one member name', `{"${'a'.repeat(20 * PART)}":1}`],
     ['of escapes', `["${'\\n'.repeat(10 * PART)}"]`],
     ['of small values', `[${'0,'.repeat(10 * PART)}0]`],
-    ['of names', `{${Array.from({ length: 2 * PART }, (_, i) => `"n${i}":${i}`).join(',')}}`],
+    ['of member names', `{${Array.from({ length: 2 * PART }, (_, i) => `"n${i}":${i}`).join(',')}}`],
   ])('%s is parsed with a pause after each part', async (_name, text) => {
     const { parsed, rests } = await inParts(text);
     expect(parsed).toEqual({ ok: true, value: JSON.parse(text) });

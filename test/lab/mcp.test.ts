@@ -43,13 +43,13 @@ const clients = {
     await client.connect(transport as any);
     return { client, version: transport.protocolVersion };
   },
-  'the second, by handshake': async (headers: Record<string, string>) => {
+  'the second generation of the SDK, with initialize': async (headers: Record<string, string>) => {
     const client = new SecondClient(ME);
     const transport = new SecondTransport(new URL(address()), { requestInit: { headers } });
     await client.connect(transport);
     return { client, version: transport.protocolVersion };
   },
-  'the second, stateless': async (headers: Record<string, string>) => {
+  'the second generation of the SDK, stateless': async (headers: Record<string, string>) => {
     const client = new SecondClient(ME, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
     const transport = new SecondTransport(new URL(address()), { requestInit: { headers } });
     await client.connect(transport);
@@ -61,7 +61,7 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
   test('lists the three tools, and calls them', async () => {
     const { client, version } = await connect({ 'x-probe': 'nobodys business' });
     afterFile(() => client.close());
-    expect(version).toBe(name === 'the second, stateless' ? '2026-07-28' : '2025-11-25');
+    expect(version).toBe(name === 'the second generation of the SDK, stateless' ? '2026-07-28' : '2025-11-25');
     const { tools } = await client.listTools();
     expect(tools.map((tool) => [tool.name, tool.annotations?.readOnlyHint])).toEqual([
       ['echo', true],
@@ -99,16 +99,16 @@ describe('invalid requests', () => {
   });
 
   test.each<[string, string, Record<string, string>, number]>([
-    ['no JSON', '{', {}, -32700],
-    ['nothing', '', {}, -32700],
+    ['not JSON', '{', {}, -32700],
+    ['an empty body', '', {}, -32700],
     ['another type', JSON.stringify(call('echo', { text: 'a' })), { 'content-type': 'text/plain' }, -32700],
     ['a batch', JSON.stringify(Array.from({ length: 10 }, () => call('whoami'))), {}, -32600],
-    ['no JSON-RPC', '{"hello":1}', {}, -32600],
-    ['an answer', '{"jsonrpc":"2.0","id":7,"result":{}}', {}, -32600],
+    ['JSON that is not JSON-RPC', '{"hello":1}', {}, -32600],
+    ['a JSON-RPC response', '{"jsonrpc":"2.0","id":7,"result":{}}', {}, -32600],
   ])('%s is refused with a JSON-RPC error', async (what, body, headers, code) => {
     const answer = await post(body, headers);
     // The handshake revisions accept an unexpected response, which has no effect.
-    if (what === 'an answer' && answer.status === 202) return expect(answer.text).toBe('');
+    if (what === 'a JSON-RPC response' && answer.status === 202) return expect(answer.text).toBe('');
     expect([answer.status, answer.body.error?.code]).toEqual([400, code]);
     expect((await post(call('echo', { text: 'a' }))).status).toBe(200);
   });
@@ -149,7 +149,7 @@ test.each([
     { method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {} } },
     /clientInfo/,
   ],
-  ['a list from a cursor that nobody gave out', { method: 'tools/list', params: { cursor: 'x' } }, /^Invalid cursor/],
+  ['tools/list with an unknown cursor', { method: 'tools/list', params: { cursor: 'x' } }, /^Invalid cursor/],
 ])('%s is an error -32602 with the reason', async (_what, message, words) => {
   const answered = messageOf(await post({ jsonrpc: '2.0', id: 7, ...message }));
   expect(answered).toEqual({ jsonrpc: '2.0', id: 7, error: { code: -32602, message: expect.stringMatching(words) } });

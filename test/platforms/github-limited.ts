@@ -4,13 +4,13 @@
  * (@octokit/openapi 23.0.2). An operation that is added to a scope must be refused, or be listed here.
  */
 export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  'objects that no branch or tag leads to': [
+  'it creates objects that no branch or tag points to': [
     'POST /repos/*/*/git/blobs',
     'POST /repos/*/*/git/commits',
     'POST /repos/*/*/git/tags',
     'POST /repos/*/*/git/trees',
   ],
-  'text, labels and people beside the code: what is written in a comment is not read': [
+  'text, labels and people, not code; the text of a comment is not evaluated': [
     'DELETE /repos/*/*/comments/*',
     'PATCH /repos/*/*/comments/*',
     'POST /repos/*/*/comments/*/reactions',
@@ -59,7 +59,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'DELETE /repos/*/*/pulls/*/requested_reviewers',
     'POST /repos/*/*/pulls/*/requested_reviewers',
   ],
-  'it satisfies a rule, and leaves the rule as it is': [
+  'it satisfies a rule and does not change the rule': [
     'POST /repos/*/*/actions/runs/*/approve',
     'POST /repos/*/*/actions/runs/*/deployment_protection_rule',
     'POST /repos/*/*/actions/runs/*/pending_deployments',
@@ -79,7 +79,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'POST /repos/*/*/pulls/*/reviews/*/events',
     'POST /repos/*/*/statuses/*',
   ],
-  'what scanners look for and find: a rule that counts findings stays': [
+  'settings and findings of scanners: a rule that counts findings stays in force': [
     'PATCH /repos/*/*/code-quality/setup',
     'PATCH /repos/*/*/code-scanning/alerts/*',
     'DELETE /repos/*/*/code-scanning/analyses/*',
@@ -89,7 +89,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'PATCH /repos/*/*/dependabot/alerts/*',
     'PATCH /repos/*/*/secret-scanning/alerts/*',
   ],
-  'it runs or stops workflows that are there, which write with tokens of their own': [
+  'it runs or stops existing workflows, which write with their own tokens': [
     'POST /repos/*/*/actions/jobs/*/rerun',
     'DELETE /repos/*/*/actions/runs/*',
     'POST /repos/*/*/actions/runs/*/cancel',
@@ -102,50 +102,51 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'PUT /repos/*/*/actions/workflows/*/enable',
     'POST /repos/*/*/dispatches',
   ],
-  'what builds leave behind': [
+  'artifacts and caches of builds': [
     'DELETE /repos/*/*/actions/artifacts/*',
     'PUT /repos/*/*/actions/cache/retention-limit',
     'PUT /repos/*/*/actions/cache/storage-limit',
     'DELETE /repos/*/*/actions/caches',
     'DELETE /repos/*/*/actions/caches/*',
   ],
-  'which jobs a runner takes': [
+  'runners and their labels, which select the jobs of a runner': [
     'DELETE /repos/*/*/actions/runners/*',
     'DELETE /repos/*/*/actions/runners/*/labels',
     'POST /repos/*/*/actions/runners/*/labels',
     'PUT /repos/*/*/actions/runners/*/labels',
     'DELETE /repos/*/*/actions/runners/*/labels/*',
   ],
-  'values that workflows, Dependabot, codespaces and agents of GitHub are given: no rule reads them': [
-    'PUT /repos/*/*/actions/oidc/customization/sub',
-    'DELETE /repos/*/*/actions/secrets/*',
-    'PUT /repos/*/*/actions/secrets/*',
-    'POST /repos/*/*/actions/variables',
-    'DELETE /repos/*/*/actions/variables/*',
-    'PATCH /repos/*/*/actions/variables/*',
-    'DELETE /repos/*/*/agents/secrets/*',
-    'PUT /repos/*/*/agents/secrets/*',
-    'POST /repos/*/*/agents/variables',
-    'DELETE /repos/*/*/agents/variables/*',
-    'PATCH /repos/*/*/agents/variables/*',
-    'DELETE /repos/*/*/codespaces/secrets/*',
-    'PUT /repos/*/*/codespaces/secrets/*',
-    'DELETE /repos/*/*/dependabot/secrets/*',
-    'PUT /repos/*/*/dependabot/secrets/*',
-    'DELETE /repos/*/*/environments/*/secrets/*',
-    'PUT /repos/*/*/environments/*/secrets/*',
-    'POST /repos/*/*/environments/*/variables',
-    'DELETE /repos/*/*/environments/*/variables/*',
-    'PATCH /repos/*/*/environments/*/variables/*',
-  ],
-  'a release without its tag, which stays': [
+  'secrets, variables and OIDC settings of workflows, Dependabot, codespaces and agents of GitHub: no rule reads them':
+    [
+      'PUT /repos/*/*/actions/oidc/customization/sub',
+      'DELETE /repos/*/*/actions/secrets/*',
+      'PUT /repos/*/*/actions/secrets/*',
+      'POST /repos/*/*/actions/variables',
+      'DELETE /repos/*/*/actions/variables/*',
+      'PATCH /repos/*/*/actions/variables/*',
+      'DELETE /repos/*/*/agents/secrets/*',
+      'PUT /repos/*/*/agents/secrets/*',
+      'POST /repos/*/*/agents/variables',
+      'DELETE /repos/*/*/agents/variables/*',
+      'PATCH /repos/*/*/agents/variables/*',
+      'DELETE /repos/*/*/codespaces/secrets/*',
+      'PUT /repos/*/*/codespaces/secrets/*',
+      'DELETE /repos/*/*/dependabot/secrets/*',
+      'PUT /repos/*/*/dependabot/secrets/*',
+      'DELETE /repos/*/*/environments/*/secrets/*',
+      'PUT /repos/*/*/environments/*/secrets/*',
+      'POST /repos/*/*/environments/*/variables',
+      'DELETE /repos/*/*/environments/*/variables/*',
+      'PATCH /repos/*/*/environments/*/variables/*',
+    ],
+  'it changes a release and not the tag of the release': [
     'DELETE /repos/*/*/releases/*',
     'POST /repos/*/*/releases/*/assets',
     'DELETE /repos/*/*/releases/assets/*',
     'PATCH /repos/*/*/releases/assets/*',
     'POST /repos/*/*/releases/generate-notes',
   ],
-  'it publishes what a branch holds': [
+  'it publishes the content of a branch': [
     'DELETE /repos/*/*/pages',
     'POST /repos/*/*/pages',
     'PUT /repos/*/*/pages',
@@ -153,7 +154,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'POST /repos/*/*/pages/deployments',
     'POST /repos/*/*/pages/deployments/*/cancel',
   ],
-  'events are told elsewhere': [
+  'webhooks, which send events elsewhere': [
     'POST /repos/*/*/hooks',
     'DELETE /repos/*/*/hooks/*',
     'PATCH /repos/*/*/hooks/*',
@@ -162,7 +163,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'POST /repos/*/*/hooks/*/pings',
     'POST /repos/*/*/hooks/*/tests',
   ],
-  'a key or an invitation is taken back: no rule requires one': [
+  'it deletes a key or an invitation: no rule requires one': [
     'DELETE /repos/*/*/invitations/*',
     'DELETE /repos/*/*/keys/*',
   ],
@@ -173,7 +174,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'PUT /repos/*/*/interaction-limits/pulls/bypass-list',
     'PATCH /repos/*/*/interaction-limits/pulls/creation-cap',
   ],
-  'vulnerabilities that are told, looked for and published': [
+  'reports of, scans for and advisories about vulnerabilities': [
     'DELETE /repos/*/*/automated-security-fixes',
     'POST /repos/*/*/dependency-graph/snapshots',
     'DELETE /repos/*/*/private-vulnerability-reporting',
@@ -185,17 +186,17 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'DELETE /repos/*/*/vulnerability-alerts',
     'PUT /repos/*/*/vulnerability-alerts',
   ],
-  'how the repository is shown': [
+  'autolinks and topics of the repository': [
     'POST /repos/*/*/autolinks',
     'DELETE /repos/*/*/autolinks/*',
     'PUT /repos/*/*/topics',
   ],
-  'what the account is told of': [
+  'notifications and subscriptions of the account': [
     'PUT /repos/*/*/notifications',
     'DELETE /repos/*/*/subscription',
     'PUT /repos/*/*/subscription',
   ],
-  'fetching reads, and is served to git alone': ['POST /git/*/*/git-upload-pack'],
+  'a git fetch only reads, and only git clients are served': ['POST /git/*/*/git-upload-pack'],
 };
 
 /** Operations that write refs named in the call, and are allowed for refs of the grant. */

@@ -1,7 +1,7 @@
 /** Operations that manifests deliberately omit from all scopes, with the reason: by path; an entry with a method applies to that method only. */
 
 export const githubLeftOut = {
-  'answers with a credential, takes one, or ends the broker’s own': [
+  'answers with a credential, takes one, or revokes the broker’s own': [
     'POST /app-manifests/*/conversions',
     '/applications/**',
     'POST /credentials/revoke',
@@ -12,7 +12,7 @@ export const githubLeftOut = {
     '/orgs/*/personal-access-tokens/**',
     '/orgs/*/personal-access-token-requests/**',
   ],
-  'is asked by an App with its own key, which the broker uses for itself alone': [
+  'needs the private key of a GitHub App, which only the broker itself uses': [
     '/app/**',
     'GET /orgs/*/installation',
     'GET /repos/*/*/installation',
@@ -27,18 +27,14 @@ export const githubLeftOut = {
     'PUT /user/installations/*/repositories/*',
     'DELETE /user/installations/*/repositories/*',
   ],
-  'takes whole repositories away or brings them in': [
-    '/orgs/*/migrations/**',
-    '/user/migrations/**',
-    '/repos/*/*/import/**',
-  ],
+  'exports or imports whole repositories': ['/orgs/*/migrations/**', '/user/migrations/**', '/repos/*/*/import/**'],
   'writes commits or repositories that the call does not name': [
     'POST /repos/*/*/code-scanning/alerts/*/autofix/**',
     'POST /repos/*/*/security-advisories/*/forks',
     '/repos/*/*/stacks/**',
     'POST /repos/*/*/issues/*/suggestions/*/*',
   ],
-  'is closing down, has another form, or is for a classroom': [
+  'is being closed down, duplicates another operation, or is for classrooms': [
     '/teams/**',
     'POST /orgs/*/*/*',
     'GET /user/*',
@@ -76,12 +72,12 @@ export const stripeLeftOut = {
     'POST /v1/terminal/connection_tokens',
     'POST /v1/terminal/onboarding_links',
   ],
-  'says to which bank account money goes': [
+  'decides to which bank account money goes': [
     'POST /v1/accounts/*/external_accounts/**',
     'DELETE /v1/accounts/*/external_accounts/*',
     'POST /v1/accounts/*/unreject',
   ],
-  'holds numbers of cards, papers or bank statements': [
+  'contains card numbers, identity documents or bank statements': [
     '/v1/issuing/**',
     '/v1/identity/**',
     '/v1/financial_connections/**',
@@ -90,12 +86,12 @@ export const stripeLeftOut = {
     '/v1/file_links/**',
     'GET /v1/quotes/*/pdf',
   ],
-  'decides which payments are blocked or counted as made': [
+  'decides which payments are blocked or recorded as made': [
     'POST /v1/radar/**',
     'DELETE /v1/radar/**',
     'POST /v1/payment_records/**',
     '/v1/three_d_secure/**',
   ],
   'takes JSON, and this manifest sends forms': ['/v2/**'],
-  'is an own business that few have': ['/v1/climate/**'],
+  'is a separate product that few accounts use': ['/v1/climate/**'],
 };

@@ -20,13 +20,13 @@ const problems = (changes: object) => {
 
 describe('a manifest is accepted', () => {
   test.each<[string, object]>([
-    ['as it stands in the documentation', { recipients: { 'POST /contacts': ['/to', '/cc/*'] } }],
-    ['with every kind of auth: basic', { auth: { type: 'basic' } }],
-    ['header', { auth: { type: 'header', name: 'X-Api-Key', prefix: 'Token ' } }],
-    ['query', { auth: { type: 'query', name: 'key' } }],
-    ['app', { auth: { type: 'app', app_id: '1', private_key: { file: 'app.pem' }, installation_id: '42' } }],
+    ['the example of the documentation', { recipients: { 'POST /contacts': ['/to', '/cc/*'] } }],
+    ['auth: basic', { auth: { type: 'basic' } }],
+    ['auth: header', { auth: { type: 'header', name: 'X-Api-Key', prefix: 'Token ' } }],
+    ['auth: query', { auth: { type: 'query', name: 'key' } }],
+    ['auth: app', { auth: { type: 'app', app_id: '1', private_key: { file: 'app.pem' }, installation_id: '42' } }],
     [
-      'app with permissions',
+      'auth: app with permissions',
       {
         auth: { type: 'app', app_id: 'Iv1.8a61f9b3a7aba766', private_key: { env: 'KEY' } },
         scopes: { 'crm:read': ['GET /items'], 'crm:write': ['POST /items'] },
@@ -37,9 +37,9 @@ describe('a manifest is accepted', () => {
         app_operations: { 'POST /items': { items: 'write', stock: { access: 'read', if_allowed: 'crm:read' } } },
       },
     ],
-    ['oauth2 by issuer', { auth: { ...oauth, issuer: 'https://id.example', scopes: ['openid', 'api'] } }],
+    ['auth: oauth2 with an issuer', { auth: { ...oauth, issuer: 'https://id.example', scopes: ['openid', 'api'] } }],
     [
-      'oauth2 by endpoints',
+      'auth: oauth2 with endpoints',
       { auth: { ...oauth, authorization_endpoint: 'https://id.example/a', token_endpoint: 'https://id.example/t' } },
     ],
     [
@@ -47,7 +47,7 @@ describe('a manifest is accepted', () => {
       { auth: { ...oauth, issuer: 'https://id.example' }, per_person: { enabled: true, asserted: ['slack'] } },
     ],
     [
-      'with what its recipients are',
+      'with formats of recipients',
       {
         recipients: {
           'POST /m': [
@@ -68,8 +68,8 @@ describe('a manifest is accepted', () => {
     ['with fixed headers', { headers: { 'X-Version': '2', accept: 'application/json; v=1' } }],
     ['on this machine without TLS', { base_url: 'http://127.0.0.1:4010/api' }],
     ['with a slash at the end', { base_url: 'https://crm.example/api/' }],
-    ['with a scope that allows nothing', { scopes: { 'crm:ghost': [] } }],
-    ['with a GraphQL door', { graphql: { path: '/graphql' }, scopes: { 'crm:q': ['query *'] } }],
+    ['with a scope without operations', { scopes: { 'crm:ghost': [] } }],
+    ['with a GraphQL entry point', { graphql: { path: '/graphql' }, scopes: { 'crm:q': ['query *'] } }],
   ])('%s', (_, changes) => {
     expect(problems(changes)).toEqual([]);
   });

@@ -21,18 +21,18 @@ describe('a call in flight', () => {
   test.each<[string, Partial<Facts>, string]>([
     ['a suspended agent', { agent: agent({ status: 'suspended' }) }, 'agent_suspended'],
     ['a revoked agent', { agent: agent({ status: 'revoked' }) }, 'agent_revoked'],
-    ['an agent whose time is over', { agent: agent({ expiresAt: NOW }) }, 'agent_revoked'],
+    ['an expired agent', { agent: agent({ expiresAt: NOW }) }, 'agent_revoked'],
     ['a suspended parent', { agent: agent({ parent: parent({ status: 'suspended' }) }) }, 'agent_suspended'],
     ['a parent without the grant', { agent: agent({ parent: parent({ grants: [] }) }) }, 'scope_not_granted'],
     [
-      'a parent whose grant is over',
+      'a parent whose grant has expired',
       { agent: agent({ parent: parent({ grants: [grant({ expiresAt: NOW })] }) }) },
       'grant_expired',
     ],
     ['no grant', { grants: [] }, 'no_permission_record'],
     ['a grant on another connection', { grants: [grant({ connectionId: 'conn-other' })] }, 'no_permission_record'],
     ['no default connection', { platform: { ...platform, defaultConnectionId: null } }, 'no_permission_record'],
-    ['a grant that is over', { grants: [grant({ expiresAt: NOW })] }, 'grant_expired'],
+    ['an expired grant', { grants: [grant({ expiresAt: NOW })] }, 'grant_expired'],
     ['a grant without the scope', { grants: [grant({ scopes: ['crm:contacts.write'] })] }, 'scope_not_granted'],
     ['a suspended platform', { platform: { ...platform, suspended: true } }, 'platform_suspended'],
     [
@@ -56,9 +56,9 @@ describe('a call in flight', () => {
     ['an open breaker', { breakers: [OPEN] }],
     ['an open breaker of the parent', { agent: agent({ parent: parent({ breakers: [OPEN] }) }) }],
     ['a grant that needs an approval now', { grants: [grant({ requireApproval: true })] }],
-    ['a grant with a limit', { grants: [grant({ constraints: { repos: ['acme/app'] } })] }],
+    ['a grant with new constraints', { grants: [grant({ constraints: { repos: ['acme/app'] } })] }],
     [
-      'another grant, of which the call made no use',
+      'a second grant that the call did not use',
       { grants: [grant(), grant({ id: 'g-2', connectionId: 'conn-main', scopes: [] })] },
     ],
     ['a credential that the platform refused', { grants: [connected('reauth_needed')] }],

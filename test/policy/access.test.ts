@@ -13,14 +13,14 @@ const childOf = (scopes: string[], status: 'active' | 'revoked' = 'active', expi
 type Row = [sentence: string, facts: Facts, scope: string, kind: Access['kind'], reason?: string];
 
 const ROWS: Row[] = [
-  ['what is held and allowed', facts(), SEND, 'usable'],
+  ['a scope that the grant has and the policy allows', facts(), SEND, 'usable'],
   [
-    'what is held and would be held back for an approval',
+    'a scope that the grant has, under a policy that requires an approval',
     facts({ policy: policyOf({ effect: 'require_approval' }) }),
     SEND,
     'usable',
   ],
-  ['what is held, while a breaker is open', facts({ breakers: [open()] }), SEND, 'usable'],
+  ['a scope that the grant has, while a breaker is open', facts({ breakers: [open()] }), SEND, 'usable'],
   ['a scope that the grant lacks', facts(), ADMIN, 'missing', 'not_granted'],
   ['a scope without any grant', facts({ grants: [] }), SEND, 'missing', 'not_granted'],
   [
@@ -30,9 +30,9 @@ const ROWS: Row[] = [
     'missing',
     'not_granted',
   ],
-  ['a grant that has ended', facts({ grants: [grant({ expiresAt: NOW })] }), SEND, 'missing', 'grant_expired'],
+  ['an expired grant', facts({ grants: [grant({ expiresAt: NOW })] }), SEND, 'missing', 'grant_expired'],
   [
-    'a scope of an ended grant that it never had',
+    'a scope that an expired grant never had',
     facts({ grants: [grant({ expiresAt: NOW - 1 })] }),
     ADMIN,
     'missing',
@@ -40,26 +40,26 @@ const ROWS: Row[] = [
   ],
   ['no policy at all', { ...facts({ grants: [] }), policy: undefined } as never, SEND, 'missing', 'scope_denied'],
   [
-    'a policy that says nothing of it',
+    'a policy without a rule for the scope',
     facts({ policy: policyOf(allow({ scopes: ['crm:contacts.*'] })) }),
     SEND,
     'missing',
     'scope_denied',
   ],
   [
-    'a policy that denies it',
+    'a policy that denies the scope',
     facts({ policy: policyOf(ALLOW_ALL, { effect: 'deny', scopes: [SEND] }) }),
     SEND,
     'refused',
   ],
   [
-    'a policy that denies it, also without a grant',
+    'a policy that denies the scope, without a grant',
     facts({ grants: [], policy: policyOf({ effect: 'deny' }) }),
     SEND,
     'refused',
   ],
   [
-    'a policy that speaks of it only to deny some of its calls',
+    'a policy whose only rule for the scope denies some of its calls',
     facts({
       policy: policyOf(allow({ scopes: ['crm:contacts.*'] }), { effect: 'deny', scopes: [SEND], methods: ['DELETE'] }),
     }),
@@ -68,7 +68,7 @@ const ROWS: Row[] = [
     'scope_denied',
   ],
   [
-    'a policy that denies any call with a condition, and says nothing else of it',
+    'a policy whose only rule for the scope is a deny with a condition',
     facts({
       policy: policyOf(allow({ scopes: ['crm:contacts.*'] }), { effect: 'deny', when: 'request.method == "PUT"' }),
     }),
@@ -77,14 +77,14 @@ const ROWS: Row[] = [
     'scope_denied',
   ],
   [
-    'a policy that denies some of its calls',
+    'a policy that allows the scope and denies some of its calls',
     facts({ grants: [], policy: policyOf(ALLOW_ALL, { effect: 'deny', scopes: [ADMIN], methods: ['DELETE'] }) }),
     ADMIN,
     'missing',
     'not_granted',
   ],
   [
-    'a guardrail that denies it',
+    'a guardrail that denies the scope',
     facts({ grants: [], guardrails: guardrailsOf({ name: 'no', effect: 'deny' }) }),
     SEND,
     'refused',
@@ -96,39 +96,44 @@ const ROWS: Row[] = [
     'refused',
   ],
   [
-    'a guardrail that holds it',
+    'a guardrail that holds the scope',
     facts({ grants: [], guardrails: guardrailsOf({ name: 'ask', effect: 'require_approval' }) }),
     SEND,
     'missing',
     'not_granted',
   ],
-  ['a platform that is switched off', facts({ platform: { ...facts().platform!, suspended: true } }), SEND, 'refused'],
-  ['no such platform', { ...facts(), platform: undefined } as never, SEND, 'refused'],
+  ['a suspended platform', facts({ platform: { ...facts().platform!, suspended: true } }), SEND, 'refused'],
+  ['an unknown platform', { ...facts(), platform: undefined } as never, SEND, 'refused'],
   ['a scope that the platform does not have', facts(), 'crm:nothing', 'refused'],
   ['a scope that covers no operation', facts(), 'crm:ghost', 'refused'],
   ['a pattern in place of a scope', facts(), 'crm:*', 'refused'],
   [
-    'a child whose parent holds it',
+    'a child whose parent has the scope',
     facts({ agent: childOf([SEND]), grants: [grant({ scopes: [] })] }),
     SEND,
     'missing',
     'not_granted',
   ],
   [
-    'a child without a grant whose parent holds it',
+    'a child without a grant whose parent has the scope',
     facts({ agent: childOf([SEND]), grants: [] }),
     SEND,
     'missing',
     'not_granted',
   ],
-  ['a child whose parent lacks it', facts({ agent: childOf([]), grants: [grant({ scopes: [] })] }), SEND, 'refused'],
   [
-    'a child whose parent’s grant has ended',
+    'a child whose parent lacks the scope',
+    facts({ agent: childOf([]), grants: [grant({ scopes: [] })] }),
+    SEND,
+    'refused',
+  ],
+  [
+    'a child whose parent’s grant has expired',
     facts({ agent: childOf([SEND], 'active', NOW), grants: [] }),
     SEND,
     'refused',
   ],
-  ['a child whose parent is gone', facts({ agent: childOf([SEND], 'revoked'), grants: [] }), SEND, 'refused'],
+  ['a child whose parent is revoked', facts({ agent: childOf([SEND], 'revoked'), grants: [] }), SEND, 'refused'],
 ];
 
 function open() {

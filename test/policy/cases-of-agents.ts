@@ -22,14 +22,20 @@ export const AGENT_CASES: Case[] = [
   ],
   ['an agent that has no key yet', facts({ agent: agent({ status: 'pending_bind' }) }), READ, 'deny', 'agent_inactive'],
   [
-    'CH-15 an agent at the end of its life',
+    'CH-15 an agent that expires now',
     facts({ agent: agent({ expiresAt: NOW }) }),
     READ,
     'deny',
     'agent_revoked',
     /expired/,
   ],
-  ['an agent one millisecond before it', facts({ agent: agent({ expiresAt: NOW + 1 }) }), READ, 'allow', 'approved'],
+  [
+    'an agent that expires in one millisecond',
+    facts({ agent: agent({ expiresAt: NOW + 1 }) }),
+    READ,
+    'allow',
+    'approved',
+  ],
   ['an open breaker', facts({ breakers: [open] }), READ, 'deny', 'circuit_breaker_open'],
   ['an open breaker and no grant', facts({ breakers: [open], grants: [] }), READ, 'deny', 'circuit_breaker_open'],
   [
@@ -40,7 +46,7 @@ export const AGENT_CASES: Case[] = [
     'circuit_breaker_open',
   ],
   [
-    'the open breaker of one platform, which halts nobody, and no grant',
+    'an open breaker of one platform, which does not halt the agent, and no grant',
     facts({ breakers: [{ ...open, platformId: 'demo' }], grants: [] }),
     READ,
     'deny',
@@ -54,7 +60,7 @@ export const AGENT_CASES: Case[] = [
     'approved',
   ],
   [
-    'a half-open breaker whose trial is out',
+    'a half-open breaker with a trial in flight',
     facts({ breakers: [{ ...open, openUntil: NOW, trialUntil: NOW + 1 }] }),
     READ,
     'deny',

@@ -19,7 +19,7 @@ export const RULE_CASES: Case[] = [
     /suspends/,
   ],
   [
-    'a guardrail that holds',
+    'a guardrail that requires approval',
     facts({ guardrails: guardrailsOf({ name: 'ask', effect: 'require_approval' }) }),
     READ,
     'hold',
@@ -33,7 +33,7 @@ export const RULE_CASES: Case[] = [
     'approved',
   ],
   ['no policy', facts({ policy: undefined as never }), READ, 'deny', 'no_policy_assigned'],
-  ['a policy that says nothing', facts({ policy: policyOf() }), READ, 'deny', 'denied_by_policy', /no rule/],
+  ['a policy without rules', facts({ policy: policyOf() }), READ, 'deny', 'denied_by_policy', /no rule/],
   [
     'a policy that allows other scopes',
     facts({ policy: policyOf({ effect: 'allow', scopes: ['crm:*.write'] }) }),
@@ -49,7 +49,7 @@ export const RULE_CASES: Case[] = [
     'denied_by_policy',
   ],
   [
-    'a policy with an empty list',
+    'a policy whose rule has an empty list of scopes',
     facts({ policy: policyOf({ effect: 'allow', scopes: [] }) }),
     READ,
     'deny',
@@ -64,21 +64,21 @@ export const RULE_CASES: Case[] = [
     /rule 2/,
   ],
   [
-    'a policy that holds',
+    'a policy that requires approval',
     facts({ policy: policyOf({ effect: 'require_approval' }, ALLOW_ALL) }),
     READ,
     'hold',
     'approval_required_by_policy',
   ],
   [
-    'a condition that holds',
+    'a deny rule whose condition is met',
     facts({ policy: policyOf(ALLOW_ALL, { effect: 'deny', when: 'request.body.name == "Ann"' }) }),
     WRITE,
     'deny',
     'denied_by_policy',
   ],
   [
-    'a condition that does not hold',
+    'a deny rule whose condition is not met',
     facts({ policy: policyOf(ALLOW_ALL, { effect: 'deny', when: 'request.body.name == "Bob"' }) }),
     WRITE,
     'allow',

@@ -261,7 +261,7 @@ describe('request.refs, the refs that a call writes', () => {
 
   test.each<[string, Partial<CallAsk>]>([
     ['a read', { method: 'GET', path: '/files/a' }],
-    ['what is listed as writing none', { path: '/issues', body: { assignee: 'ann' } }],
+    ['an operation that is listed as writing no refs', { path: '/issues', body: { assignee: 'ann' } }],
     ['a GraphQL query', { path: '/graphql', body: { query: '{ viewer { login } }' } }],
   ])('is empty for %s', (_, changes) => {
     expect(refsOf('request.refs == []', changes)).toEqual({ ok: true, value: true });
@@ -276,11 +276,23 @@ describe('request.refs, the refs that a call writes', () => {
   test.each<[string, Partial<CallAsk>, string]>([
     ['a sentence', { path: '/merge' }, 'its target is not in the call'],
     ['an operation that is not listed', { path: '/other' }, 'it is not known which refs this operation writes'],
-    ['a name that is missing', put({}), 'one that it writes is not named, or not plainly'],
-    ['a name that is none', put({ branch: 'heads/se-cret' }), 'one that it writes is not named, or not plainly'],
-    ['a member that leaves it open', { path: '/issues', body: { assignee: 'ci-bot' } }, 'a bot writes branches'],
-    ['a mutation', { path: '/graphql', body: { query: 'mutation { a }' } }, 'what a GraphQL call writes is not known'],
-    ['no document', { path: '/graphql', body: { id: 'x' } }, 'what a GraphQL call writes is not known'],
+    ['a missing ref name', put({}), 'one that it writes is not named, or not plainly'],
+    ['an invalid ref name', put({ branch: 'heads/se-cret' }), 'one that it writes is not named, or not plainly'],
+    [
+      'a member that makes the refs unknown',
+      { path: '/issues', body: { assignee: 'ci-bot' } },
+      'a bot writes branches',
+    ],
+    [
+      'a GraphQL mutation',
+      { path: '/graphql', body: { query: 'mutation { a }' } },
+      'what a GraphQL call writes is not known',
+    ],
+    [
+      'a GraphQL call without a document',
+      { path: '/graphql', body: { id: 'x' } },
+      'what a GraphQL call writes is not known',
+    ],
   ])('is an error when the refs are unknown: %s', (_, changes, why) => {
     for (const source of [onMain, 'request.refs == []', '!request.refs.exists(r, true)'])
       expect(refsOf(source, changes)).toEqual({

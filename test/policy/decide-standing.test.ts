@@ -19,32 +19,32 @@ describe('standing questions', () => {
       { ...denied, conditional: false },
     ],
     [
-      'also by its endpoints',
+      'a rule whose endpoints cover every operation applies',
       [ALLOW_ALL, { effect: 'require_approval', endpoints: ['/contacts/**'] }],
       { ...hold, conditional: false },
     ],
     [
-      'a rule that covers none does not',
+      'a rule that covers no operation does not apply',
       [ALLOW_ALL, { effect: 'deny', methods: ['POST'] }],
       { ...allow, conditional: false },
     ],
     [
-      'a rule that covers some makes it conditional',
+      'a rule that covers some operations makes the verdict conditional',
       [ALLOW_ALL, { effect: 'deny', endpoints: ['/contacts/*'] }],
       { ...allow, conditional: true },
     ],
     [
-      'a rule with a condition makes it conditional',
+      'a rule with a condition makes the verdict conditional',
       [ALLOW_ALL, { effect: 'deny', when: WHEN }],
       { ...allow, conditional: true },
     ],
     [
-      'a condition of another scope does not',
+      'a rule with a condition for another scope does not make the verdict conditional',
       [ALLOW_ALL, { effect: 'deny', scopes: ['crm:x'], when: WHEN }],
       { ...allow, conditional: false },
     ],
     [
-      'a milder condition changes nothing',
+      'an allow rule with a condition does not change a hold',
       [{ effect: 'require_approval' }, { effect: 'allow', when: WHEN }],
       { ...hold, conditional: false },
     ],

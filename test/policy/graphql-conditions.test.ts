@@ -23,13 +23,16 @@ const of = (source: string, query: string, variables?: JsonObject) =>
 const SPELLINGS: [string, string, JsonObject?][] = [
   ['variables', 'mutation ($input: In!) { pay(input: $input) { id } }', { input: { amount: 5000, to: 'eve' } }],
   ['a variable of another name', 'mutation ($a: In!) { pay(input: $a) { id } }', { a: { amount: 5000, to: 'eve' } }],
-  ['values in the document', 'mutation { pay(input: { amount: 5000, to: "eve" }) { id } }'],
+  ['literal values in the document', 'mutation { pay(input: { amount: 5000, to: "eve" }) { id } }'],
   [
-    'a variable for a part',
+    'variables for parts of the argument',
     'mutation ($n: Int, $to: ID) { pay(input: { amount: $n, to: $to }) { id } }',
     { n: 5000, to: 'eve' },
   ],
-  ['a default', 'mutation ($input: In = { amount: 5000, to: "eve" }) { pay(input: $input) { id } }'],
+  [
+    'the default value of a variable',
+    'mutation ($input: In = { amount: 5000, to: "eve" }) { pay(input: $input) { id } }',
+  ],
   ['an alias', 'mutation { amountless: pay(input: { amount: 5000, to: "eve" }) { id } }'],
   [
     'a fragment',

@@ -354,11 +354,11 @@ describe('creating repositories', () => {
   });
 
   test.each([
-    ['without the switch', 'POST /orgs/tools/repos', LIST, { name: 'new' }, ['tools/new']],
+    ['without allow_repo_creation', 'POST /orgs/tools/repos', LIST, { name: 'new' }, ['tools/new']],
     ['under another owner', 'POST /orgs/evil/repos', CREATING, { name: 'new' }, ['evil/new']],
-    ['under whoever the credential is', 'POST /user/repos', CREATING, { name: 'new' }, []],
+    ['under the account of the credential', 'POST /user/repos', CREATING, { name: 'new' }, []],
     [
-      'from a template elsewhere',
+      'from a template outside of the list',
       'POST /repos/evil/template/generate',
       CREATING,
       { owner: 'acme', name: 'new' },
@@ -372,20 +372,20 @@ describe('creating repositories', () => {
       ['evil/new'],
     ],
     [
-      'from a template to another owner beside one of the list',
+      'from a template to another owner in addition to an owner in the list',
       'POST /repos/tools/template/generate',
       CREATING,
       { owner: 'acme', Owner: 'evil', name: 'new' },
       ['acme/new', 'evil/new'],
     ],
     [
-      'from a template to an owner that cannot be read beside one of the list',
+      'from a template to an unreadable owner in addition to an owner in the list',
       'POST /repos/tools/template/generate',
       CREATING,
       { owner: 'acme', Owner: ['evil'], name: 'new' },
       ['acme/new'],
     ],
-    ['from a template to nobody', 'POST /repos/tools/template/generate', CREATING, { name: 'new' }, []],
+    ['from a template without an owner', 'POST /repos/tools/template/generate', CREATING, { name: 'new' }, []],
   ])('is refused: %s', (_sentence, line, constraints, body, violating) => {
     expect(reach(line, constraints, body)?.violating).toEqual(violating);
   });

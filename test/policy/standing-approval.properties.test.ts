@@ -127,13 +127,13 @@ const MUTATIONS: Record<string, Mutation> = {
   'letter case of the path': (held) => changed(held, { path: held.path.toUpperCase() }),
   'an escape in the path': (held) => changed(held, { path: held.path.replace('s', '%73') }),
   'a longer path': (held) => changed(held, { path: `${held.path}/` }),
-  'another segment that is not ticked': (held) =>
+  'another value of a path segment that is not free': (held) =>
     held.path.startsWith('/boards/')
       ? changed(held, { path: held.path.replace(/boards\/[a-z]+/, 'boards/0') })
       : undefined,
-  'a free segment that is two': (held) =>
+  'a free segment that contains an escaped slash': (held) =>
     held.path.startsWith('/boards/') ? changed(held, { path: `${held.path}%2Fx` }) : undefined,
-  'a free segment that names a path': (held) =>
+  'a free segment that is `..`': (held) =>
     held.path.startsWith('/boards/') ? changed(held, { path: held.path.replace(/[a-z]+$/, '..') }) : undefined,
   'an extra query member': (held) => query(held, 'z=1'),
   'a missing query member': (held) =>
@@ -142,7 +142,7 @@ const MUTATIONS: Record<string, Mutation> = {
   'a free query member twice': (held) => (held.query.includes('note=') ? query(held, 'note=b') : undefined),
   'a free query member that smuggles another': (held) =>
     held.query.includes('note=') ? changed(held, { query: held.query.replace('note=a', 'note=a;to=evil') }) : undefined,
-  'the same, escaped': (held) =>
+  'a free query member that smuggles another with an escape': (held) =>
     held.query.includes('note=')
       ? changed(held, { query: held.query.replace('note=a', 'note=a%26to=evil') })
       : undefined,
@@ -152,19 +152,19 @@ const MUTATIONS: Record<string, Mutation> = {
       : changed(held, { query: held.query.replace(/^[a-z]+/, (name) => name.toUpperCase()) }),
   'query members in another order': (held) =>
     pairs(held).length < 2 ? undefined : changed(held, { query: pairs(held).toReversed().join('&') }),
-  'a value of the query that is not ticked': (held) =>
+  'another value of a query member that is not free': (held) =>
     held.query.includes('b=1') ? changed(held, { query: held.query.replace('b=1', 'b=2') }) : undefined,
   'an extra member': (held) => withBody(held, { cc: 'evil' }),
-  'an extra member that reads like a free one': (held) => withBody(held, { Text: 'x' }),
+  'an extra member that differs from a free one in letter case only': (held) => withBody(held, { Text: 'x' }),
   'an extra member beside a free one': (held) =>
     held.body.meta === undefined ? undefined : withBody(held, { meta: { ...(held.body.meta as JsonObject), more: 1 } }),
-  'a prototype member': (held) =>
+  'an extra member named __proto__': (held) =>
     changed(held, { body: JSON.parse(JSON.stringify(held.body).replace(/}$/, ',"__proto__":1}')) }),
   'a missing member': (held) => without(held, Object.keys(held.body)[0] as string),
   'a missing free member': (held) => without(held, 'text'),
-  'a value that is not ticked': (held) =>
+  'another value of a member that is not free': (held) =>
     withBody(held, held.body.to === undefined ? { board: 'evil' } : { to: 'evilevil' }),
-  'a value beside a free one': (held) =>
+  'another value of a member in the same object as a free one': (held) =>
     held.body.meta === undefined
       ? undefined
       : withBody(held, {
@@ -176,17 +176,16 @@ const MUTATIONS: Record<string, Mutation> = {
     typeof held.body.amount === 'number' ? withBody(held, { amount: held.body.amount + 1 }) : undefined,
   'a number just above its limit': (held) =>
     typeof held.body.amount === 'number' ? withBody(held, { amount: held.body.amount + 0.001 }) : undefined,
-  'a number below anything': (held, seed) =>
+  'a number of zero or less': (held, seed) =>
     held.body.amount === undefined ? undefined : withBody(held, { amount: [0, -1, -0][seed % 3] as number }),
-  'a number as a text': (held) =>
+  'a number as a string': (held) =>
     held.body.amount === undefined ? undefined : withBody(held, { amount: String(held.body.amount) }),
   'another header': (held) => changed(held, { headers: { ...held.headers, 'x-to': 'evil' } }),
   'another value of a header': (held) =>
     held.headers['x-mode'] === undefined
       ? undefined
       : changed(held, { headers: { ...held.headers, 'x-mode': 'still' } }),
-  'a header that is gone': (held) =>
-    held.headers['x-mode'] === undefined ? undefined : changed(held, { headers: {} }),
+  'a missing header': (held) => (held.headers['x-mode'] === undefined ? undefined : changed(held, { headers: {} })),
   'another connection': () => ({
     facts: { ...world, grants: [grant({ scopes: ['crm:write'], requireApproval: true, connectionId: 'c2' })] },
   }),
@@ -216,7 +215,7 @@ const MUTATIONS: Record<string, Mutation> = {
       ],
     },
   }),
-  'a later end of the grant': () => ({
+  'a grant with another expiry': () => ({
     facts: { ...world, grants: [grant({ scopes: ['crm:write', 'crm:other'], requireApproval: true, expiresAt: END })] },
   }),
   'another grant with the same terms': () => ({
@@ -231,7 +230,7 @@ const MUTATIONS: Record<string, Mutation> = {
   'another version of the guardrails': () => ({
     facts: { ...world, guardrails: compileGuardrails({ version: 3, rules: GUARDRAILS }) },
   }),
-  'a new rule that holds': () => ({
+  'a new rule that requires approval, in a new version': () => ({
     facts: {
       ...world,
       policy: compilePolicy({
@@ -242,7 +241,7 @@ const MUTATIONS: Record<string, Mutation> = {
       }),
     },
   }),
-  'a rule that holds in the same version': () => ({
+  'a new rule that requires approval, in the same version': () => ({
     facts: {
       ...world,
       policy: compilePolicy({
@@ -256,7 +255,7 @@ const MUTATIONS: Record<string, Mutation> = {
   'a rule of the same name in another place': () => ({
     facts: { ...world, policy: compilePolicy({ id: 'p1', name: 'careful', version: 7, rules: POLICY.toReversed() }) },
   }),
-  'a guardrail that asks each time': () => ({
+  'a new guardrail that requires approval': () => ({
     facts: {
       ...world,
       guardrails: compileGuardrails({
@@ -273,9 +272,10 @@ const MUTATIONS: Record<string, Mutation> = {
   'the same person, asserted': (held) => askOf(held, { caller: { personId: 'ann', verified: false, namedBy: 'idp' } }),
   'the same person by another issuer': (held) =>
     askOf(held, { caller: { personId: 'ann', verified: true, namedBy: 'evil' } }),
-  'nobody in particular': (held) => askOf(held, { caller: null }),
+  'a call without a caller': (held) => askOf(held, { caller: null }),
   'another tool definition': (held) => askOf(held, { tool: 'changed' }),
-  'another door': (held) => askOf(held, { written: { ...(askOf(held).repeat?.written as Written), door: 'raw' } }),
+  'another entry point': (held) =>
+    askOf(held, { written: { ...(askOf(held).repeat?.written as Written), door: 'raw' } }),
   'another way to write the body': (held) =>
     askOf(held, {
       written: {
@@ -285,12 +285,12 @@ const MUTATIONS: Record<string, Mutation> = {
     }),
   'a body that was not read': (held) =>
     askOf(held, { written: { ...(askOf(held).repeat?.written as Written), body: { kind: 'unread' } } }),
-  'a call that is not shown as it is sent': (held) => {
+  'a call that cannot be compared with what is sent': (held) => {
     const { repeat: _gone, ...ask } = askOf(held);
     return ask;
   },
-  'the end': () => ({ now: END }),
-  'later than the end': () => ({ now: END + 1 }),
+  'exactly at the expiry': () => ({ now: END }),
+  'after the expiry': () => ({ now: END + 1 }),
 };
 
 function outcomeOf(

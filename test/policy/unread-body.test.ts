@@ -82,7 +82,7 @@ describe('constraints of a grant', () => {
   });
 
   test.each<[string, Partial<CallAsk>, string]>([
-    ['what an issue is linked to', { path: '/repos/acme/app/issues' }, 'codehost:issues.write'],
+    ['the repositories that an issue is linked to', { path: '/repos/acme/app/issues' }, 'codehost:issues.write'],
     ['the name of a new repository', { path: '/orgs/acme/repos' }, 'codehost:repo.create'],
   ])('repositories: %s are unknown', (_what, asked, scope) => {
     const constraints = { repos: ['acme/*'], allow_repo_creation: true };

@@ -284,11 +284,14 @@ describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (stor
     });
 
     test.each<[what: string, request: Json]>([
-      ['a list that is none', { subject, action, resource, evaluations: {} }],
-      ['an unknown semantic', { subject, evaluations: [{}], options: { evaluations_semantic: 'any' } }],
-      ['options that are none', { subject, evaluations: [{}], options: [] }],
-      ['a default that is none', { subject: 'alice', evaluations: [{ ...of('alice', 'read') }] }],
-      ['a default of another type', { subject: { type: 5 }, evaluations: [{ ...of('alice', 'read') }] }],
+      ['evaluations that are not a list', { subject, action, resource, evaluations: {} }],
+      ['unknown evaluations_semantic', { subject, evaluations: [{}], options: { evaluations_semantic: 'any' } }],
+      ['options that are not an object', { subject, evaluations: [{}], options: [] }],
+      ['a default subject that is not an object', { subject: 'alice', evaluations: [{ ...of('alice', 'read') }] }],
+      [
+        'a default subject with a number as its type',
+        { subject: { type: 5 }, evaluations: [{ ...of('alice', 'read') }] },
+      ],
     ])('%s: 400 for the whole batch', async (_what, request) => {
       expectProblem(await gateway(BATCH, request), 400, 'invalid_request');
     });

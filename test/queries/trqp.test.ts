@@ -612,17 +612,13 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
         [`with a lone surrogate in ${name}`, `{"${name}":"\\ud800"}`, /surrogate/],
       ]),
       ['with a context that is a list', { ...whole, context: [] }, /^context: /],
-      [
-        'with a connection that is no id',
-        { ...whole, context: { connection_id: 'main' } },
-        /^context\.connection_id: /,
-      ],
+      ['with an invalid connection id', { ...whole, context: { connection_id: 'main' } }, /^context\.connection_id: /],
       ['that is a list', [whole], /^body: /],
       ['that is null', 'null', /^body: /],
-      ['that is no JSON', '{', /^offset/],
-      ['that says a name twice', '{"action":"a","action":"b"}', /action/],
-      ['that is nested deep', `{"context":${'['.repeat(70)}${']'.repeat(70)}}`, /deep|nest|level/i],
-      ['that is nothing', '', /JSON body/],
+      ['that is not JSON', '{', /^offset/],
+      ['with a duplicate member name', '{"action":"a","action":"b"}', /action/],
+      ['that is nested too deeply', `{"context":${'['.repeat(70)}${']'.repeat(70)}}`, /deep|nest|level/i],
+      ['that is empty', '', /JSON body/],
       ['with a scope of 1,025 characters', { ...whole, action: 'x'.repeat(1_025) }, /^action: /],
     ])('%s: 400', async (_what, body, detail) => {
       const answer = await pub(body, AUTHORIZATION, { 'x-request-id': 'r-1' });

@@ -66,24 +66,29 @@ describe('the sidecar of a run', () => {
   });
 
   const notServed: [string, number, string, () => Record<string, string>][] = [
-    ['nothing shown', 403, PATH, () => ({})],
+    ['no placeholder', 403, PATH, () => ({})],
     ['another placeholder', 403, PATH, () => ({ authorization: `Bearer ${'A'.repeat(32)}` })],
-    ['a part of it', 403, PATH, () => ({ authorization: `Bearer ${key.slice(1)}` })],
-    ['it in the query', 403, `${PATH}?key=KEY`, () => ({})],
-    ['a part of it in the path', 403, `/~${'A'.repeat(32)}${PATH}`, () => ({})],
+    ['a part of the placeholder', 403, PATH, () => ({ authorization: `Bearer ${key.slice(1)}` })],
+    ['the placeholder in the query', 403, `${PATH}?key=KEY`, () => ({})],
+    ['another placeholder in the path', 403, `/~${'A'.repeat(32)}${PATH}`, () => ({})],
     ['a token of an agent', 403, PATH, () => ({ 'x-svc-authorization': 'Bearer eyJ.eyJ.x' })],
     ['another host', 403, PATH, () => ({ ...shown(), host: 'evil.example' })],
     ['another port', 403, PATH, () => ({ ...shown(), host: '127.0.0.1:1' })],
-    ['the host of the Unix socket', 403, PATH, () => ({ ...shown(), host: 'api.github.com' })],
-    ['a page of a browser', 403, PATH, () => ({ ...shown(), origin: 'null' })],
-    ['a browser', 403, PATH, () => ({ ...shown(), 'sec-fetch-site': 'cross-site' })],
-    ['a connection that was not chosen', 404, '/proxy/openai-main/items', shown],
+    ['the Host header of the Unix socket', 403, PATH, () => ({ ...shown(), host: 'api.github.com' })],
+    ['a request with the Origin header of a browser', 403, PATH, () => ({ ...shown(), origin: 'null' })],
+    [
+      'a request with the Sec-Fetch-Site header of a browser',
+      403,
+      PATH,
+      () => ({ ...shown(), 'sec-fetch-site': 'cross-site' }),
+    ],
+    ['a connection that the run does not use', 404, '/proxy/openai-main/items', shown],
     ['the API of the broker', 404, '/v1/agents/me', shown],
-    ['a way out', 404, '/proxy/demo-main/../../v1/agents/me', shown],
-    ['an encoded way out', 404, '/proxy/demo-main/%2e%2E/%2e%2e/v1/agents/me', shown],
-    ['a longer name', 404, '/proxy/demo-main2/items', shown],
+    ['a path with .. that leaves the connection', 404, '/proxy/demo-main/../../v1/agents/me', shown],
+    ['a path with an encoded .. that leaves the connection', 404, '/proxy/demo-main/%2e%2E/%2e%2e/v1/agents/me', shown],
+    ['a longer connection name', 404, '/proxy/demo-main2/items', shown],
     ['git without a code host', 404, '/git/acme/app/info/refs', shown],
-    ['an absolute address', 404, 'http://evil.example/proxy/demo-main/items', shown],
+    ['an absolute URL', 404, 'http://evil.example/proxy/demo-main/items', shown],
   ];
   test.each(notServed)('%s: %i', async (_, status, path, headersOf) => {
     const before = world.upstream.seen.length;

@@ -62,30 +62,55 @@ describe('the proxy of a run', () => {
   const target = () => `${HOST}:${given.port}`;
 
   const refused: [string, number, () => string, () => Record<string, string>][] = [
-    ['who shows nothing', 407, target, () => ({})],
+    ['no placeholder', 407, target, () => ({})],
     ['another placeholder', 407, target, () => ({ 'proxy-authorization': `Basic ${btoa(`run:${'A'.repeat(32)}`)}` })],
     [
-      'a part of it',
+      'a part of the placeholder',
       407,
       target,
       () => ({ 'proxy-authorization': `Basic ${btoa(`run:${open.proxy.password.slice(1)}`)}` }),
     ],
-    ['more than it', 407, target, () => ({ 'proxy-authorization': `Basic ${btoa(`run:ghp_${open.proxy.password}`)}` })],
-    ['it as the user', 407, target, () => ({ 'proxy-authorization': `Basic ${btoa(`${open.proxy.password}:`)}` })],
-    ['it where keys of platforms go', 407, target, () => ({ authorization: credentials(open) })],
-    ['it with another scheme', 407, target, () => ({ 'proxy-authorization': `Bearer ${open.proxy.password}` })],
-    ['that of another run', 407, target, () => shown(strict)],
-    ['a page of a browser', 403, target, () => ({ ...shown(), origin: 'https://evil.example' })],
-    ['a browser', 403, target, () => ({ ...shown(), 'sec-fetch-site': 'cross-site' })],
+    [
+      'a longer placeholder',
+      407,
+      target,
+      () => ({ 'proxy-authorization': `Basic ${btoa(`run:ghp_${open.proxy.password}`)}` }),
+    ],
+    [
+      'the placeholder as the user name',
+      407,
+      target,
+      () => ({ 'proxy-authorization': `Basic ${btoa(`${open.proxy.password}:`)}` }),
+    ],
+    ['the placeholder in the Authorization header', 407, target, () => ({ authorization: credentials(open) })],
+    [
+      'the placeholder with the Bearer scheme',
+      407,
+      target,
+      () => ({ 'proxy-authorization': `Bearer ${open.proxy.password}` }),
+    ],
+    ['the placeholder of another run', 407, target, () => shown(strict)],
+    [
+      'a request with the Origin header of a browser',
+      403,
+      target,
+      () => ({ ...shown(), origin: 'https://evil.example' }),
+    ],
+    [
+      'a request with the Sec-Fetch-Site header of a browser',
+      403,
+      target,
+      () => ({ ...shown(), 'sec-fetch-site': 'cross-site' }),
+    ],
     ['another Host', 403, target, () => ({ ...shown(), host: 'evil.example' })],
     ['another port of the platform', 403, () => `${HOST}:22`, shown],
     ['another port, in capital letters and with a dot', 403, () => `${HOST.toUpperCase()}.:22`, shown],
     ['no port', 400, () => HOST, shown],
     ['port 0', 400, () => `${HOST}:0`, shown],
-    ['a port that is none', 400, () => `${HOST}:65536`, shown],
+    ['an invalid port', 400, () => `${HOST}:65536`, shown],
     ['a user in the target', 400, () => `a@${HOST}:443`, shown],
-    ['an address as the target', 400, () => `https://${HOST}:443`, shown],
-    ['a host that nobody has', 502, () => 'nowhere.invalid:443', shown],
+    ['a URL as the target', 400, () => `https://${HOST}:443`, shown],
+    ['a host name that does not resolve', 502, () => 'nowhere.invalid:443', shown],
   ];
   test.each(refused)('%s: %i', async (_, status, targetOf, headersOf) => {
     const answer = await connectBy(open.proxy, targetOf(), { host: targetOf(), ...headersOf() });
@@ -160,21 +185,21 @@ describe('the proxy of a run', () => {
 
   const bad: [string, RegExp, string][] = [
     [
-      'two lengths',
+      'a request with two Content-Length headers',
       /^HTTP\/1.1 400 /,
       'POST /v1/items HTTP/1.1\r\nHost: HOST\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd',
     ],
     [
-      'a length and chunks',
+      'a request with Content-Length and Transfer-Encoding',
       /^HTTP\/1.1 400 /,
       'POST /v1/items HTTP/1.1\r\nHost: HOST\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
     [
-      'chunks that are said twice',
+      'a request with two transfer codings',
       /^HTTP\/1.1 400 /,
       'POST /v1/items HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n',
     ],
-    ['a line that goes on', /^HTTP\/1.1 400 /, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nA: b\r\n c\r\n\r\n'],
+    ['a folded header line', /^HTTP\/1.1 400 /, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nA: b\r\n c\r\n\r\n'],
     ['a bare line feed', /^HTTP\/1.1 400 /, 'GET /v1/items HTTP/1.1\nHost: HOST\nA: b\n\n'],
     ['no Host', /^HTTP\/1.1 400 /, 'GET /v1/items HTTP/1.1\r\n\r\n'],
     ['another Host', /^HTTP\/1.1 403 /, 'GET /v1/items HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'],
@@ -184,18 +209,26 @@ describe('the proxy of a run', () => {
       'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nHost: HOST\r\nConnection: close\r\n\r\n',
     ],
     [
-      'an absolute address',
+      'an absolute URL',
       /^HTTP\/1.1 404 /,
       'GET https://HOST/v1/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n',
     ],
     [
-      'the address of the broker',
+      'a path of the broker',
       /^HTTP\/1.1 404 /,
       'GET /v1/../proxy/demo-main HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n',
     ],
-    ['its own addresses', /^HTTP\/1.1 404 /, 'GET /~KEY/v1/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n'],
+    [
+      'a path with the placeholder',
+      /^HTTP\/1.1 404 /,
+      'GET /~KEY/v1/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n',
+    ],
     ['a tunnel in the tunnel', /^$/, 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n'],
-    ['a page', /^HTTP\/1.1 403 /, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nOrigin: null\r\nConnection: close\r\n\r\n'],
+    [
+      'a request with Origin: null',
+      /^HTTP\/1.1 403 /,
+      'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nOrigin: null\r\nConnection: close\r\n\r\n',
+    ],
   ];
   test.each(bad)('in a tunnel, %s is refused and not sent on', async (_, answer, bytes) => {
     expect(await inside(open, bytes)).toMatch(answer);
@@ -232,7 +265,7 @@ describe('the proxy of a run', () => {
       ...(['platform', true] as const),
     ],
     [
-      'through the tunnel to a host of no platform',
+      'through the tunnel to a host without a platform',
       () => `curl -sSk -H ${KEY} https://${untouched.address}/any`,
       ...(['untouched', false] as const),
     ],

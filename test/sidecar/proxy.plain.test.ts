@@ -75,15 +75,19 @@ describe('plain HTTP through the proxy of a run', () => {
   });
 
   const refused: [string, number, string[], isShown?: boolean][] = [
-    ['who shows nothing', 407, ['GET http://OTHER/ HTTP/1.1', 'Host: OTHER'], false],
-    ['a page of a browser', 403, ['GET http://OTHER/ HTTP/1.1', 'Host: OTHER', 'Origin: https://evil.example']],
+    ['no placeholder', 407, ['GET http://OTHER/ HTTP/1.1', 'Host: OTHER'], false],
+    [
+      'a request with the Origin header of a browser',
+      403,
+      ['GET http://OTHER/ HTTP/1.1', 'Host: OTHER', 'Origin: https://evil.example'],
+    ],
     ['another Host', 403, ['GET http://OTHER/ HTTP/1.1', 'Host: evil.example']],
-    ['a platform that has TLS', 403, ['GET http://TLS/v1/items HTTP/1.1', 'Host: TLS']],
+    ['a platform with TLS', 403, ['GET http://TLS/v1/items HTTP/1.1', 'Host: TLS']],
     ['another port of a platform', 403, [`GET http://${HOST}/v1/items HTTP/1.1`, `Host: ${HOST}`]],
     ['another scheme', 400, ['GET https://OTHER/ HTTP/1.1', 'Host: OTHER']],
     ['a user in the address', 400, ['GET http://a@OTHER/ HTTP/1.1', 'Host: OTHER']],
     ['port 0', 400, ['GET http://127.0.0.2:0/ HTTP/1.1', 'Host: 127.0.0.2:0']],
-    ['a host that nobody has', 502, ['GET http://nowhere.invalid/ HTTP/1.1', 'Host: nowhere.invalid']],
+    ['a host name that does not resolve', 502, ['GET http://nowhere.invalid/ HTTP/1.1', 'Host: nowhere.invalid']],
   ];
   test.each(refused)('%s: %i', async (_, status, lines, isShown) => {
     const answer = await ask(open, lines, { isShown });

@@ -216,8 +216,8 @@ describe('a command that is run', () => {
   });
 
   test.each([
-    ['its exit code', 'exit 7', 7],
-    ['128 and the number of the signal that ended it', 'kill -KILL $$', 137],
+    ['the exit code of the command', 'exit 7', 7],
+    ['128 plus the number of the signal that ended the command', 'kill -KILL $$', 137],
   ])('the exit code of the run is %s', async (_, lines, code) => {
     expect(await run(profile, sh(lines))).toMatchObject({ code, signal: null, stderr: '' });
   });
