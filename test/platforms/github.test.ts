@@ -21,7 +21,7 @@ test('has at least sixty scopes, with ids of the form codehost:area.action', () 
   expect(ids.every((id) => /^codehost:[a-z]+(\.[a-z]+)+$/.test(id))).toBe(true);
 });
 
-test('the manifest has App permissions for each scope, by names that GitHub knows', () => {
+test('the manifest has App permissions for each scope, named as in GitHub’s API description', () => {
   const auth = { type: 'app', app_id: '1', private_key: { env: 'KEY' } };
   const parsed = parsePlatformEntry({ use: 'github', auth });
   expect(parsed.error?.issues ?? []).toEqual([]);

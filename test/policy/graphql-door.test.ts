@@ -35,7 +35,7 @@ describe('the GraphQL endpoint of a REST platform', () => {
     },
   );
 
-  test('a GET to it is in no scope', () => {
+  test('a GET of the GraphQL endpoint is in no scope', () => {
     expect(at('/graphql', { method: 'GET', body: undefined, query: 'query=%7Bviewer%7D' })).toEqual({
       kind: 'unclassified',
     });

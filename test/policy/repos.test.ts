@@ -71,7 +71,7 @@ describe('GT-02 git requests', () => {
     ['/repos/acme/app/info/refs', []],
   ])('%s is not within the list', (path, violating) => expect(fetching(path)?.violating).toEqual(violating));
 
-  test('a refused GraphQL call is told to use REST', () =>
+  test('the refusal of a GraphQL call says to use REST', () =>
     expect(reach('POST /graphql', LIST, { query: '{ viewer { login } }' })?.detail).toMatch(
       /^GraphQL cannot .* use REST/,
     ));
