@@ -1,9 +1,9 @@
-/** What is said of an answer beside its status and its data: in the flags of its row, and in `_meta`. */
+/** Derives the notes about an answer (besides its status and data) for the flags of its audit row and for `_meta`. */
 import type { Followed } from '../egress/redirect.ts';
 import type { AuditFlags } from './audit-flags.ts';
 import type { OutcomeOf } from './outcome.ts';
 
-/** Flags of an answer that was read as a whole; nothing where there is nothing to say. */
+/** Returns the flags of an answer that was read completely before it was returned; empty when none apply. */
 export function answeredFlags(outcome: OutcomeOf<'answered'>): { flags?: AuditFlags } {
   const { redacted, masked, failed, encoding, bytes } = outcome;
   if (!redacted && !masked && !failed && encoding === undefined && !outcome.followed) return {};
@@ -18,7 +18,7 @@ export function answeredFlags(outcome: OutcomeOf<'answered'>): { flags?: AuditFl
   };
 }
 
-/** Flags of an answer that was passed on: how it ended, and what went both ways. */
+/** Returns the flags of a streamed answer: how it ended, and the size and SHA-256 of the request and response bodies. */
 export function streamedFlags(outcome: OutcomeOf<'streamed'>): AuditFlags {
   const { ended, received, sent, redacted, masked } = outcome;
   return {
@@ -34,15 +34,15 @@ export function streamedFlags(outcome: OutcomeOf<'streamed'>): AuditFlags {
 }
 
 /**
- * That the platform redirected and the broker followed, or was to: to which host, and with which status. `bytes`: how long the answer
- * there was, where nothing else says so.
+ * Returns the flag for a redirect that the broker followed, or was about to follow: the new host and the redirect's status. `bytes`: size
+ * of the answer, where no other flag has it.
  */
 export const followedFlags = ({ followed }: { followed?: Followed | undefined }, bytes?: number) =>
   followed && {
     followed: { host: followed.host, redirect_status: followed.status, ...(bytes !== undefined && { bytes }) },
   };
 
-/** How many members and values of an answer were masked, and by which rules; undefined: nothing was. */
+/** Returns how many members and values of an answer were masked, and by which rules; undefined when none were. */
 export const maskedIn = ({
   masked,
   call,

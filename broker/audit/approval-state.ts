@@ -7,8 +7,8 @@ import type { ApprovalTable } from '../store/tables/approvals.ts';
 type Stated = Pick<ApprovalTable, 'status' | 'expires_at' | 'exec_state'>;
 
 /**
- * The status on the wire of what waits for a decision, as held calls, access requests and registrations do: pending past its
- * deadline is expired, even if the row does not say so yet.
+ * Returns the status to report for a held call, access request or registration. A pending one past its deadline is `expired`, even if
+ * the stored row still says `pending`.
  */
 export const statusAt = <Status extends string>(
   { status, expires_at }: { status: Status; expires_at: Instant },
@@ -31,7 +31,7 @@ export type PasskeyEvidence = {
   counter: 'increased' | 'not_kept';
 };
 
-/** Evidence of an assertion by this passkey. */
+/** Returns the evidence of an assertion by this passkey, for the receipt. */
 export const evidenceOfPasskey = (
   { credential_id }: { credential_id: string },
   { counter, userVerified }: { counter: number; userVerified: boolean },
@@ -47,16 +47,16 @@ const StoredEvidence: z.ZodType<PasskeyEvidence> = z.object({
   counter: z.enum(['increased', 'not_kept']),
 });
 
-/** How it was decided. `channel`: by a button in a chat. */
+/** How the approval was decided. `channel`: by a button in a chat. */
 export type DecidedHow = NonNullable<ApprovalTable['decided_how']> | 'channel';
 
-/** Null: it was not decided. */
+/** Returns how the approval was decided; null when it is not decided yet. */
 export const howDecided = ({
   decided_how: how,
   decided_on: on,
 }: Pick<ApprovalTable, 'decided_how' | 'decided_on'>): DecidedHow | null => (on === null ? how : 'channel');
 
-/** The channel in which a button decided, and the id of the person there, for the receipt. */
+/** The chat channel whose button decided, and the person's user id there, for the receipt. */
 export type ChannelEvidence = { id: string; name: string; kind: string; user: string };
 
 const StoredChannel: z.ZodType<ChannelEvidence> = z.object({
@@ -77,7 +77,7 @@ export type ApprovalProvenance = {
   channel?: ChannelEvidence;
 };
 
-/** The provenance of a decision, before or after it is made. */
+/** Builds the provenance of a decision, from its stored columns or while it is being made. */
 export function provenanceOf(
   approval: Pick<ApprovalTable, 'request_hash' | 'audit_id'>,
   decision: { at: Instant; by: string; how: DecidedHow; with: string | null; on?: string | null },

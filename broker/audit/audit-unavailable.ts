@@ -1,6 +1,6 @@
 /** Errors of recording. */
 
-/** The audit row could not be stored. Nothing was sent when `sent` is false; else the call may have been made. */
+/** The audit row could not be stored. `sent` false: nothing was sent to the platform; true: the call may have been made. */
 export class AuditUnavailable extends Error {
   readonly sent: boolean;
   constructor(sent: boolean, cause: unknown) {
@@ -10,7 +10,7 @@ export class AuditUnavailable extends Error {
   }
 }
 
-/** Unknown whether a change, or a held call, was recorded: it may be in force. */
+/** The commit's result is unknown: a change, or a held call, may have been recorded and be in force. */
 export class MaybeRecorded extends AuditUnavailable {
   constructor(cause: unknown) {
     super(true, cause);

@@ -1,37 +1,37 @@
-/** Change notifications of held calls and access requests: immediate in this process, by NOTIFY in the others. */
+/** Notifies waiters of changes to held calls and access requests: directly in this process, by NOTIFY in other replicas. */
 import type { Broker } from '../broker.ts';
 import { findSettledRequests } from '../store/access-requests.ts';
 import { findSettled } from '../store/approvals.ts';
 import type { Db, Store } from '../store/store.ts';
 
 /**
- * A held call or access request, by its random id. Other topics have names with a colon: only their watchers are notified, not
- * subscribers of approvals.
+ * Names a held call or access request by its random id. Ids with a colon are other topics: their changes wake only watchers of that
+ * topic, and are not passed to subscribers of approvals.
  */
 export type ApprovalRef = { organisation_id: string; id: string };
 
 const isNamed = (id: string): boolean => id.includes(':');
 
-/** Topic: an owner of the organisation changed something that may affect the permissions of its agents. */
+/** The topic for changes by owners of the organisation that may affect the permissions of its agents. */
 export const ownersChangeIn = (organisationId: string): ApprovalRef => ({
   organisation_id: organisationId,
   id: `owners-change:${organisationId}`,
 });
 
 export type ApprovalWatch = {
-  /** Resolves on a change since the last call, after `ms`, when aborted, or when the process stops. */
+  /** Resolves on a change since the previous call, after `ms`, when aborted, or when the process stops. */
   news(ms: number): Promise<void>;
-  /** True: stop waiting. */
+  /** Whether the watch has ended (aborted, or the process is stopping), so that the caller should stop waiting. */
   over(): boolean;
   end(): void;
 };
 
 export type ApprovalChanges = {
-  /** In the transaction that changes an approval: notifies the other processes when it commits. */
+  /** Notifies the other processes when the transaction commits. Call it in the transaction that changes the approval. */
   announce(db: Db, ref: ApprovalRef): Promise<void>;
-  /** After that transaction: notifies this process. */
+  /** Notifies waiters in this process. Call it after that transaction has committed. */
   tell(ref: ApprovalRef): void;
-  /** Watches one approval. Start before reading it, so that no change is missed. */
+  /** Watches one approval. Start the watch before reading the approval, so that no change is missed. */
   watch(id: string): ApprovalWatch;
   /**
    * Subscribes to changes of all approvals, best effort: changes are missed while the connection for notifications is down. `also`
@@ -42,7 +42,7 @@ export type ApprovalChanges = {
   waiting(id: string): number;
   /** Number of all watchers and subscribers in this process. */
   watchers(): number;
-  /** Ends all waiting. */
+  /** Ends all watches. */
   release(): void;
   close(): Promise<void>;
 };
@@ -55,7 +55,7 @@ const POLLED_AT_ONCE = 500;
 
 type Waiter = { wake(): void };
 
-/** Makes changes in a transaction that they are announced in, and tells of them after it. `change` answers what changed. */
+/** Runs `change` in a transaction and announces the refs that it returns: to other processes on commit, to this one after it. */
 export async function changeAndTell(
   { db }: Pick<Store, 'db'>,
   changes: ApprovalChanges,
@@ -69,7 +69,7 @@ export async function changeAndTell(
   for (const ref of changed) changes.tell(ref);
 }
 
-/** Makes it. Inactive without watchers. */
+/** Creates the notifier. It does nothing while there are no watchers. */
 export function makeApprovalChanges({
   store,
   instanceId,
@@ -81,7 +81,7 @@ export function makeApprovalChanges({
   const subscribers = new Set<Subscriber>();
   const { notices } = store;
   let listening: { close(): Promise<void> } | undefined;
-  /** Embedded, there are no other processes. */
+  /** Whether notifications arrive. Always true on SQLite, where there is no other process. */
   let reachable = notices === undefined;
   let released = false;
   let timer: NodeJS.Timeout | undefined;
@@ -99,7 +99,7 @@ export function makeApprovalChanges({
 
   const anyone = () => waiters.size > 0 || subscribers.size > 0;
 
-  /** Polls once for all watchers, in a few statements. */
+  /** Polls once for all watchers together, in a few statements. */
   const poll = async (): Promise<void> => {
     for (const subscriber of subscribers) subscriber.missed();
     const ids = [...waiters.keys()].filter((id) => !isNamed(id));

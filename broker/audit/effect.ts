@@ -1,9 +1,9 @@
-/** What a call did at its platform: the one answer from which follows what is said, recorded and kept of that. */
+/** Derives what a call did at its platform. Answers, audit rows and stored responses all follow this one derivation. */
 import { assertNever, type Outcome } from './outcome.ts';
 
 /**
- * How far a call came, whatever its method. `refused`: it was sent, and the platform did not do it, as it says. `unknown`: it was sent,
- * or a push was, and nothing says whether it was done. `made`: the platform answered it.
+ * Returns how far a call came, whatever its method. `refused`: sent, and the platform reports that it did not act. `unknown`: sent (or
+ * it was a push whose answer is incomplete), and no answer says whether the platform acted. `made`: the platform answered.
  */
 export function reachOf(outcome: Outcome): 'not_sent' | 'refused' | 'unknown' | 'made' {
   switch (outcome.kind) {
@@ -40,10 +40,10 @@ export function reachOf(outcome: Outcome): 'not_sent' | 'refused' | 'unknown' | 
 
 const isPush = ({ call }: Outcome): boolean => call.git !== undefined && call.git.refs.length > 0;
 
-/** Whether the platform may have received the call, so that storing its row is retried for long. */
+/** Whether the platform may have received the call; storing its row is then retried for longer. */
 export const mayBeSent = (outcome: Outcome): boolean => reachOf(outcome) !== 'not_sent';
 
-/** What a call changed at its platform: `none` also of a read. Its row, read again, says the same (`mayHaveActed`). */
+/** Returns what a call changed at its platform; `none` for reads, too. `mayHaveActed` derives the same from the stored row. */
 export function platformEffectOf(outcome: Outcome): 'none' | 'unknown' | 'made' {
   const reach = reachOf(outcome);
   return outcome.call.asked.method === 'GET' || reach === 'not_sent' || reach === 'refused' ? 'none' : reach;

@@ -1,4 +1,4 @@
-/** Rows of what is on record and no call: an owner's change, a decision on a held call, a breaker, what a server offers. */
+/** Audit rows of events, which are not calls: an owner's change, a decision on a held call, a breaker, an upstream's tools. */
 import type { Instant } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { type AuditFlags, flagsText } from './audit-flags.ts';
@@ -16,7 +16,7 @@ export type AuditEvent = {
   platform?: string | undefined;
   connectionId?: string | null | undefined;
   scope?: string | undefined;
-  /** Of an event about a call: what was asked. */
+  /** Method of the call that the event is about, if there is one; `path` likewise. */
   method?: AuditRow['method'];
   path?: string | null;
   approvalId?: string | null;
@@ -26,7 +26,7 @@ export type AuditEvent = {
   flags?: AuditFlags;
 };
 
-/** The row of an event; without its hash and signature, and of no time yet. */
+/** Builds the row of an event, without finish time, hash and signature, which the recorder adds. */
 export function eventRow(event: AuditEvent): AuditRow {
   return {
     organisation_id: event.organisationId,

@@ -1,22 +1,22 @@
-/** `execution_error` of an approval: why the replay failed, or that its outcome is unknown. */
+/** Builds `execution_error` of an approval: why the replay failed, or that its outcome is unknown. */
 import type { AuditRow } from '../store/audit.ts';
 import { platformEffectOf } from './effect.ts';
 import { assertNever, BLOCKED_DETAILS, type OutcomeOf, type ReplayFailure } from './outcome.ts';
 
-/** Text of recovery for a replay whose process died after its intent. */
+/** Text that recovery stores for a replay whose process died after its intent was stored. */
 export const STOPPED_IN_FLIGHT =
   'outcome unknown: the broker stopped while the call was in flight; check the platform before you ask again.';
 
 export type ExecutionError = {
-  /** Unknown whether the platform acted. */
+  /** Whether it is unknown if the platform acted. */
   unknown: boolean;
-  /** The platform acted, but its response cannot be returned. */
+  /** Whether the platform acted, but its response cannot be returned. */
   made: boolean;
   /** Begins with the reason code of the replay's row, or with `outcome unknown`. */
   text: string;
 };
 
-/** From the final row of a replay, and its outcome unless it broke off. */
+/** Derives the error from the final row of a replay and its outcome; the outcome is undefined when the replay broke off. */
 export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure | undefined): ExecutionError {
   const because = (detail: string, known = { unknown: false, made: false }): ExecutionError => ({
     ...known,
@@ -72,7 +72,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: ReplayFailure |
   }
 }
 
-/** Why there is no token of a person for a call that was held. */
+/** Why a held call has no token of a person for its replay. */
 const NO_TOKEN: Record<OutcomeOf<'consent_required'>['reason'], string> = {
   no_caller: 'The platform holds one token per person now, and the call was held for nobody in particular',
   asserted_not_allowed: 'The platform does not take the word of this source for who the person is any more',

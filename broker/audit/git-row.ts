@@ -1,4 +1,4 @@
-/** What audit rows say of git requests. */
+/** Flags and details of git requests in audit rows. */
 import type { AuditFlags } from './audit-flags.ts';
 import { reachOf } from './effect.ts';
 import type { NotPassedOn, OutcomeOf, RecordedGit } from './outcome.ts';
@@ -19,12 +19,12 @@ const NOT_PASSED_ON: Record<NotPassedOn, { reason: string; detail: string }> = {
   unexpected: { reason: 'upstream_unreachable', detail: 'The answer of the code host is not one of git.' },
 };
 
-/** Of a push whose answer did not come as a whole. Only the code host knows which of the refs it has changed. */
+/** Detail of a push whose answer is incomplete. Only the code host can tell which of the refs changed. */
 export const CUT_PUSH = 'The push did not come to its end: the code host may have changed the refs, or not.';
 
 /**
- * What a push asks to change, whether it was made or not: `pushed_refs` stands in the receipt, too. Of its options only the names: a value
- * may be a secret.
+ * Returns the refs that a push asks to change, whether or not the push was made. `pushed_refs` is in the receipt, too. Of push options
+ * only the names are kept: a value may be a secret.
  */
 export function pushFlags({ refs, pushOptions }: RecordedGit): AuditFlags {
   if (refs.length === 0) return {};
@@ -36,8 +36,8 @@ export function pushFlags({ refs, pushOptions }: RecordedGit): AuditFlags {
 }
 
 /**
- * What the code host reports of a push whose answer came as a whole. Of another one its row says that nobody knows. The receipt has
- * `refused_refs` and `push_report`, too.
+ * Returns what the code host reported about a push whose answer is complete; empty for an incomplete answer, whose row is
+ * `outcome_unknown`. `refused_refs` and `push_report` are in the receipt, too.
  */
 export function reportFlags({ ended, report }: OutcomeOf<'streamed'>): Record<string, unknown> {
   if (report === undefined || ended !== 'complete') return {};
@@ -48,7 +48,7 @@ export function reportFlags({ ended, report }: OutcomeOf<'streamed'>): Record<st
   };
 }
 
-/** Of an answer that was not git's. */
+/** Returns the columns for an answer of a code host that is not a git response. */
 export function notPassedOn(outcome: OutcomeOf<'not_passed_on'>) {
   const { cause, upstreamStatus, sent } = outcome;
   const flags = {

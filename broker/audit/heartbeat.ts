@@ -1,31 +1,31 @@
-/** The heartbeat of this process, by which it is registered: other replicas close the calls of processes that are not. */
+/** The heartbeat that keeps this process registered. Other replicas close the calls of unregistered processes. */
 import type { Broker } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { heartbeat } from '../store/instances.ts';
 
 const BEAT_MS = 5_000;
 /**
- * Nothing is begun so many intervals after the last heartbeat: after four another replica takes this process for dead (`SILENT_ROUNDS`). What
- * is left is time for the next one.
+ * No call begins when the last heartbeat is older than this many intervals: after four intervals another replica considers this process
+ * dead (`SILENT_ROUNDS`). The difference leaves time for the next heartbeat.
  */
 const RECENT_INTERVALS = 2;
 
 export type Heartbeat = {
   /** The interval of heartbeats, in milliseconds. */
   everyMs: number;
-  /** Writes one, or waits for the one that is being written. Rejects when the store cannot take it. */
+  /** Writes a heartbeat, or waits for the one in progress. Rejects when the store cannot write it. */
   beat(): Promise<void>;
   /**
-   * Before an intent is stored: other replicas close that of a process that is not registered as unknown, also while the call is under way.
-   * Resolves when this process is registered: immediately, or after a heartbeat where the last one is older than two intervals, because
-   * another replica may have removed it since. Rejects when the store cannot take that one.
+   * Resolves when this process is registered: immediately, or after a new heartbeat when the last one is older than two intervals, because
+   * another replica may have unregistered this process since. Rejects when the store cannot write it. To be called before an intent is
+   * stored: other replicas close intents of unregistered processes as unknown, even while the call is in flight.
    */
   ensureRegistered(): Promise<void>;
-  /** Milliseconds since the last one was stored; infinite before the first. */
+  /** Milliseconds since the last heartbeat was stored; infinite before the first. */
   ageMs(): number;
 };
 
-/** Makes it; it writes nothing by itself. */
+/** Creates the heartbeat. It is written only by `beat` and `ensureRegistered`; there is no timer here. */
 export function makeHeartbeat(
   {
     store,
@@ -37,7 +37,7 @@ export function makeHeartbeat(
   everyMs = BEAT_MS,
 ): Heartbeat {
   const { version } = readBuild();
-  // Of the last one that was stored. When it was sent, because its answer may have come much later.
+  // When the last stored heartbeat was sent (`sentAt`) and confirmed (`storedAt`): the confirmation may arrive much later.
   let sentAt = Number.NEGATIVE_INFINITY;
   let storedAt = Number.NEGATIVE_INFINITY;
   let writing: Promise<void> | undefined;

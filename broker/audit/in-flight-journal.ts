@@ -1,7 +1,7 @@
 /**
- * The in-flight read journal, a file beside the database. A read has no side effects, so it needs no durable intent row, which
- * would double the cost of a call; but if the process is killed meanwhile, recovery must still create its audit row. An entry is
- * one write into the page cache: it survives the process, not the machine.
+ * The in-flight read journal, a file beside the database. A read has no side effects, so it needs no durable intent row, which would
+ * double the cost of a call. If the process is killed during the read, recovery creates its audit row from the journal. Writing an entry
+ * is one write into the page cache: it survives a crash of the process, but not of the machine.
  */
 import {
   closeSync,
@@ -21,18 +21,18 @@ import type { AuditRow } from '../store/audit.ts';
 import { AUDIT_COLUMNS } from '../store/audit-columns.ts';
 import { FolderInUse, lockFolder } from '../store/lock.ts';
 
-/** Size of an entry; larger ones (very many matched rules) do not fit. The first slot has the column names, for later versions. */
+/** Size of an entry. Larger rows (very many matched rules) are not journaled. The first slot holds the column names, for later versions. */
 const SLOT_BYTES = 8 * 1024;
 const NOTES = 'notes';
-/** After a write that took longer, the next ones are not done in the main thread, until one is fast again. */
+/** When a write took longer, the next writes go to the thread pool, until one is fast again. */
 const SLOW_WRITE_MS = 5;
 const MEASURED = 3;
 
 export type ReadNotes = {
-  /** Adds an entry. False: the row is too large. A promise where the disk is slow. */
+  /** Adds an entry. False: the row is too large. Returns a promise while the disk is slow. */
   note(row: AuditRow): boolean | Promise<boolean>;
   takeBack(row: Pick<AuditRow, 'id'>): void;
-  /** To be called periodically. */
+  /** Removes taken-back entries from the file. To be called periodically. */
   tidy(): void;
   /** Closes the journal. Entries whose audit row is not durable yet are kept for recovery on restart. */
   close(): void;
@@ -41,7 +41,7 @@ export type ReadNotes = {
 /** The folder of the journals in the data folder. */
 export const readsFolder = (dataFolder: string): string => join(dataFolder, 'run', 'reads');
 
-/** The journal by audit rows: an entry is removed when its row is stored. `folder`: of the journals of all processes. `id`: of this process. */
+/** Wraps the journal: entries are removed by the id of their audit row, when it is stored. `folder`: journals of all processes; `id`: this process. */
 export function makeReadNotes(folder: string, id: string, log: Log): ReadNotes {
   const reads = noteReads(folder, id);
   if (reads.writeMs > SLOW_WRITE_MS)
@@ -71,22 +71,22 @@ export function makeReadNotes(folder: string, id: string, log: Log): ReadNotes {
 type Undo = (() => void) | undefined;
 
 type ReadsInFlight = {
-  /** Duration of a write in milliseconds, measured on opening. */
+  /** Duration of the fastest write on opening, in milliseconds. */
   writeMs: number;
   /**
    * Records a read that is about to be sent. Returns the function that removes the entry; undefined when the row is too large.
    * Synchronous while the disk is fast, a promise while it is slow, so that other requests do not wait for the write.
    */
   note(row: AuditRow): Undo | Promise<Undo>;
-  /** Takes removed entries out of the file: until then they are still in it. To be called periodically. */
+  /** Overwrites removed entries in the file, where they stay until then. To be called periodically. */
   tidy(): void;
   /** Closes the file, and deletes it unless `keep`: then recovery reads it at the next start. */
   close(options: { keep: boolean }): void;
 };
 
 /**
- * Opens the journal of this process (`id`) in `folder`. It is locked by the operating system while the process lives, so that
- * other processes on the same folder can tell whether it is orphaned.
+ * Opens the journal of this process (`id`) in `folder`. The process holds an operating system lock on it while it lives, so that other
+ * processes on the same folder can detect an orphaned journal.
  */
 export function noteReads(folder: string, id: string): ReadsInFlight {
   const own = join(folder, id);
@@ -101,7 +101,7 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
     writeSync(file, buffer, 0, buffer.write(text), slot * SLOT_BYTES);
     lastMs = performance.now() - began;
   };
-  /** By the thread pool: 19 µs instead of 2 for a fast write, but without blocking the main thread. */
+  /** Writes in the thread pool: a fast write takes 19 µs instead of 2, but the main thread is not blocked. */
   const writeAside = (text: string, slot: number): Promise<void> =>
     new Promise((resolve, reject) => {
       const bytes = Buffer.from(text);
@@ -124,7 +124,7 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
   let underWay = 0;
   let end = (): void => {};
   const free: number[] = [];
-  /** Of each slot, whether an entry is in it, removed or not. */
+  /** For each slot, whether the file has an entry there, removed or not. */
   const filled: boolean[] = [];
   let last = 0;
   let closed = false;
@@ -162,7 +162,7 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
         last = 0;
         return;
       }
-      // Beside the calls: a write for each would be one more on their way.
+      // Cleared periodically, not when a call ends: that would add one more write to each call.
       for (const slot of free) {
         if (lastMs > SLOW_WRITE_MS) return;
         if (!filled[slot]) continue;
@@ -183,7 +183,7 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
   };
 }
 
-/** The journal of a dead process. A row that is final in the store was completed. */
+/** The journal of a dead process. An entry whose row is final in the store was completed. */
 export type LeftBehind = { id: string; rows: AuditRow[]; remove(): void; release(): void };
 
 /** The orphaned journals in `folder`, one by one. Each is locked until it is removed or released. */

@@ -1,12 +1,12 @@
-/** Whether a row is stored, after a transaction with unknown result (connection lost at commit). */
+/** Detects whether a row was stored by a transaction with unknown result (connection lost at commit). */
 import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
 import type { Db } from '../store/store.ts';
 import { inTransaction, rollback } from '../store/transaction.ts';
 import { rowHash } from './receipt.ts';
 
 /**
- * Whether the final row, and so its transaction, is stored. Probes with a write that is rolled back: a write waits for a
- * transaction that the server is still committing, which a read would miss. Throws errors of the store.
+ * Whether the final row, and so its whole transaction, is stored. Probes with a write that is rolled back: unlike a read, a write waits
+ * for a transaction that the server is still committing. Throws errors of the store.
  */
 export async function isRecorded(db: Db, row: AuditRow): Promise<boolean> {
   const probed = await inTransaction(db, async (tx) =>

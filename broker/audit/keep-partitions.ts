@@ -1,4 +1,4 @@
-/** The chore that makes partitions of the audit a month ahead and drops those of which nothing is left (PostgreSQL). */
+/** The background job that creates audit partitions a month ahead and drops empty old ones (PostgreSQL). */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { dropEmptyAuditPartitions, makeAuditPartitions } from '../store/audit-partitions.ts';

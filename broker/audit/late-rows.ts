@@ -6,26 +6,26 @@ import type { AuditRow } from '../store/audit.ts';
 
 export type LateRows<State extends { row: AuditRow }> = {
   keep(state: State): void;
-  /** How many are kept. */
+  /** Number of deferred rows. */
   kept(): number;
-  /** Retries in order. Returns how many are still pending. */
+  /** Retries deferred rows in order. Returns how many are still pending. */
   retry(): Promise<number>;
   /** Reports that a row could not be stored. */
   failed(error: unknown): void;
   worked(): void;
   isFailing(): boolean;
-  /** Rejects while rows cannot be stored, after a retry: no call is made whose outcome could not be stored. */
+  /** Retries, and rejects while rows cannot be stored: no call is made whose outcome could not be recorded. */
   refuseWhileFailing(): Promise<void>;
 };
 
-/** Limit of deferred rows; beyond it recovery after a restart closes them as unknown. */
+/** Limit of deferred rows. Outcomes beyond it are dropped; recovery after a restart closes their intents as unknown. */
 const MOST_LATE = 10_000;
-/** How long a call waits for earlier outcomes. */
+/** Timeout in milliseconds of a call that waits for deferred rows to be stored. */
 const TURN_MS = 1_000;
 
 /**
- * @param store resolves with whether the row stands as it is; rejects when the store cannot take it now
- * @param isHopeless whether what `store` threw will be thrown again, whenever it is tried
+ * @param store resolves with whether the row is stored as given; rejects when the store cannot write it now
+ * @param isHopeless whether a retry would fail with the same error, such as for an invalid row
  */
 export function makeLateRows<State extends { row: AuditRow }>(
   log: Log,
@@ -57,7 +57,7 @@ export function makeLateRows<State extends { row: AuditRow }>(
         log.error({ err: error, auditId }, 'outcome cannot be stored: recovery after a restart closes it as unknown');
       }
     }
-    // With none left, the next row shows whether rows can be stored.
+    // Nothing is deferred any more: the next row will show whether the store accepts rows.
     outage.worked();
     return 0;
   };
@@ -72,7 +72,7 @@ export function makeLateRows<State extends { row: AuditRow }>(
     keep: (state) => {
       const { row } = state;
       if (late.length < MOST_LATE) late.push(state);
-      // Calls that were refused because rows are deferred: beyond the limit they have no row.
+      // Rows of calls that were refused during the outage (nothing was sent) are dropped beyond the limit without a log line.
       else if (row.reason !== 'audit_unavailable')
         log.error(
           { auditId: row.id },

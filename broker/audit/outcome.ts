@@ -1,4 +1,4 @@
-/** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
+/** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from them. */
 
 import type { BlockedCause, RawAnswer } from '../egress/answer.ts';
 import type { Followed } from '../egress/redirect.ts';
@@ -12,13 +12,13 @@ import type { ApprovalProvenance } from './approval-state.ts';
 import type { PiiKind } from './pii.ts';
 import type { RecordedDecision } from './receipt.ts';
 
-/** Who an audit row is about. All null: the organisation as a whole. */
+/** The agent that an audit row is about. All null: the row is about the organisation as a whole. */
 export type AuditedAgent = { id: string | null; agentId: string | null; parentAgentId: string | null };
 
-/** A decision with its basis, as in its row. */
+/** A decision with its basis, as its audit row stores it. */
 export type Decided = { readonly verdict: Verdict; readonly decision: RecordedDecision };
 
-/** Of a git request. */
+/** What is recorded of a git request. */
 export type RecordedGit = {
   readonly reason: 'advertised' | 'probe' | undefined;
   readonly refs: readonly GitRef[];
@@ -26,12 +26,12 @@ export type RecordedGit = {
 };
 
 /**
- * What a code host reports of a push. `refused`: names of the refs that it did not change. `absent`: of some of the others nothing was
- * reported, because the client asked for no report, or though it did.
+ * What a code host reports of a push. `refused`: names of the refs that it did not change. `absent`: some other refs have no report,
+ * because the client did not ask for one (`not_asked`), or although it did (`missing`).
  */
 export type PushReport = { readonly refused: readonly string[]; readonly absent?: 'not_asked' | 'missing' };
 
-/** What is known of a call independent of its outcome. Immutable: a step that learns more makes a new one. */
+/** What is known of a call independent of its outcome. Immutable: a later step that adds facts makes a copy. */
 export type CallRecord = {
   readonly auditId: string;
   readonly correlationId: string;
@@ -41,64 +41,64 @@ export type CallRecord = {
   readonly organisationId: string;
   readonly agent: AuditedAgent;
   readonly sessionId: string | null;
-  /** Of a malformed request: as much as is well-formed by itself. */
+  /** For a malformed request: the members that are valid by themselves. */
   readonly asked: Partial<Pick<Action, 'platform' | 'scope' | 'method' | 'reason'>>;
-  /** The endpoint in normal form; null until it was read. */
+  /** The endpoint in normal form; null until it was parsed. */
   readonly path: string | null;
-  /** Headers of the agent that are not sent. */
+  /** Headers of the agent that are not sent to the platform. */
   readonly droppedHeaders: readonly string[];
   /** Kinds of personal data in the request; null: not scanned. */
   readonly pii: readonly PiiKind[] | null;
-  /** Of a git request: `reason` of an advertisement or a probe that was answered, and what a push asks to change. */
+  /** For a git request: `reason` of an advertisement or a probe that was answered, and the refs that a push asks to change. */
   readonly git: RecordedGit | undefined;
   readonly decided: Decided | undefined;
   readonly connectionId: string | null;
   /** For a replay: the approval. */
   readonly approval: { readonly id: string; readonly provenance: ApprovalProvenance } | undefined;
-  /** By which standing approval it was made, and how many uses of that were left then. */
+  /** The standing approval that allowed the call, and how many uses were left after it. */
   readonly standing?: { readonly id: string; readonly left: number } | undefined;
-  /** What is used of the limits of rules with it. */
+  /** The limits of rules that the call counts against, with what was used before it and what it uses. */
   readonly limits?: readonly ToldLimit[] | undefined;
-  /** A token refresh was due and failed. */
+  /** Whether a token refresh was due and failed. */
   readonly refreshUnavailable: boolean;
-  /** For whom it is, on a platform that holds one token per person; undefined: it holds none, or nobody was honoured. */
+  /** The caller, on a platform that holds one token per person; undefined: the platform does not, or no caller was accepted. */
   readonly caller?: RecordedCaller | undefined;
-  /** By what the agent was authenticated, by its id; undefined: it signed its token. */
+  /** The bearer that authenticated the agent, by its id; undefined: the agent signed its own token. */
   readonly bearer?: { static_key: string } | { workload: string } | undefined;
-  /** Why the agent was not given the answer, or not all of it, though the call was allowed when it began. */
+  /** Why the answer was withheld from the agent, or cut, though the call was allowed when it began. */
   readonly accessEnded?: AccessEnded | undefined;
-  /** The trace that it is in; undefined: it is not traced. */
+  /** Id of the trace that the call belongs to; undefined: not traced. */
   readonly traceId?: string | undefined;
 };
 
 /**
- * A caller who was honoured. `person_id`: random; absent when nothing was ever begun for this person. `named_by`: the issuer of the
- * assertion, or the source; never what either says of the person.
+ * An accepted caller. `person_id`: random; absent while nothing is stored for this person. `named_by`: the issuer of the assertion, or the
+ * source; never personal data from either.
  */
 export type RecordedCaller = { readonly verified: boolean; readonly person_id?: string; readonly named_by?: string };
 
 /** A platform's response as returned to the agent. */
 export type UpstreamAnswer = {
-  /** JSON text of the upstream's body; of a large one in UTF-8. */
+  /** JSON text of the upstream's body; UTF-8 bytes for a large body. */
   dataJson: string | Buffer;
   upstreamStatus: number;
   contentType: string | undefined;
-  /** Size of the upstream's body as it came. */
+  /** Size of the upstream's body as received. */
   bytes: number;
-  /** `base64`: for a binary body. */
+  /** `base64` for a binary body. */
   encoding: string | undefined;
-  /** Of a redirect: where to, without its query. */
+  /** Target of a redirect answer, without its query. */
   location: string | undefined;
   headers: Readonly<Record<string, string>> | undefined;
-  /** The injected credential was redacted. */
+  /** Whether the injected credential was redacted from the answer. */
   redacted: boolean;
-  /** How many members and values were masked; undefined: nothing is masked in it. */
+  /** How many members and values were masked; undefined: no masking applies to this answer. */
   masked?: number | undefined;
-  /** The body says that the platform did not do it, though the status is one of success. */
+  /** Whether the body reports a failure, though the status is one of success. */
   failed: boolean;
-  /** It is of the address that the platform redirected to. */
+  /** Present when the answer comes from the address that the platform redirected to. */
   followed?: Followed | undefined;
-  /** Of an approved raw call. */
+  /** For an approved raw call: the answer in the platform's own form. */
   raw?: RawAnswer | undefined;
 };
 
@@ -109,12 +109,12 @@ export type UpstreamAnswer = {
 export type ReauthCause = 'expired' | 'refresh_failed' | 'refused' | 'malformed' | 'no_token';
 
 /**
- * Why an answer of a code host is not passed on. `auth_refused`: the credential may not do this. `unexpected`: another status
- * or media type than git's.
+ * Why the answer of a code host is not passed on. `auth_refused`: the credential lacks the permission. `unexpected`: the status or the
+ * media type is not one of git.
  */
 export type NotPassedOn = 'auth_refused' | 'not_found' | 'redirected' | 'unexpected';
 
-/** The platform refused the call for want of a consent: it was sent. `upstreamStatus`: 403 if not said. */
+/** The call was sent, and the platform refused it because a consent is missing. `upstreamStatus`: 403 when absent. */
 type Refused = { readonly upstreamStatus?: number; readonly responsePii: readonly PiiKind[] | null };
 
 type End =
@@ -137,11 +137,11 @@ type End =
       detail: string;
     }
   | { kind: 'inactive'; detail: string }
-  /** `connectionId`: an existing one that has to be connected. */
+  /** `connectionId`: an existing connection that has to be connected. */
   | { kind: 'not_connected'; connectionId?: string }
   /**
-   * `detail`: more than the reason says. `consent`: where the person goes. `awaits`: the person has consented, and an owner has to
-   * confirm that first; or so many consents of the agent wait already that no other was begun.
+   * `detail`: more than the reason contains. `consent`: where the person goes to consent. `awaits`: the person has consented and an owner has
+   * to confirm it first; or too many consents of the agent are pending, so no other was started.
    */
   | {
       kind: 'consent_required';
@@ -154,7 +154,7 @@ type End =
   /** `token`: of the access request that waits for an owner's consent. */
   | { kind: 'needs_consent'; connectionId: string; token?: string; refused?: Refused }
   | { kind: 'credential_unreadable' }
-  /** `connectionId`: which one has to be connected again. `token`: of the pending access request of this agent for the scope. */
+  /** `connectionId`: the connection that has to be connected again. `token`: of this agent's pending access request for the scope. */
   | {
       kind: 'reauth_needed';
       connectionId: string;
@@ -164,18 +164,18 @@ type End =
       responsePii?: readonly PiiKind[] | null;
     }
   | { kind: 'too_many_pending'; limit: number }
-  /** Too many calls of the family, or of all, are under way just now, or too many bytes of their answers. */
+  /** Too many calls of the family, or of all agents, are in flight, or too many bytes of their answers. */
   | { kind: 'too_many_calls' }
-  /** A git request whose sender left, or stopped sending, before it could be judged. Nothing was sent on. */
+  /** The client of a git request disconnected, or stopped sending, before the request could be decided. Nothing was sent on. */
   | { kind: 'request_cut'; detail: string }
-  /** A request that a person would have to approve: git cannot wait for that, and what is streamed cannot be kept. */
+  /** The request needs an approval but cannot be held: git clients do not wait, and a streamed body is not stored. */
   | { kind: 'cannot_hold' }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean; followed?: Followed | undefined }
   | { kind: 'response_blocked'; cause: BlockedCause; upstreamStatus: number; followed?: Followed | undefined }
   /**
-   * The answer was passed on as it came. `received`: what was; `sent`: the body of the request; `redacted`: the credential was taken
-   * out of its headers or its text. `masked`: how many members and values were masked; undefined: nothing is masked in it. `report`: of
-   * a push, as far as it came.
+   * The answer was streamed through. `received`: the answer's body; `sent`: the request's body; `redacted`: the credential was removed from
+   * the headers or the text. `masked`: how many members and values were masked; undefined: no masking applies. `report`: of a push, as far
+   * as it was received.
    */
   | {
       kind: 'streamed';
@@ -188,29 +188,29 @@ type End =
       followed?: Followed | undefined;
       report?: PushReport | undefined;
     }
-  /** The platform's answer is not one that this door passes on. `sent`: the body of the request. */
+  /** The platform's answer is not one that this entry point passes on. `sent`: the body of the request. */
   | { kind: 'not_passed_on'; cause: NotPassedOn; upstreamStatus: number; sent?: Transferred }
-  /** A replay only: today it would be another call than the one that was approved, or too late. */
+  /** Replays only: the call would differ from the approved one today, or the approval is too old. */
   | { kind: 'not_as_approved'; reason: string; detail: string };
 
-/** How a call ended. Immutable: every kind has one audit row, which rowOf derives, and only a recorded one is answered. */
+/** How a call ended. Immutable. Each kind has exactly one audit row (`rowOf`), and only a recorded outcome is returned to the client. */
 export type Outcome = Readonly<End> & { readonly call: CallRecord };
 
 export type OutcomeOf<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
 
-/** Outcomes without those of these kinds: a new kind is among them, so that whatever takes them needs a case for it. */
+/** All outcomes except these kinds. A new kind is included, so that code which handles them does not compile without a case for it. */
 type Without<Kind extends Outcome['kind']> = Exclude<Outcome, { kind: Kind }>;
 
-/** How a call of a door ends that takes answers as they come, in the platform's own form. The rest ends replays, or calls of git, alone. */
+/** Outcomes of entry points that stream answers in the platform's own form. The excluded kinds occur only in replays, or only in git. */
 export type StreamOutcome = Without<'not_passed_on' | 'not_as_approved'>;
 
-/** How a call of a door ends that takes its answers whole. */
+/** Outcomes of entry points that read answers completely. */
 export type WholeOutcome = Exclude<StreamOutcome, { kind: 'streamed' | 'cannot_hold' }>;
 
-/** How a request of git ends: it is never held, and of the code host's answers none is read as a whole. */
+/** Outcomes of git requests: they are never held, and answers of the code host are never read completely. */
 export type GitOutcome = Without<'answered' | 'response_blocked' | 'held' | 'too_many_pending' | 'not_as_approved'>;
 
-/** How a replay ends that has no answer to keep: it is held no more, and nobody takes its answer as it comes. */
+/** Outcomes of a replay without an answer to store: a replay is not held again, and its answer is not streamed. */
 export type ReplayFailure = Without<
   'answered' | 'streamed' | 'cannot_hold' | 'not_passed_on' | 'held' | 'too_many_pending' | 'request_cut'
 >;
@@ -222,7 +222,7 @@ export const BLOCKED_DETAILS: Readonly<Record<BlockedCause, string>> = {
     'A rule masks members or values of the answer, and it is in a form in which they cannot be told: no JSON where members are masked, no text, a part of a whole, or too long.',
 };
 
-/** Anything but an exhaustive switch does not compile. */
+/** Makes a switch that is not exhaustive fail to compile. */
 export function assertNever(value: never): never {
   throw new Error(`unforeseen: ${JSON.stringify(value)}`);
 }

@@ -1,19 +1,19 @@
-/** Waits for news of what a person decides, without asking the store in between. */
+/** Waits until a person's decision changes what was read, without polling the store. */
 import type { Uses } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { ApprovalChanges } from './changes.ts';
 
-/** What a wait needs of the process. */
+/** Dependencies of a wait. */
 export type Watching = Uses<'clock'> & { changes: Pick<ApprovalChanges, 'watch'> };
 
 /**
- * Reads until it is settled, the time is over, or nobody listens any more. Between two readings it costs the store nothing.
+ * Reads until the result is settled, the timeout has passed, or the client has disconnected. Between two reads the store is not queried.
  *
  * @param id of what is watched, or a topic
- * @param options.waitMs milliseconds
- * @param options.left aborted when nobody waits any more
- * @param options.changesAt when time itself makes another thing of what was read, Infinity when it does not
- * @returns what was read last
+ * @param options.waitMs timeout in milliseconds
+ * @param options.left aborted when the client has disconnected
+ * @param options.changesAt when the result changes by time alone (such as on expiry), Infinity when it does not
+ * @returns the last result
  */
 export async function readSettled<Found>(
   { broker, changes }: Watching,

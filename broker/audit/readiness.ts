@@ -5,7 +5,7 @@ import type { Heartbeat } from './heartbeat.ts';
 import type { Recorder } from './recorder.ts';
 
 export type Readiness = {
-  /** Reasons for not being ready, for the operator; empty when ready. Resolves within a second. */
+  /** Resolves within a second with the reasons for not being ready, for the operator; empty when ready. */
   problems(): Promise<string[]>;
   /** Marks the process as stopping. */
   drain(): void;
@@ -23,7 +23,7 @@ export function makeReadiness(
 ): Readiness {
   let draining = false;
 
-  /** Undefined: the store is writable. */
+  /** Returns why the store is not writable; undefined when it is. */
   const storeProblem = async (): Promise<string | undefined> => {
     if (heartbeat.ageMs() < FRESH_MS) return undefined;
     const written = heartbeat.beat().then(
@@ -35,7 +35,7 @@ export function makeReadiness(
 
   return {
     problems: async () => {
-      // No more heartbeats while stopping.
+      // No heartbeats are written while stopping, so the store is not checked.
       if (draining) return ['the broker is stopping'];
       const store = await storeProblem();
       const audit = recorder.isFailing() ? 'audit rows cannot be stored' : undefined;

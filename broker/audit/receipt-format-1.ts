@@ -1,6 +1,6 @@
 /**
- * The payload of receipts with `receipt_format` 1, derived from their rows. Frozen: what is signed is these bytes, so a change
- * here breaks every receipt of this format. A change is a new format, in a file beside this one.
+ * The payload of receipts with `receipt_format` 1, derived from their rows. Frozen: exactly these bytes are signed, so any change here
+ * breaks every receipt of this format. A change needs a new format, in a file beside this one.
  */
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { AuditRow } from '../store/audit.ts';
@@ -14,7 +14,7 @@ const text = JSON.stringify;
  * be guessed.
  */
 export function payloadText1(row: AuditRow, issuer: string): string {
-  // Put together as text: columns that are JSON already go in as they are, for a quarter of what reading them would cost.
+  // Concatenated as text: columns that hold JSON are inserted as they are, at a quarter of the cost of parsing them.
   const { id, agent_public_id: agent } = row;
   const flags = row.kind === 'event' || row.approval_id !== null ? openMembers(row.flags) : {};
   const event = row.kind === 'event' ? ',"kind":"event"' : '';

@@ -1,18 +1,18 @@
 /**
- * The payloads of receipts by `receipt_format`. Frozen: what is signed is these bytes, so a change of a format breaks every receipt of it.
- * A change is a new format, at the end of the list.
+ * The payloads of receipts by `receipt_format`. Frozen: exactly these bytes are signed, so a change of a format breaks all its receipts.
+ * A change needs a new format, at the end of the list.
  */
 import type { AuditRow } from '../store/audit.ts';
 import { membersOf, openMembers } from '../store/open-json.ts';
 import { payloadText1 } from './receipt-format-1.ts';
 
-/** `needs`: whether a row says what the formats before cannot. `text`: the payload in its format, made of that in the formats before. */
+/** `needs`: whether the row has data that earlier formats cannot carry. `text`: builds this format's payload from that of the earlier formats. */
 type LaterFormat = { format: number; needs(row: AuditRow): boolean; text(before: string, row: AuditRow): string };
 
 const says = ({ flags }: AuditRow, member: string): boolean => flags?.includes(member) === true;
 const callSays = (row: AuditRow, member: string): boolean => row.kind === 'action' && says(row, member);
 
-// As they were written: the schema of today has no part in what was signed.
+// Flags as stored, not parsed with today's schema, which must not change what was signed.
 const flagsOf = ({ flags }: AuditRow) => openMembers(flags);
 
 const withMember = (before: string, name: string, value: unknown): string =>
@@ -20,13 +20,13 @@ const withMember = (before: string, name: string, value: unknown): string =>
 
 const LATER: readonly LaterFormat[] = [
   {
-    // What a push asked to change.
+    // Adds the refs that a push asked to change.
     format: 2,
     needs: (row) => callSays(row, '"pushed_refs":['),
     text: (before, row) => withMember(before, 'pushed_refs', flagsOf(row).pushed_refs ?? []),
   },
   {
-    // For whom the call was made: `verified` or `asserted`, and the random id; never who it is.
+    // Adds the caller for whom the call was made: `verified` or `asserted`, and the random id; never the identity.
     format: 3,
     needs: (row) => callSays(row, '"caller":{'),
     text: (before, row) => {
@@ -36,37 +36,37 @@ const LATER: readonly LaterFormat[] = [
     },
   },
   {
-    // The static key that the agent was authenticated by: its id, which is no secret.
+    // Adds the static key that authenticated the agent: its id, which is not secret.
     format: 4,
     needs: (row) => callSays(row, '"static_key":"'),
     text: (before, row) => withMember(before, 'static_key', flagsOf(row).static_key ?? null),
   },
   {
-    // The standing approval by which the call was made, or that the decision made: its id, and how many uses are left, or all its terms.
+    // Adds the standing approval that allowed the call, or that the decision created: its id, and the uses left, or all its terms.
     format: 5,
     needs: (row) => says(row, '"standing_approval":{'),
     text: (before, row) => withMember(before, 'standing_approval', flagsOf(row).standing_approval ?? null),
   },
   {
-    // The trace that the call is in: 32 hexadecimal digits.
+    // Adds the trace id of the call: 32 hexadecimal digits.
     format: 6,
     needs: (row) => callSays(row, '"trace_id":"'),
     text: (before, row) => withMember(before, 'trace_id', flagsOf(row).trace_id ?? null),
   },
   {
-    // No `sub` where no agent acted: libraries refuse one that is null, which is no StringOrURI (RFC 7519, 4.1.2).
+    // Omits `sub` where no agent acted: libraries reject null, which is not a StringOrURI (RFC 7519, 4.1.2).
     format: 7,
     needs: ({ agent_public_id: agent }) => agent === null,
     text: (before) => before.replace(',"sub":null,', ','),
   },
   {
-    // The workload by whose token the agent was authenticated: its id, which is no secret.
+    // Adds the workload whose token authenticated the agent: its id, which is not secret.
     format: 8,
     needs: (row) => callSays(row, '"workload":"'),
     text: (before, row) => withMember(before, 'workload', flagsOf(row).workload ?? null),
   },
   {
-    // Of a push: the refs that the code host refused, and why it did not report on all of them (`not_asked`, `missing`).
+    // For a push, adds the refs that the code host refused, and why some refs have no report (`not_asked`, `missing`).
     format: 9,
     needs: (row) => callSays(row, '"refused_refs":[') || callSays(row, '"push_report":"'),
     text: (before, row) => {
@@ -76,10 +76,10 @@ const LATER: readonly LaterFormat[] = [
   },
 ];
 
-/** The format of a new receipt: the first that can say all that the row does. */
+/** Returns the format for a new receipt: the lowest that carries all data of the row. */
 export const formatOf = (row: AuditRow): number => LATER.findLast(({ needs }) => needs(row))?.format ?? 1;
 
-/** The JSON text of a final row's payload; undefined of a format that is not known. `issuer`: the broker's DID. */
+/** Returns the JSON text of a final row's payload; undefined for an unknown format. `issuer`: the broker's DID. */
 export function payloadText(format: number, row: AuditRow, issuer: string): string | undefined {
   let text = payloadText1(row, issuer);
   if (format === 1) return text;

@@ -25,11 +25,12 @@ export type RecordedDecision = {
 };
 
 /**
- * Of a change: who made it (the owner's uuid, or `operator` with the command line's own credential), with a browser's
- * session or a bearer, and what it was about. `token`: with a one-time token that an owner let somebody have; the agent
- * itself, by its agent id, or, of a secret that came, the owner who authorised it. `broker`: by a rule of the organisation.
- * `start`: `operator`, by what the process was started with (`serve --config`, the sandbox, a first start).
- * `agent`: a parent, by its agent id, of its child; `person`: whoever agents act for, by the random id; `time`: nobody, a lifetime was over. Never a secret, nor the owner's words.
+ * What is recorded of a change: `by`, who made it; `how`, by which credential or path; and what it was about. Never a secret or the
+ * owner's words. `console`: an owner (uuid) with a browser session. `api`: an owner with a bearer. `local`: `by` is `operator`, the
+ * command line with its own credential. `token`: a one-time token that an owner handed out; `by` is the agent itself (its agent id) or,
+ * for a secret that was delivered, the owner who authorised it. `broker`: a rule of the organisation. `start`: `by` is `operator`, the
+ * configuration at start (`serve --config`, the sandbox, a first start). `agent`: a parent (its agent id) changed its child. `person`: the
+ * person for whom agents act, by the random id. `time`: a lifetime expired.
  */
 export type OwnersChange = {
   by: string;
@@ -37,8 +38,8 @@ export type OwnersChange = {
 } & JsonObject;
 
 /**
- * Reasons of the events that have no receipt: breaker transitions and connect events (specification, Audit receipts). Their
- * rows have a hash all the same. Verifiers of exports, also those of earlier versions, know this list.
+ * Reasons of the events that have no receipt: breaker transitions and connect events (specification, Audit receipts). Their rows are
+ * hashed all the same. Verifiers of exports, also those of earlier versions, contain this list.
  */
 export const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
   'breaker_opened',
@@ -48,12 +49,12 @@ export const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Hashes a row that is final but for that, in place, and signs it unless it is of an event that has no receipt.
+ * Hashes a final row in place, and signs it unless it is an event that has no receipt. All other columns must have their final values.
  * `issuer`: the broker's DID.
  */
 export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issuer: string): void {
   row.row_hash = rowHash(row);
-  // A process holds an intent only: what is final has no use for 36 bytes that name one.
+  // Only an intent is owned by a process; a final row need not store its 36 bytes.
   row.instance_id = '';
   if (row.kind === 'event' && REASONS_WITHOUT_RECEIPT.has(row.reason)) return;
   const format = formatOf(row);
@@ -66,8 +67,8 @@ export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issue
 }
 
 /**
- * The receipt of a row, a compact JWS, byte for byte as it was signed; null when it has none. Of a row that was changed
- * behind the broker's back comes one that does not verify.
+ * Rebuilds the receipt of a row, a compact JWS, byte for byte as it was signed; null when the row has none. If the row was altered in
+ * the database, the result does not verify.
  */
 export function receiptOf(row: AuditRow): string | null {
   const { id, receipt, receipt_format: format, receipt_kid: kid, receipt_issuer: issuer } = row;

@@ -18,17 +18,17 @@ export type Change = {
   reason: string;
   /** The owner's text; in the row, not in the receipt. */
   detail?: string | null;
-  /** The subject, if it is one of these. */
+  /** The agent, platform, scope or connection that the change is about, if it is about one of these. */
   agent?: { id: string; agent_id: string };
   platform?: string;
   scope?: string;
   connection?: string;
-  /** The held call that it is about. */
+  /** The held call that the change is about. */
   approval?: string;
 };
 
 export type ChangingOwner = {
-  /** `role`: that of an owner or a pipeline, as the request was authenticated. */
+  /** `role`: of the owner or pipeline when the request was authenticated. */
   owner: { id: string; organisation_id: string; role?: OwnerTable['role'] };
   how: OwnersChange['how'];
   correlationId: string;
@@ -37,14 +37,14 @@ export type ChangingOwner = {
 /** Dependencies of making a change. */
 export type Changing = Recording & { changes: ApprovalChanges };
 
-/** The operator, by the configuration at the start of the process. */
+/** The operator as the author of changes made by the configuration at the start of the process. */
 export const operatorAtStart = (organisationId: string): ChangingOwner => ({
   owner: { id: 'operator', organisation_id: organisationId },
   how: 'start',
   correlationId: correlationId(),
 });
 
-/** The broker itself, by a rule of the organisation or of its own. */
+/** The broker itself as the author, for changes by a rule of the organisation or of the broker. */
 export const byBroker = (organisationId: string, correlation = correlationId()): ChangingOwner => ({
   owner: { id: 'broker', organisation_id: organisationId },
   how: 'broker',
@@ -52,10 +52,10 @@ export const byBroker = (organisationId: string, correlation = correlationId()):
 });
 
 /**
- * Makes a change and records it as an event, in one transaction; `signRow` says which events get a receipt. `make` writes with
- * the database that it is given and with no other; what it answers comes out. What it throws undoes everything and comes out
- * as it is; `rollback(reason)` undoes everything as well, and comes out as an answer. `note` adds facts to what is on record
- * and in the receipt (names, versions; never a secret). `auditId` is the event's row.
+ * Makes a change and records it as an event, in one transaction; `signRow` decides which events get a receipt. `make` must write only
+ * through the given transaction; its result is returned. An error thrown by `make` rolls everything back and is rethrown;
+ * `rollback(reason)` rolls back as well, and is returned. `note` adds facts to the audit row and the receipt (names, versions; never a
+ * secret). `auditId` is the id of the event's row.
  *
  * @throws AuditUnavailable when the event could not be recorded: then the change is not made
  */

@@ -1,6 +1,6 @@
 /**
- * Recording: no effect without a record, no answer without a record. Every row of a governed call goes through here, and
- * only here is a `Recorded` made, without which nothing can be answered.
+ * Recording: no effect without a record, no answer without a record. Every row of a governed call goes through here, and only this module
+ * creates a `Recorded`, without which no answer is sent.
  */
 import type { Broker } from '../broker.ts';
 import { createCompactSigner } from '../crypto/jws.ts';
@@ -34,10 +34,10 @@ const OUTCOME_PATIENCE_MS = 5_000;
 /** Retry limit before anything was sent: short, to fail fast. */
 const DECISION_PATIENCE_MS = 250;
 
-/** Another process has what the row is about: nothing was stored. */
+/** Another process has taken over what the row is about (such as a replay); nothing was stored. */
 const TAKEN_OVER = rollback('taken_over');
 
-/** One state of a row: its intent, or how it ended. */
+/** A row to store, as an intent or as a final row, with what is stored together with it. */
 export type State = {
   row: AuditRow;
   value: unknown;
@@ -56,9 +56,9 @@ export function makeRecorder(
   const queue = makeRowQueue(broker.store, writer);
   const reads = makeReadNotes(readsFolder(broker.config.dataFolder), broker.instanceId, log);
   const sign = createCompactSigner();
-  /** Calls between their intent and their outcome. */
+  /** Ids of calls between their intent and their outcome. */
   const inFlight = new Set<string>();
-  /** Those whose intent may be stored. */
+  /** Ids of calls whose intent may already be in the store. */
   const noted = new Set<string>();
 
   /** Completes a row except for its signature, which is added where it is written. */
@@ -68,7 +68,7 @@ export function makeRecorder(
     row.finished_at = broker.clock();
   };
 
-  /** For a row in a transaction with other writes: written here, not in the recording thread. */
+  /** Signs and writes a row in a transaction with other writes: in the main thread, not in the recording thread. */
   const putSigned = async (tx: Db, row: AuditRow): Promise<boolean> => {
     if (row.state === 'final') signRow(row, broker.keys.signer('evidence', broker.clock()), sign, broker.did);
     return await putAuditRow(tx, row);
@@ -81,7 +81,7 @@ export function makeRecorder(
     if (!companion && !claim) return await queue.put(row, isNew);
     return await inTransaction(broker.store.db, async (tx) => {
       const claims = claim && row.state === 'intent';
-      // After a commit whose answer was lost the intent is there, and with it what it claimed.
+      // On a retry after a commit with unknown result, an intent that is already stored means that the claim is stored, too.
       if (claims && (isNew || !(await findAuditRow(tx, row.organisation_id, row.id)))) {
         const claimed = await claim(tx);
         if (claimed instanceof RolledBack) return claimed;
@@ -92,11 +92,11 @@ export function makeRecorder(
     });
   };
 
-  /** Whether the row is stored as it is. A write with unknown result is retried, which is idempotent. */
+  /** Whether the row is stored as given. A write with unknown result is retried, which is idempotent. */
   const stands = async (state: State, isNew: boolean): Promise<boolean | RolledBack<unknown>> => {
     const written = await write(state, isNew);
     if (written) return written;
-    // A final row exists. It is ours if the response to an earlier attempt was lost: then it is equal.
+    // A final row exists. It is this row if the response to an earlier attempt was lost: then the hashes are equal.
     const { row } = state;
     const stored = await findAuditRow(broker.store.db, row.organisation_id, row.id);
     return stored !== undefined && stored.row_hash === rowHash(row);
@@ -112,7 +112,7 @@ export function makeRecorder(
     isRowFault,
   );
 
-  /** Connection lost at commit: the intent of a call that is not made may be stored, so its row is finalised. */
+  /** After a connection lost at commit: the intent of a call that is not sent may be stored, so the row is finalised later. */
   const closeUnsent = (intent: State, error: unknown): void => {
     late.failed(error);
     const detail = 'The store did not answer when the call was to be recorded, so nothing was sent.';
@@ -121,11 +121,11 @@ export function makeRecorder(
     late.keep({ ...intent, row });
   };
 
-  /** Whether the intent of a read is kept in the journal, which is enough for one that is not streamed. */
+  /** Adds a read's intent to the journal, and returns whether it did. The journal suffices for a read that is not streamed. */
   const journal = async ({ row, companion, claim }: State): Promise<boolean> =>
     !companion && !claim && !late.isFailing() && (await reads.note(row));
 
-  /** What its claim asked to undo it for; undefined: it is stored. Throws AuditUnavailable. */
+  /** Stores the intent. Returns the rollback that its claim requested; undefined when stored. Throws AuditUnavailable. */
   const storeIntent = async (intent: State): Promise<RolledBack<unknown> | undefined> => {
     let stored: Awaited<ReturnType<typeof stands>>;
     try {
@@ -152,7 +152,7 @@ export function makeRecorder(
       const isNew = !noted.has(row.id);
       stored = await retryUntil((isFirst) => stands(state, isNew && isFirst), patience, isRowFault);
     } catch (error) {
-      // With a stored intent, or a call that may have been made, the row has to be finalised later.
+      // If an intent is stored, or the call may have been made, the row has to be finalised later.
       if (!isRowFault(error)) late.failed(error);
       if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isRowFault(error)) late.keep(state);
       throw new AuditUnavailable(sent, error);
@@ -186,7 +186,7 @@ export function makeRecorder(
       if (done) return done;
     } catch (error) {
       if (!written || isRowFault(error)) throw new AuditUnavailable(false, error);
-      // The commit failed, or only its response was lost: then everything is stored.
+      // Either the commit failed, or only its response was lost and everything is stored.
       const there = await retryUntil(() => isRecorded(broker.store.db, row), DECISION_PATIENCE_MS, isRowFault).catch(
         () => undefined,
       );
@@ -207,7 +207,7 @@ export function makeRecorder(
         makeStorable(row);
         let isDurable = isStreamed || !isRead || !(await journal(intent));
         const undone = isDurable ? await storeIntent(intent) : undefined;
-        // As its claim answered it, of whose type the answer is.
+        // The rollback comes from the claim, whose type `Undone` the compiler cannot follow here.
         if (undone) return undone as never;
         return await call(async () => {
           if (!isDurable) await storeIntent(intent);

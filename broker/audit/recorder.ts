@@ -5,7 +5,7 @@ import type { Db } from '../store/store.ts';
 import type { RolledBack } from '../store/transaction.ts';
 import type { AuditFlags } from './audit-flags.ts';
 
-/** Nominal by its private field, so that no literal or spread is one. Only the recorder makes them. */
+/** Nominal by its private field, so that no literal or spread has this type. Only the recorder creates them. */
 export class DurableValue<T> {
   readonly #value: T;
   constructor(value: T) {
@@ -19,59 +19,59 @@ export class DurableValue<T> {
 export type Recorded<T> = DurableValue<T>;
 
 /**
- * Writes something else in the same transaction as a row, before it. `rollback(reason)` undoes both; what it answers under
- * `flags` goes into the row's. `row`: as it will be stored, but for that, its hash and its signature.
+ * Writes something else in the same transaction as a row, before the row. `rollback(reason)` rolls both back; returned `flags` are added to
+ * the row. `row`: as it will be stored, except for those flags, hash and signature.
  */
 export type Together<Reason = never> = (
   tx: Db,
   row: Readonly<AuditRow>,
 ) => Promise<RolledBack<Reason> | { flags: AuditFlags } | undefined>;
 
-/** What belongs to a row in each of its states. `value`: of the outcome that is stored; undefined for an intent, and where a call broke off. */
+/** What is stored together with a row in each of its states. `value`: of the outcome; undefined for an intent, and when a call broke off. */
 export type Companion = {
   /**
-   * Stores it in the transaction of the row, after it; may be repeated for the same state. `taken_over`: another process has taken over what the row is
-   * about; then nothing is stored, and AuditUnavailable is thrown.
+   * Stores it in the row's transaction, after the row; may run again for the same state. `taken_over`: another process has taken over what
+   * the row is about; then nothing is stored, and AuditUnavailable is thrown.
    */
   store(tx: Db, row: Readonly<AuditRow>, value: unknown): Promise<'taken_over' | undefined>;
-  /** Called when the value came too late: another process considered this one dead and closed the row as unknown. Then AuditUnavailable is thrown. */
+  /** Called when another process considered this one dead and has closed the row as unknown. AuditUnavailable is thrown afterwards. */
   tooLate?(value: unknown): Promise<void>;
 };
 
 /**
- * Takes what a call uses up, in the transaction of its intent, before it. What it answers under `flags` goes into the row's;
- * `rollback(reason)` undoes both, and the call is not made. Once an intent is stored it is not repeated.
+ * Deducts what a call consumes (such as uses of a limit), in the transaction of its intent, before the intent. Returned `flags` are added
+ * to the row; `rollback(reason)` rolls both back, and the call is not made. Not run again once an intent is stored.
  */
 export type Claim<Undone = never> = (tx: Db) => Promise<Undone | { flags: AuditFlags }>;
 
 export type Entry<T, Reason = never> = {
-  /** Ownership passes to the recorder, which completes it. */
+  /** The recorder takes ownership and completes the row. */
   row: AuditRow;
-  /** Released once the row is durable. */
+  /** Returned once the row is durable. */
   value: T;
-  /** Whether the upstream may have been called: then storing the row is retried for longer, and later again. */
+  /** Whether the upstream may have been called: then storing the row is retried for longer, and deferred if that fails. */
   sent?: boolean;
   /** Transforms the value once the row is stored. */
   after?: (value: T) => Promise<T>;
   companion?: Companion | undefined;
-  /** Runs once. */
+  /** Runs only once: a failed transaction is not retried. */
   together?: Together<Reason>;
 };
 
 export type Recorder = {
   /**
-   * Signs and stores a final row, then releases the value. Throws AuditUnavailable; with `together` neither is stored then,
-   * and MaybeRecorded means that this is unknown.
+   * Signs and stores a final row, then returns the value. Throws AuditUnavailable when it could not be stored; with `together` neither is
+   * stored then, and MaybeRecorded means that the result is unknown.
    */
   record<T>(entry: Entry<T> & { together?: never }): Promise<Recorded<T>>;
   record<T, Reason>(entry: Entry<T, Reason>): Promise<Recorded<T> | RolledBack<Reason>>;
   /**
-   * Stores the intent of a call, then makes it: `call` sends, and records how it ended. The intent of a change is durable
-   * before anything is sent; that of a read survives the process, and is durable too where the answer is streamed. If `call`
-   * throws, the row is closed. `makeDurable` does the same for a read that turns out to be streamed.
+   * Stores the intent of a call, then runs `call`, which sends it and records the outcome. The intent of a change is durable before anything
+   * is sent. The intent of a read survives a crash of the process, and is durable, too, when the answer is streamed. If `call` throws, the
+   * row is closed as unknown. `makeDurable` makes the intent of a read durable whose answer turns out to be streamed.
    *
-   * @param options.isRead a read, whatever its method
-   * @param options.claim what it uses up: then the intent of a read is durable, too. Where it asks for a rollback, that is the answer
+   * @param options.isRead whether the call is a read, whatever its method
+   * @param options.claim deducts what the call consumes; the intent of a read is durable then, too. Its rollback, if any, is returned
    */
   intend<T, Undone extends RolledBack<unknown> = never>(
     intent: AuditRow,
@@ -83,11 +83,11 @@ export type Recorder = {
       isRead?: boolean;
     },
   ): Promise<Recorded<T> | Undone>;
-  /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
+  /** Journals a read of an upstream that precedes the call itself, then runs it. `row`: describes that read, under the call's id. */
   readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;
-  /** Whether audit rows cannot be stored: then nothing is sent. */
+  /** Whether audit rows cannot be stored; no call is sent meanwhile. */
   isFailing(): boolean;
-  /** Rows that wait to be written, and outcomes that could not be stored yet. */
+  /** Number of rows that wait to be written, and of deferred rows. */
   backlog(): { waiting: number; late: number };
   /** Retries deferred outcomes. Returns how many are still pending. */
   retryLate(): Promise<number>;

@@ -1,6 +1,6 @@
 /**
- * The worker thread that writes audit rows: hashes and signs final rows, then commits batches. It takes a third of the CPU of a
- * call off the main thread, which never waits for the disk.
+ * The worker thread that writes audit rows: hashes and signs final rows, then commits batches. It moves a third of the CPU time of a call
+ * off the main thread, which never waits for the disk.
  */
 
 import type { KeyObject } from 'node:crypto';
@@ -14,7 +14,7 @@ import { openRowAppender } from './row-appender.ts';
 
 export type ThreadData = { appendTo: AppendTo; issuer: string };
 
-/** A batch. Keys and statements are sent only once. */
+/** A batch of rows. Each key and each statement is sent once per thread. */
 export type GroupMessage = {
   group: number;
   rows: readonly AuditRow[];
@@ -26,7 +26,7 @@ export type GroupMessage = {
 };
 export type ToThread = GroupMessage | 'close';
 
-/** `ids`: those that were written, undefined for all. */
+/** `ids`: the rows that were written; undefined: all of them. */
 export type FromThread = { group: number } & (
   | { step: 'durable'; ids?: string[] }
   | { step: 'failed'; message: string; rowFault: boolean }

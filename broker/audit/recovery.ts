@@ -19,13 +19,13 @@ import { closedRow } from './row.ts';
 import { releaseStrandedKeys } from './stranded-keys.ts';
 
 /**
- * A process is considered dead after so many consecutive sweeps without a heartbeat: at least 20 s, so that a slow database or a
- * long pause is tolerated. Counted in sweeps, so that clocks of machines are not compared.
+ * A process is considered dead after this many consecutive sweeps without a heartbeat: at least 20 s, which tolerates a slow database or
+ * a long pause. Counted in sweeps, so that clocks of different machines are not compared.
  */
 const SILENT_ROUNDS = 4;
 const BATCH = 100;
 
-/** The replays of this process, for recovery. */
+/** Starts replays in this process. */
 type Replays = {
   start(claimed: ApprovalTable, options: { recovered: boolean }): Promise<void>;
   isRunning(id: string): boolean;
@@ -38,8 +38,8 @@ export type Recovery = {
 };
 
 /**
- * Sends heartbeats and recovers calls of dead processes, at the interval of those until stopped. The first sweep is finished when the
- * promise resolves: embedded, and wherever the data folder is the same, everything is closed by then.
+ * Sends heartbeats and recovers calls of dead processes, once per heartbeat interval until stopped. Resolves after the first sweep: on
+ * SQLite, and with the same data folder, all calls of dead processes are closed by then.
  */
 export async function startRecovery(
   services: Changing & { heartbeat: Heartbeat; replays: Replays; keysToRelease: KeysToRelease } & Uses<
@@ -93,7 +93,7 @@ export async function startRecovery(
   };
 }
 
-/** Checks the registered processes once, and unregisters dead ones. */
+/** Returns a function that checks the registered processes once and unregisters dead ones. */
 function watchInstances({ store, instanceId, log }: Pick<Broker, 'instanceId' | 'log' | 'store'>): () => Promise<void> {
   const seen = new Map<string, { at: number; silent: number }>();
   return async () => {
@@ -112,7 +112,7 @@ function watchInstances({ store, instanceId, log }: Pick<Broker, 'instanceId' | 
   };
 }
 
-/** Closes the intents of unregistered processes, in batches, until none is left. Returns how many. */
+/** Closes the intents of unregistered processes in batches until none is left. Returns how many were closed. */
 async function closeOrphans(services: Changing): Promise<number> {
   const { broker } = services;
   let closed = 0;
@@ -120,7 +120,7 @@ async function closeOrphans(services: Changing): Promise<number> {
     const orphans = await findOrphanedIntents(broker.store.db, BATCH);
     let now = 0;
     for (const row of orphans) {
-      // This process's own: it was considered dead, and its next heartbeat registers it again.
+      // An intent of this process: it was considered dead, and its next heartbeat registers it again.
       if (row.instance_id === broker.instanceId) continue;
       if (await closeIntent(services, row)) now++;
     }
@@ -137,7 +137,7 @@ async function releaseKeys(services: Changing): Promise<void> {
   if (count > 0) services.broker.log.warn({ count }, 'released Idempotency-Keys of calls that were not begun');
 }
 
-/** Closes an intent, for a replay with its approval in one transaction. */
+/** Closes an intent; for a replay together with its approval, in one transaction. */
 async function closeIntent(
   { recorder, changes }: { changes: ApprovalChanges; recorder: Recorder },
   row: AuditRow,
@@ -183,7 +183,7 @@ async function closeReads(broker: Pick<Broker, 'config' | 'log' | 'store'>, reco
       let closed = 0;
       for (const row of left.rows) {
         if (await findAuditRow(store.db, row.organisation_id, row.id)) continue;
-        // What is missing because the store is of before may have been finished, and its receipt handed out.
+        // A row missing from a restored backup may have been finished, and its receipt returned, before the restore.
         const restored = await findRestored(store.db, row.organisation_id);
         if (restored && row.created_at < restored.at) continue;
         if (await closeUnknown(recorder, row, 'It was a read.')) closed++;
@@ -201,7 +201,7 @@ async function closeReads(broker: Pick<Broker, 'config' | 'log' | 'store'>, reco
   }
 }
 
-/** False: the row could not be closed now, or another process closed it. */
+/** Closes the row as unknown. False: it could not be closed now, or another process closed it. */
 async function closeUnknown(
   recorder: Recorder,
   intent: AuditRow,

@@ -10,8 +10,8 @@ import { signRow } from './receipt.ts';
 
 export type RowAppender = {
   /**
-   * Signs those rows that are final, as copies, and writes all, or none. Resolves when they are durable, with the ids that
-   * were written. `areNew`: none of them is there yet, as far as anybody knows.
+   * Signs copies of the final rows and writes all rows, or none. Resolves when they are durable, with the ids that were written.
+   * `areNew`: none of the ids is stored yet, as far as the caller knows.
    */
   append(rows: readonly AuditRow[], key: SigningKey, statement: AppendStatement, areNew: boolean): Promise<string[]>;
   close(): Promise<void>;
@@ -22,14 +22,14 @@ export function openRowAppender(to: AppendTo, issuer: string): RowAppender {
   const appender = openAppender(to);
   const sign = createCompactSigner();
 
-  /** Signs final rows that are not signed yet. */
+  /** Signs a final row that is not signed yet. */
   const signed = (row: AuditRow, key: SigningKey): AuditRow => {
     if (row.state !== 'final' || row.receipt !== null) return row;
     const copy = { ...row };
     try {
       signRow(copy, key, sign, issuer);
     } catch (error) {
-      // Not serialisable as JSON: retrying is pointless.
+      // The row cannot be serialised as JSON: a retry would fail, too.
       throw new RowFault(`A row cannot be signed: ${(error as Error).message}`, { cause: error });
     }
     return copy;

@@ -7,27 +7,27 @@ import type { RowWriter } from './row-writer.ts';
 
 export type RowQueue = {
   /**
-   * Resolves when the row is durable; false: a final row with its id was there already. Rejects as the store does. `isNew`:
-   * nothing was written under its id yet, as far as anybody knows.
+   * Resolves when the row is durable; with false when a final row with its id existed already. Rejects with the store's error. `isNew`:
+   * no row was written under its id yet, as far as the caller knows.
    */
   put(row: AuditRow, isNew: boolean): Promise<boolean>;
-  /** How many rows wait for the writer. */
+  /** Number of rows that wait for the writer. */
   waiting(): number;
-  /** Resolves when the queue is empty and everything is written. */
+  /** Resolves when the queue is empty and all rows are written. */
   empty(): Promise<void>;
 };
 
 type Waiting = { row: AuditRow; isNew: boolean; resolve(written: boolean): void; reject(error: unknown): void };
 
 /**
- * Turns of the event loop that the next batch waits under load: in the first, the calls of the batch before are answered; in the second,
- * what came in meanwhile becomes rows. With a third, SQLite writes fewer rows a second.
+ * Turns of the event loop that the next batch waits under load: in the first, calls of the previous batch are answered; in the second,
+ * newly received calls become rows. With a third, SQLite writes fewer rows per second.
  */
 const TURNS_UNDER_LOAD = 2;
 
 /**
- * Group commit: rows that arrive while a batch is being written form the next batch, as soon as the writer accepts it, and under load
- * two turns of the event loop later. Two and a half times the throughput of one transaction for each row, without a timer.
+ * Group commit: rows that arrive while a batch is being written form the next batch. It starts as soon as the writer accepts it, and under
+ * load two turns of the event loop later. Throughput is 2.5 times that of one transaction per row, without a timer.
  */
 export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): RowQueue {
   const waiting: Waiting[] = [];
@@ -39,8 +39,8 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
       const ids = await written;
       for (const entry of group) entry.resolve(ids.has(entry.row.id));
     } catch (error) {
-      // An invalid row must not fail the others, so they are retried one by one. Not if the store itself fails: that would only
-      // add up timeouts.
+      // An invalid row must not fail the others, so they are retried one by one; not when the store itself fails, where timeouts would
+      // add up.
       if (group.length > 1 && isRowFault(error)) for (const entry of group) await writeGroup([entry]).settled;
       else for (const entry of group) entry.reject(error);
     }
@@ -57,7 +57,7 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
   };
 
   const flush = async (): Promise<void> => {
-    // Let all rows of this turn of the event loop join.
+    // Let all rows of this turn of the event loop join the batch.
     await new Promise(setImmediate);
     while (waiting.length > 0) {
       const group = waiting.splice(0, batchSize(store, waiting.length));

@@ -1,4 +1,4 @@
-/** What is read beside audit rows, when an owner reads them: names of agents and owners, and what became of held calls. */
+/** Looks up what is shown beside audit rows: names of agents and owners, and the state of held calls. */
 import type { Broker } from '../broker.ts';
 import { findAgentNames } from '../store/agent-names.ts';
 import type { AuditRow } from '../store/audit.ts';
@@ -8,7 +8,7 @@ import { listPipelines } from '../store/pipelines.ts';
 
 type HasStore = Pick<Broker, 'store'>;
 
-/** What became of the held calls that rows of an organisation belong to, by the id of the approval. */
+/** Returns the history of the held calls that rows of an organisation belong to, by approval id. */
 export async function historiesOf(
   { store }: HasStore,
   organisationId: string,
@@ -18,7 +18,7 @@ export async function historiesOf(
   return await findCallHistories(store.db, organisationId, [...ids]);
 }
 
-/** Who may have changed something, by uuid: addresses of an organisation's owners, and names of its pipelines. */
+/** Returns display names of possible authors of changes by uuid: addresses of the organisation's owners, names of its pipelines. */
 export async function changerNames({ store }: HasStore, organisationId: string): Promise<ReadonlyMap<string, string>> {
   const [owners, pipelines] = await Promise.all([
     listOwners(store.db, organisationId),
@@ -30,7 +30,7 @@ export async function changerNames({ store }: HasStore, organisationId: string):
   ]);
 }
 
-/** Names of the agents of these rows by their `agt_` id. */
+/** Returns the names of the agents of these rows by their `agt_` id. */
 export async function agentNames(
   { store }: HasStore,
   organisationId: string,

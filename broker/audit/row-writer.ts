@@ -1,4 +1,4 @@
-/** Writes batches of audit rows in the recording thread; a single row in the main thread, if possible. */
+/** Writes batches of audit rows in the recording thread; a single row in the main thread where the store allows it. */
 import { Worker } from 'node:worker_threads';
 import type { Broker } from '../broker.ts';
 import type { AppendStatement } from '../store/appender.ts';
@@ -9,12 +9,12 @@ import { openRowAppender, type RowAppender } from './row-appender.ts';
 
 export type RowWriter = {
   /**
-   * Signs those rows that are final and writes all in one transaction, all or none. `accepted` resolves when the next group
-   * may come, and never rejects. `written` resolves when they are durable, with the ids that were written: a missing one is
-   * of a row that was final already. `areNew`: none of them is there yet, as far as anybody knows.
+   * Signs the final rows and writes all rows in one transaction, all or none. `accepted` resolves when the next group may be passed, and
+   * never rejects. `written` resolves when the rows are durable, with the ids that were written: a missing id belongs to a row that was
+   * final already. `areNew`: none of the ids is stored yet, as far as the caller knows.
    */
   write(rows: readonly AuditRow[], areNew: boolean): { accepted: Promise<void>; written: Promise<ReadonlySet<string>> };
-  /** Resolves when what was accepted is written and the thread has ended. */
+  /** Resolves when accepted groups are written and the thread has ended. */
   close(): Promise<void>;
 };
 
@@ -27,12 +27,12 @@ type Group = {
 const THREAD = new URL(`./recording-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
 /**
- * One group is on its way at a time: to sign one while another is committed makes twice as many of half the size, and each
- * costs the database, the disk and the processors that it wakes the same. The thread starts with the first group. When it
- * dies, what it had fails, and the next group starts another.
+ * Creates the writer. Only one group is in flight at a time: signing one group while another is committed makes twice as many groups of
+ * half the size, at the same cost each for database, disk and context switches. The thread starts with the first group. If it dies, its
+ * groups fail, and the next group starts another thread.
  *
- * Where the store allows it, a row is written here while nothing else is on its way: to go over to another thread and back
- * would be a tenth of what a lone agent waits for its answer.
+ * Where the store allows it, a single row is written in the main thread while nothing else is in flight: the switch to another thread and
+ * back would be a tenth of the latency of a lone call.
  */
 export function makeRowWriter(broker: Pick<Broker, 'did' | 'clock' | 'metrics' | 'store' | 'keys'>): RowWriter {
   const { store, keys, clock, metrics } = broker;
@@ -129,7 +129,7 @@ export function makeRowWriter(broker: Pick<Broker, 'did' | 'clock' | 'metrics' |
 
 type Thread = {
   groups: ReadonlyMap<number, Group>;
-  /** Whether this was not sent to this thread before. */
+  /** Whether this name was not sent to the thread yet; keys and statements are sent once per thread. */
   isNew(name: string): boolean;
   send(message: Exclude<ToThread, 'close'>, group: Group): void;
   close(): Promise<void>;
@@ -140,7 +140,7 @@ function runThread(workerData: ThreadData, onEnd: () => void): Thread {
   // Pending requests keep the process alive, so the worker need not.
   worker.unref();
   const groups = new Map<number, Group>();
-  const told = new Set<string>();
+  const sentNames = new Set<string>();
   let failure: Error | undefined;
   const ended = new Promise<void>((resolve) => {
     worker.once('error', (error) => {
@@ -163,7 +163,7 @@ function runThread(workerData: ThreadData, onEnd: () => void): Thread {
   });
   return {
     groups,
-    isNew: (name) => told.size < told.add(name).size,
+    isNew: (name) => sentNames.size < sentNames.add(name).size,
     send: (message, group) => {
       worker.postMessage(message);
       groups.set(message.group, group);

@@ -1,4 +1,4 @@
-/** Audit rows: from what happened to the columns that say so. Pure; the recorder alone adds time, hash and signature. */
+/** Builds audit rows from outcomes. Pure: only the recorder adds time, hash and signature. */
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { answeredFlags, followedFlags, streamedFlags } from './answer-notes.ts';
@@ -20,7 +20,7 @@ type End = {
   flags?: AuditFlags;
 };
 
-/** The row of a call that ended so; without its hash and signature, and of no time yet. */
+/** Builds the final row of an outcome, without finish time, hash and signature. */
 export function rowOf(outcome: Outcome): AuditRow {
   const { call } = outcome;
   const end = endOf(outcome);
@@ -35,7 +35,7 @@ export function rowOf(outcome: Outcome): AuditRow {
   return row;
 }
 
-/** The row of a call that is about to be sent. Of a streamed one it says what is known of its end if it is never told. */
+/** Builds the row of a call that is about to be sent. For a streamed call `ended` is `unknown` until its end is recorded. */
 export function intentRow(call: CallRecord, isStreamed = false): AuditRow {
   const row = begin(call, isStreamed ? { flags: { ended: 'unknown' } } : {});
   const verdict = call.decided?.verdict;
@@ -46,7 +46,7 @@ export function intentRow(call: CallRecord, isStreamed = false): AuditRow {
   return row;
 }
 
-/** Why a call that is made may be made: a person stands in for what would hold it today. */
+/** Returns the reason of a call that is made: `approved` where a person's approval replaces the hold that rules demand. */
 const allowedReason = ({ approval }: CallRecord, verdict: Verdict): string =>
   approval !== undefined && verdict.kind === 'hold' ? 'approved' : verdict.reason;
 
@@ -58,10 +58,10 @@ const REAUTH: Record<ReauthCause, { result: End['result']; reason: string }> = {
   no_token: { result: 'errored', reason: 'platform_reauth_needed' },
 };
 
-/** What was found, and what could not be masked. */
+/** The flag for each cause of a blocked answer. */
 const BLOCKED_FLAGS = { credential_found: 'redacted', not_masked: 'not_masked' } as const;
 
-/** How an outcome stands in its row: result, reason, detail and what goes with them. */
+/** Returns the columns of an outcome: result, reason, detail and related ones. */
 export function endOf(outcome: Outcome): End {
   const { call } = outcome;
   const verdict = call.decided?.verdict;
@@ -157,7 +157,7 @@ export function endOf(outcome: Outcome): End {
   }
 }
 
-/** What `platformEffectOf` says of an outcome, as to whether it is `none`, from its final row alone: also of one that another process closed. */
+/** Whether `platformEffectOf` is not `none`, derived from the final row alone; also works for rows closed by another process. */
 export function mayHaveActed(row: Readonly<AuditRow>): boolean {
   const { method, result, reason } = row;
   if (method === 'GET') return false;
@@ -167,7 +167,7 @@ export function mayHaveActed(row: Readonly<AuditRow>): boolean {
   return readFlags(row).outcome === 'unknown';
 }
 
-/** Whether the response to a call is kept for its Idempotency-Key: something may come of it. */
+/** Whether the response to a call is stored for its Idempotency-Key: only where the call is held or may have acted. */
 export const keepsResponse = (row: Readonly<AuditRow>): boolean => row.result === 'held' || mayHaveActed(row);
 
 function begin(call: CallRecord, { flags, responsePii = null }: Pick<End, 'flags' | 'responsePii'> = {}): AuditRow {
@@ -213,7 +213,7 @@ const piiText = (request: readonly PiiKind[] | null, response: readonly PiiKind[
 const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
 
-/** What is worth saying of a call beside its columns; null: nothing. `ended`: of how it ended. */
+/** Returns the flags column of a call; null when there are no flags. `ended`: flags about how the call ended. */
 function flagsOf(call: CallRecord, ended?: AuditFlags): string | null {
   const { agent, approval, droppedHeaders, git, caller, standing, limits, traceId, accessEnded } = call;
   const flags = {
@@ -233,7 +233,7 @@ function flagsOf(call: CallRecord, ended?: AuditFlags): string | null {
   return Object.keys(flags).length === 0 ? null : flagsText(flags);
 }
 
-/** The row of an intent that is closed without an outcome: nothing was sent, or nobody knows. */
+/** Builds the final row of an intent without an outcome: nothing was sent, or the result is unknown. */
 export const closedRow = (
   intent: AuditRow,
   reason: 'audit_unavailable' | 'outcome_unknown',

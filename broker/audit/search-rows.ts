@@ -1,27 +1,27 @@
-/** Audit rows, as owners look for them and export them. */
+/** Search and export of audit rows for owners. */
 import { setImmediate } from 'node:timers/promises';
 import type { Broker } from '../broker.ts';
 import { storedUuid } from '../crypto/ids.ts';
 import { type AuditRow, findAuditRow } from '../store/audit.ts';
 import { type AuditFilter, type Found, findAuditRows, firstIdOf } from '../store/audit-search.ts';
 
-/** How often the store is asked for one page before it is answered with what was found. */
+/** Limit of queries for one page; the page then has what was found so far. */
 const MOST_LOOKS = 40;
-/** After so long no further look begins, so that a page takes at most 100 ms: who asks goes on with the cursor. */
+/** No further query starts after this many milliseconds, so that a page takes at most 100 ms: the client continues with the cursor. */
 const LOOKING_MS = 25;
 const EXPORT_PAGE = 100;
 
-/** One row of an organisation; or undefined. */
+/** Returns one row of an organisation; undefined when there is none. */
 export const readRow = (
   { store }: Pick<Broker, 'store'>,
   organisationId: string,
   id: string,
 ): Promise<AuditRow | undefined> => findAuditRow(store.db, organisationId, id);
 
-/** Rows that are older are listed from where reports are read: those of pages before may have come a moment ago, and must not be passed over. */
+/** Pages of rows older than this are read from the standby, if there is one, which may lag. Newer rows might be skipped there. */
 const SETTLED_MS = 60_000;
 
-/** A page, newest first; short, or empty, when the filter passes few: it is the last one only when `next` is null. */
+/** Returns a page, newest first. It may be short or empty when few rows match: only `next` null marks the last page. */
 export async function searchRows(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   organisationId: string,
@@ -32,7 +32,7 @@ export async function searchRows(
   const begun = performance.now();
   const isSettled = before !== undefined && before < firstIdOf(clock() - SETTLED_MS);
   const db = isSettled ? await store.reports() : store.db;
-  // An id that is copied is found at once, however long ago that was.
+  // A pasted id is looked up directly, however old the row is.
   const exact = filter.text === undefined || before !== undefined ? undefined : storedUuid(filter.text);
   const row = exact ? await findAuditRow(db, organisationId, exact) : undefined;
   if (row) return { rows: [row], next: null };
@@ -44,20 +44,20 @@ export async function searchRows(
     page.reached = found.reached;
     if (found.reached === null || page.rows.length === limit) break;
     if (performance.now() - begun > LOOKING_MS) break;
-    // SQLite answers at once: let others have their turn.
+    // SQLite queries run synchronously: yield to other requests.
     await setImmediate();
   }
   return { rows: page.rows, next: page.reached };
 }
 
-/** All final rows that there are now, oldest first, in groups; after the row `after`, if it is given. */
+/** Yields all final rows that exist now, oldest first, in groups; only rows after the row `after`, if given. */
 export async function* exportRows(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   organisationId: string,
   filter: AuditFilter,
   after: string | undefined,
 ): AsyncGenerator<AuditRow[]> {
-  // What comes while it is read is the next export's: otherwise a busy broker's would have no end.
+  // Rows added during the export are left to the next one: on a busy broker this one would never end.
   const until = Math.min(filter.until ?? Number.POSITIVE_INFINITY, clock() + 1);
   const db = await store.reports();
   let beyond = after;

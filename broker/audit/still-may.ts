@@ -1,23 +1,23 @@
-/** Whoever asks for a change was authenticated before its transaction began, and may have waited in it for others. */
+/** Checks an author's role again within the change's transaction, which may have waited for others since authentication. */
 import { findOwner } from '../store/organisations.ts';
 import { findPipeline } from '../store/pipelines.ts';
 import type { Db } from '../store/store.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { OwnersChange } from './receipt.ts';
 
-/** Who asked was removed, or has a lesser role than when the request was authenticated: rolls the change back. */
+/** The author was removed, or has a lower role than when the request was authenticated; the change is rolled back. */
 export class NoLongerMay extends Error {
   constructor() {
     super('You were removed, or your role was changed, while this request waited for others. Nothing was changed.');
   }
 }
 
-/** Of a role each higher one may what it may. */
+/** Ranks of roles: a higher role includes the permissions of all lower ones. */
 export const ROLE_RANKS = { viewer: 0, approver: 1, admin: 2 };
 
 /**
- * In a transaction that has locked the organisation, as whatever removes owners or changes their roles does. The operator, the broker itself and holders of
- * tokens have no role.
+ * Throws unless the author still has at least the role of the request's authentication. Call it in a transaction that has locked the
+ * organisation, as all removals of owners and role changes do. The operator, the broker itself and holders of tokens have no role.
  *
  * @throws NoLongerMay
  */

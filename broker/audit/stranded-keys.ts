@@ -1,4 +1,4 @@
-/** `Idempotency-Key`s of calls that were under way in a process that died, or stood still. */
+/** Releases `Idempotency-Key`s of calls that were in flight in a process that died or was suspended. */
 import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { type AuditRow, putNewAuditRow } from '../store/audit.ts';
@@ -13,9 +13,9 @@ const NOT_BEGUN =
   'The broker stopped, or stood still, before this call was made, which had an Idempotency-Key: it was not sent. It can be made again with the same key.';
 
 /**
- * Releases the keys of calls that a dead process had not begun. First such a call gets the final row of one that was not sent: a process
- * that only stood still, and goes on, can store neither an intent nor a held call under that id then, and sends nothing. Of a read there
- * may be a note of its own, and a second one does no harm. What is on record speaks for itself. Returns how many were released.
+ * Releases the keys of calls that a dead process had not begun, and returns how many. Such a call first gets a final row as not sent: a
+ * process that was only suspended, and resumes, can then store neither an intent nor a held call under that id, and sends nothing. A read
+ * gets no row: it may have a journal entry, and a second read does no harm. A call that is already on record keeps its key.
  */
 export async function releaseStrandedKeys({
   broker,
@@ -39,12 +39,12 @@ export async function releaseStrandedKeys({
   }
 }
 
-/** Whose call it was. */
+/** The agent and the organisation of the call of a key. */
 type UnsentKey = Omit<StrandedKey, 'is_read' | 'is_recorded' | 'key_hash'>;
 
 /**
- * Puts the call of a key on record as one that was not sent, so that whoever has it under way cannot make it any more. False: it could not be
- * closed now, or it has just been put on record.
+ * Records the call of a key as not sent, so that the process that had it in flight cannot make it any more. False: the row could not be
+ * stored now, or the call was recorded meanwhile.
  */
 export async function closeUnsent(recorder: Recorder, key: UnsentKey, instanceId: string): Promise<boolean> {
   const row = closedRow(rowOfKey(key, instanceId), 'audit_unavailable', NOT_BEGUN);
@@ -52,7 +52,7 @@ export async function closeUnsent(recorder: Recorder, key: UnsentKey, instanceId
     const recorded = await recorder.record<undefined, 'on_record'>({
       row,
       value: undefined,
-      // As an intent of its own first: over one of that process the final row would go, and the call is sent then.
+      // Inserted as a new intent first: writing the final row directly would replace that process's own intent, whose call is being sent.
       together: async (tx) => ((await putNewAuditRow(tx, row)) ? undefined : rollback('on_record')),
     });
     return !(recorded instanceof RolledBack);
@@ -62,7 +62,7 @@ export async function closeUnsent(recorder: Recorder, key: UnsentKey, instanceId
   }
 }
 
-/** Nothing is known of the call but whose it was. */
+/** Builds a row that has only the agent and the organisation: nothing else is known of the call. */
 const rowOfKey = (key: UnsentKey, instanceId: string): AuditRow =>
   intentRow({
     auditId: key.audit_id,

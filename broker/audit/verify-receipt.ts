@@ -1,4 +1,4 @@
-/** Checking a receipt with nothing but a saved key set: no network, no store. */
+/** Verifies a receipt with only a saved key set: no network, no store. */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { verifyCompact } from '../crypto/jws.ts';
 import { type EcPublicJwk, ecThumbprint } from '../crypto/key-set.ts';
@@ -7,7 +7,7 @@ import { RECEIPT_TYPE } from './receipt.ts';
 
 export type ReceiptCheck = { ok: true; kid: string; payload: JsonObject } | { ok: false; error: string };
 
-/** `receipt`: a compact JWS, or the JSON form of the receipt route. `keySet`: a JWK Set. Never throws. */
+/** Verifies a receipt, a compact JWS or the JSON form of the receipt route, with a JWK Set (`keySet`). Never throws. */
 export function verifyReceipt(receipt: string, keySet: string): ReceiptCheck {
   const keys = readKeys(keySet);
   if (typeof keys === 'string') return { ok: false, error: keys };
@@ -29,7 +29,7 @@ function readReceipt(text: string): string | undefined {
   }
 }
 
-/** Keys by kid. A kid that is not its key's thumbprint (RFC 7638) is refused: key sets are pinned by kid. */
+/** Parses the key set into keys by kid. A kid that is not its key's thumbprint (RFC 7638) is rejected: key sets are pinned by kid. */
 function readKeys(text: string): Map<string, KeyObject> | string {
   let set: { keys?: unknown };
   try {
