@@ -4,7 +4,7 @@ import { livingFamily } from './children.ts';
 import type { Db } from './store.ts';
 import type { AccessRequestTable } from './tables/rules.ts';
 
-/** Stores a new request. The database refuses a second pending one for the same agent, platform and scope. */
+/** Stores a new request. A unique index rejects a second pending one for the same agent, platform and scope. */
 export async function putAccessRequest(db: Db, request: AccessRequestTable): Promise<void> {
   await db.insertInto('access_requests').values(request).execute();
 }
@@ -13,11 +13,11 @@ export type Asked = {
   organisationId: string;
   agentUuid: string;
   platformId: string;
-  /** Empty when none was named. */
+  /** Empty when the request names no scope. */
   scope: string;
 };
 
-/** The pending request for exactly this, or undefined. */
+/** Returns the pending request for exactly this agent, platform and scope; undefined when there is none. */
 export async function findOpenRequest(db: Db, asked: Asked, now: number): Promise<AccessRequestTable | undefined> {
   return await db
     .selectFrom('access_requests')
@@ -48,7 +48,7 @@ export async function countOpenRequests(
   return Number(row.count);
 }
 
-/** The request with this token, of any agent; or undefined. */
+/** Returns the request with this token, of any agent; undefined when there is none. */
 export async function findRequestByToken(db: Db, token: string): Promise<AccessRequestTable | undefined> {
   return await db.selectFrom('access_requests').selectAll().where('token', '=', token).executeTakeFirst();
 }
@@ -129,7 +129,7 @@ export async function listAccessRequests(
   return await query.orderBy('r.created_at', 'desc').orderBy('r.id', 'desc').limit(page.limit).execute();
 }
 
-/** Those of these requests that are decided or expired. */
+/** Returns which of these requests are decided or expired. */
 export async function findSettledRequests(db: Db, ids: readonly string[], now: number): Promise<string[]> {
   const rows = await db
     .selectFrom('access_requests')
@@ -151,8 +151,8 @@ export type RequestDecision = {
 };
 
 /**
- * Decides a pending request in one guarded statement: one of concurrent callers wins. Returns whether this one did; false: it
- * was already decided, or has expired.
+ * Decides a pending request in one guarded statement, so that one of concurrent callers wins. Returns whether this one did; false: the
+ * request was already decided, or has expired.
  */
 export async function decideAccessRequest(
   db: Db,

@@ -1,4 +1,4 @@
-/** Counts of calls for plots: a small table that is filled from audit rows beside the calls (admin/count-activity.ts). */
+/** Counts of calls for charts: a small table that a background job fills from audit rows (admin/count-activity.ts). */
 import { sql } from 'kysely';
 import type { AuditRow } from './audit.ts';
 import { firstIdOf } from './audit-search.ts';
@@ -8,7 +8,7 @@ import type { ActivityCountTable } from './tables/calls.ts';
 export type Dimension = ActivityCountTable['dimension'];
 export type Outcome = ActivityCountTable['outcome'];
 
-/** What of a row is counted. */
+/** The columns of an audit row that counting needs. */
 export type CountedRow = Pick<
   AuditRow,
   'id' | 'state' | 'kind' | 'result' | 'agent_public_id' | 'platform_id' | 'approval_id' | 'upstream_status' | 'flags'
@@ -51,7 +51,7 @@ export async function countedTo(db: Db, organisationId: string): Promise<string>
   return row?.row_id ?? '';
 }
 
-/** Moves the mark from one row to a later one; false: another process has moved it. */
+/** Moves the mark from one row to a later one with a guarded statement. False: another process has moved it. */
 export async function moveMark(db: Db, organisationId: string, from: string, to: string): Promise<boolean> {
   if (from === '') {
     const made = await db
@@ -72,10 +72,10 @@ export async function moveMark(db: Db, organisationId: string, from: string, to:
   return moved !== undefined;
 }
 
-/** Rows of one statement: PostgreSQL and SQLite take 65,535 and 32,766 parameters at most. */
+/** Rows per statement, well below the limit of parameters (PostgreSQL 65,535, SQLite 32,766). */
 const MOST_AT_ONCE = 500;
 
-/** Adds to what was counted. */
+/** Adds these counts to the stored ones. */
 export async function addCounts(db: Db, counts: readonly ActivityCountTable[]): Promise<void> {
   for (let at = 0; at < counts.length; at += MOST_AT_ONCE)
     await db
@@ -100,7 +100,7 @@ const within = (db: Db, organisationId: string, dimension: Dimension, { since, u
     .where('at', '>=', since)
     .where('at', '<', until);
 
-/** Calls of an organisation by stretches of `unit` milliseconds, a whole number of hours. */
+/** Returns calls of an organisation by intervals of `unit` milliseconds, a whole number of hours. */
 export async function countsByTime(
   db: Db,
   organisationId: string,
@@ -115,7 +115,7 @@ export async function countsByTime(
   return rows.map(({ begins, outcome, calls }) => ({ at: Number(begins), outcome, calls: Number(calls) }));
 }
 
-/** Calls of an organisation by the name in a dimension. */
+/** Returns calls of an organisation by the names of a dimension. */
 export async function countsByName(
   db: Db,
   organisationId: string,
@@ -130,8 +130,8 @@ export async function countsByName(
 }
 
 /**
- * Of the newest held calls those that a person decided: when they were held, and how long that took, in milliseconds. `isCut`: the limit was reached, so that
- * there may be more.
+ * Returns, for the newest held calls that a person decided, when each was held and how many milliseconds the decision took. `isCut`: the
+ * limit was reached, so there may be more.
  */
 export async function decisionTimes(
   db: Db,
@@ -155,10 +155,10 @@ export async function decisionTimes(
   return { decided, isCut: rows.length === limit };
 }
 
-/** Forgets counts of a dimension before a moment. */
+/** Deletes counts of a dimension that are older than `before`. */
 export async function forgetCounts(db: Db, dimension: Dimension, before: number): Promise<void> {
   await db.deleteFrom('activity_counts').where('dimension', '=', dimension).where('at', '<', before).execute();
 }
 
-/** The id below which all rows of an earlier moment are. */
+/** Returns the id below which the ids of all rows before this instant lie. */
 export const rowsBefore = (instant: number): string => firstIdOf(instant);

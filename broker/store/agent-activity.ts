@@ -1,25 +1,25 @@
-/** What agents did lately and what they wait for, by indexes alone: a bounded number of entries for each. */
+/** Recent activity of agents and their pending requests, from indexes alone, with a limit of entries per agent. */
 import { sql } from 'kysely';
 import { firstIdOf } from './audit-search.ts';
 import type { Db } from './store.ts';
 
-/** So many calls of an agent are counted. */
+/** Limit of calls counted per agent. */
 export const MOST_COUNTED = 2_000;
 
 export type AgentActivity = {
   agent_id: string;
-  /** When its last call came, whatever became of it; null: it made none. */
+  /** Time of the last call, whatever its result; null: the agent made none. */
   last_call_at: number | null;
-  /** Since `since`, MOST_COUNTED at most; of these refused, and held for a person. A call that was held and then made is one. */
+  /** Calls since `since`, MOST_COUNTED at most, and how many of these were refused or held. A held call that was made later counts once. */
   calls: number;
   refused: number;
   held: number;
-  /** What waits for a decision. */
+  /** Held calls and access requests that wait for a decision. */
   waiting_calls: number;
   waiting_requests: number;
 };
 
-/** What a call counts for in one sum, in which no count comes up to the next: so the calls are gone through once. */
+/** Weights that pack three counts into one sum without overflow into each other, so that the calls are scanned only once. */
 const REFUSED = 10_000;
 const HELD = 100_000_000;
 const sumOf = (result: 'counted.result' | 'r.result') =>
@@ -31,7 +31,7 @@ const countsIn = (sum: unknown) => {
   return { calls: all % REFUSED, refused: Math.floor((all % HELD) / REFUSED), held: Math.floor(all / HELD) };
 };
 
-/** Of these agents of one organisation, by their uuids. */
+/** Returns the activity of these agents (uuids) of one organisation. */
 export async function activityOf(
   db: Db,
   organisationId: string,
@@ -44,12 +44,12 @@ export async function activityOf(
     table: string,
   ) => sql`(select count(*) from ${sql.table(table)} w where w.organisation_id = ${organisationId}
     and w.agent_id = a.id and w.status = 'pending' and w.expires_at > ${now})`;
-  // The index by which calls are counted does not tell which rows are of replays: those that people approved are looked up by approvals.
+  // The index used for counting does not identify replays, so they are found through approvals and subtracted.
   const replayed = sql`(select ${sumOf('r.result')} from approvals p
     join audit_rows r on r.organisation_id = p.organisation_id and r.id = p.replay_audit_id
     where p.organisation_id = ${organisationId} and p.agent_id = a.id and p.status = 'approved' and p.expires_at > ${since}
       and p.replay_audit_id >= ${firstIdOf(since)} and r.id >= ${firstIdOf(since)})`;
-  // One statement for all of them: PostgreSQL plans each for every partition of the audit, which takes longer than running it.
+  // One statement for all: PostgreSQL plans each statement for every audit partition, which takes longer than executing it.
   const { rows } = await sql<Record<Column, string | number | null>>`
     select a.id,
       (select r.created_at ${calls} order by r.id desc limit 1) as last_call_at,
@@ -65,7 +65,7 @@ export async function activityOf(
     return {
       agent_id: String(id),
       last_call_at: last_call_at === null ? null : Number(last_call_at),
-      // Of more than are counted a replay only makes room for another call.
+      // At the limit, subtracting a replay would only make room for an uncounted call.
       calls: calls === MOST_COUNTED ? calls : calls - replay.calls,
       refused: Math.max(0, refused - replay.refused),
       held,

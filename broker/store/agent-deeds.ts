@@ -1,4 +1,4 @@
-/** What agents did, each thing once: nothing but hashes. */
+/** Actions that agents have done before, each once, as hashes. */
 
 import type { Db } from './store.ts';
 import type { AgentDeedTable } from './tables/approvals.ts';
@@ -6,7 +6,7 @@ import type { Bit } from './tables/column-types.ts';
 
 type Place = Pick<AgentDeedTable, 'organisation_id' | 'agent_id'>;
 
-/** Which of these an agent did, by hash, and whether by a call that changed something. */
+/** Returns which of these hashes are stored for an agent, and whether the action changed something. */
 export async function findDeeds(
   db: Db,
   { organisation_id, agent_id }: Place,
@@ -22,7 +22,7 @@ export async function findDeeds(
   return new Map(rows.map(({ hash, changed }) => [hash, changed]));
 }
 
-/** Stores deeds, in the order of their hashes, so that no two transactions wait for each other. What was changed once stays so. */
+/** Stores deeds, ordered by hash so that concurrent transactions do not deadlock. The mark for a change is never reset. */
 export async function putDeeds(tx: Db, rows: readonly AgentDeedTable[]): Promise<void> {
   await tx
     .insertInto('agent_deeds')

@@ -18,12 +18,12 @@ export async function findOtherAgentWithKey(
     .executeTakeFirst();
 }
 
-/** The keys of an organisation's agents that were replaced. */
+/** Lists the replaced keys of an organisation's agents. */
 export async function listFormerKeys(db: Db, organisationId: string): Promise<FormerKeyTable[]> {
   return await db.selectFrom('former_keys').selectAll().where('organisation_id', '=', organisationId).execute();
 }
 
-/** Whether the key of an agent of the organisation was replaced by another one. */
+/** Whether this key of an agent of the organisation was replaced by another one. */
 export async function isFormerKey(db: Db, organisationId: string, fingerprint: string): Promise<boolean> {
   const found = await db
     .selectFrom('former_keys')
@@ -38,9 +38,8 @@ export async function isFormerKey(db: Db, organisationId: string, fingerprint: s
 export const BINDABLE: readonly AgentTable['status'][] = ['pending', 'pending_bind', 'active', 'suspended'];
 
 /**
- * Binds a key to an agent, and activates one that is pending. The old key is replaced by the same statement, and recorded as
- * former, so that it cannot be bound again. To be called in a transaction, which must be rolled back when this returns false: the
- * agent was revoked meanwhile.
+ * Binds a key to an agent, and activates a pending agent. The same statement replaces the old key and records it as former, so that it
+ * cannot be bound again. Call it in a transaction, which must be rolled back when this returns false: the agent was revoked meanwhile.
  */
 export async function bindKey(
   db: Db,
@@ -72,7 +71,7 @@ export async function bindKey(
     .set((eb) => ({
       public_key_pem: key.pem,
       key_fingerprint: key.fingerprint,
-      // Of an agent that had none.
+      // Also for an agent that had no key before.
       agent_type: 'key',
       status: eb
         .case()
@@ -95,7 +94,7 @@ export async function bindKey(
   return bound !== undefined;
 }
 
-/** When an agent's key last took the place of another one; null: it has had no other. */
+/** Returns when an agent's key last replaced another one; null: it never did. */
 export async function keyReplacedAt(db: Db, organisationId: string, agentUuid: string): Promise<number | null> {
   const { at } = await db
     .selectFrom('former_keys')

@@ -1,7 +1,7 @@
-/** Names of agents, for people who look for what is on record. */
+/** Names of agents, for searches and lists of audit rows. */
 import type { Db } from './store.ts';
 
-/** Names by `agt_` id. */
+/** Returns names by `agt_` id. */
 export async function findAgentNames(
   db: Db,
   organisationId: string,
@@ -20,8 +20,8 @@ export async function findAgentNames(
 const fold = (text: string) => text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /**
- * Patterns for `lower(…) like lower(…) escape '\'`: the text anywhere, in whichever case. SQLite, and PostgreSQL with the locale C, fold only letters of ASCII,
- * so that of others the cases are listed that people write.
+ * Returns patterns for `lower(…) like lower(…) escape '\'` that match the text anywhere, case-insensitively. SQLite, and PostgreSQL with the
+ * locale C, fold only ASCII letters, so the usual cases of other letters (as given, lower, upper, title) are listed.
  */
 export function likesOf(text: string): string[] {
   const lower = text.toLowerCase();

@@ -1,4 +1,4 @@
-/** An organisation's agents a page at a time: found by words and filters, in the order that an owner chooses. */
+/** Pages of an organisation's agents: filtered by words and other properties, in an order that the owner chooses. */
 import { type RawBuilder, sql } from 'kysely';
 import type { AgentStatus } from '../policy/facts.ts';
 import { likesOf } from './agent-names.ts';
@@ -19,12 +19,12 @@ export type AgentFilter = {
   parent?: string | undefined;
 };
 
-/** In the alphabet the revoked ones stand last. There is an index of just this (migration 0048). */
+/** Sorts by name, with revoked agents last. Migration 0048 has an index on exactly this expression. */
 const BY_NAME = sql<string>`(case when a.status = 'revoked' then '1' else '0' end) || lower(a.name)`;
 
 const ORDERS = ['name', 'owner', 'policy', 'status', 'created', 'last_call'] as const;
 
-/** What agents are ordered by, as one value each. A call's id tells its time (UUIDv7). */
+/** The sort key of each order, as a single value. An audit row's id sorts by time (UUIDv7). */
 const KEYS: Record<(typeof ORDERS)[number], RawBuilder<string | number>> = {
   name: BY_NAME,
   owner: sql<string>`coalesce(o.email, '') || ' ' || lower(a.name)`,
@@ -36,10 +36,10 @@ const KEYS: Record<(typeof ORDERS)[number], RawBuilder<string | number>> = {
 };
 export type AgentOrder = (typeof ORDERS)[number];
 export const AGENT_ORDERS: readonly AgentOrder[] = ORDERS;
-/** For the others all agents that are sought are read and sorted. */
+/** Orders with an index. For the others, all matching agents are read and sorted. */
 export const INDEXED_ORDERS: ReadonlySet<AgentOrder> = new Set(['name', 'created']);
 
-/** Where a page ended: the value that its last agent is ordered by, and its uuid. */
+/** End of a page: sort key and uuid of its last agent. */
 export type AgentCursor = { key: string | number; id: string };
 
 export type AgentPage = {
@@ -48,11 +48,11 @@ export type AgentPage = {
   descending: boolean;
   after?: AgentCursor | undefined;
   limit: number;
-  /** Children that had expired by then are left out. */
+  /** Children that had expired by this time are omitted. */
   endedBy: number;
 };
 
-/** The agents of a page, and where it ended; null: it is the last one. */
+/** Returns the agents of a page and its end; null: it is the last page. */
 export async function pageOfAgents(
   db: Db,
   organisationId: string,
@@ -77,10 +77,10 @@ export async function pageOfAgents(
   };
 }
 
-/** More are not counted. */
+/** Limit of the total count. */
 export const MOST_AGENTS_COUNTED = 10_000;
 
-/** How many there are on all pages, MOST_AGENTS_COUNTED at most. */
+/** Counts the agents on all pages, up to MOST_AGENTS_COUNTED. */
 export async function countAgents(
   db: Db,
   organisationId: string,
@@ -93,7 +93,7 @@ export async function countAgents(
   return Number(count);
 }
 
-/** These agents of an organisation by their uuids, deleted ones too. */
+/** Returns these agents of an organisation by their uuids, deleted ones included. */
 export async function findAgents(db: Db, organisationId: string, ids: readonly string[]): Promise<AgentTable[]> {
   if (ids.length === 0) return [];
   return await db

@@ -1,13 +1,13 @@
-/** Whether all agents of an organisation are stopped. */
+/** The state that stops all agents of an organisation. */
 import { AgentsStopped } from '../policy/agents-stopped.ts';
 import type { Db } from './store.ts';
 import { readStored } from './stored-json.ts';
 
-/** What the column says. */
+/** Parses the column; undefined when the agents are not stopped. */
 export const readAgentsStopped = (text: string | null): AgentsStopped | undefined =>
   text === null ? undefined : readStored(AgentsStopped, text, 'stop of all agents');
 
-/** Undefined: they are not stopped. */
+/** Returns the stop of an organisation's agents; undefined when they are not stopped. */
 export async function findAgentsStopped(db: Db, organisationId: string): Promise<AgentsStopped | undefined> {
   const found = await db
     .selectFrom('organisations')
@@ -17,7 +17,7 @@ export async function findAgentsStopped(db: Db, organisationId: string): Promise
   return readAgentsStopped(found?.agents_stopped ?? null);
 }
 
-/** Stops them, or lets them go on, in one guarded statement. False: they are so already. */
+/** Sets or clears the stop in one guarded statement. False: it already had that state. */
 export async function putAgentsStopped(
   db: Db,
   organisationId: string,

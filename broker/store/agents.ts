@@ -17,7 +17,7 @@ export async function listAgents(db: Db, organisationId: string, options = { del
   return await query.orderBy('created_at').orderBy('id').execute();
 }
 
-/** The next agents by uuid, deleted ones too, without children: for who reads thousands of them in pieces. */
+/** Lists the next agents by uuid, without children, deleted ones included, for callers that read thousands in pages. */
 export async function listAgentsAfter(
   db: Db,
   organisationId: string,
@@ -35,8 +35,8 @@ export async function listAgentsAfter(
 }
 
 /**
- * The agents that owners see, oldest first: all that are not deleted, without children that had expired by `endedBy`, of
- * which there may be very many.
+ * Lists the agents shown to owners, oldest first: all that are not deleted, without children that had expired by `endedBy`, of which
+ * there may be very many.
  */
 export async function listShownAgents(db: Db, organisationId: string, endedBy: number): Promise<AgentTable[]> {
   const topLevel = await listAgents(db, organisationId);
@@ -84,7 +84,7 @@ export async function findLiveAgentNamed(
     .executeTakeFirst();
 }
 
-/** Lists of labels as they are stored, with how many agents have just these, and the id of one of them. */
+/** Lists the distinct label lists as stored, with how many agents have each, and the id of one of these agents. */
 export const listLabels = (db: Db, organisationId: string) =>
   db
     .selectFrom('agents')
@@ -100,10 +100,10 @@ export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();
 }
 
-/** One agent, or several: at most some thousands, for SQLite takes 32,766 parameters in a statement. */
+/** One agent, or several: some thousands at most, because SQLite accepts 32,766 parameters per statement. */
 export type AgentRef = { organisationId: string; id: string | readonly string[] };
 
-/** Of an agent that gets this owner: whose it was before, each once. */
+/** Builds the list of former owners, without duplicates, when `ownerId` becomes the owner. */
 const formerOwners = (ownerId: string) =>
   sql<string | null>`case when owner_id = ${ownerId} or former_owners like '%' || owner_id || '%' then former_owners
     else coalesce(former_owners || ' ', '') || owner_id end`;
@@ -149,12 +149,12 @@ export type StatusMove = {
   detail: string | null;
 };
 
-/** Who signs, and was suspended before a key was bound, waits for it still when resumed. */
+/** Status on resuming: an agent with a key that was suspended before the key was bound still waits for it. */
 const activeOnceBound = sql<AgentStatus>`case when agent_type = 'key' and public_key_pem is null then 'pending_bind' else 'active' end`;
 
 /**
- * Moves an agent from one of the statuses `from` to another, in one guarded statement. Answers whether it moved; false
- * means that it was in another status, or that there is none.
+ * Moves an agent from one of the statuses `from` to another, in one guarded statement. Returns whether it moved; false: it was in another
+ * status, or does not exist.
  */
 export async function moveAgent(
   db: Db,
@@ -165,7 +165,7 @@ export async function moveAgent(
   return (await moveAgents(db, agent, move, now)) === 1;
 }
 
-/** The same of several. Answers how many moved. */
+/** Moves several agents as `moveAgent` does. Returns how many moved. */
 export async function moveAgents(
   db: Db,
   { organisationId, id }: AgentRef,
@@ -195,7 +195,7 @@ export async function listGrants(db: Db, organisationId: string, agentUuid?: str
   return await query.orderBy('platform_id').orderBy('created_at').orderBy('id').execute();
 }
 
-/** The next grants by id: for who reads thousands of them in pieces. */
+/** Lists the next grants by id, for callers that read thousands in pages. */
 export async function listGrantsAfter(
   db: Db,
   organisationId: string,

@@ -1,6 +1,6 @@
 /** Appends rows that must be durable before a response, in batches, from any thread. */
 
-/** Where rows are appended. Can be passed to another thread. */
+/** The store that rows are appended to. Can be passed to another thread. */
 export type AppendTo = { dialect: 'sqlite'; path: string } | { dialect: 'postgres'; url: string; connections: number };
 
 /**

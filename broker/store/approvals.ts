@@ -1,6 +1,6 @@
 /**
- * Held calls: pending, decided, expired. See held-calls.ts for their display with agent and reason, and replays.ts for the
- * replay of an approved one.
+ * Held calls: pending, decided, expired. held-calls.ts reads them with agent and reason for display; replays.ts has the replay of
+ * approved ones.
  */
 
 import type { AuditTable } from './audit-columns.ts';
@@ -49,7 +49,7 @@ export async function findApproval(db: Db, organisationId: string, id: string): 
     .executeTakeFirst();
 }
 
-/** What these held calls of an organisation do, sealed. */
+/** Returns the sealed descriptions of these held calls of an organisation. */
 export async function findSentences(
   db: Db,
   organisationId: string,
@@ -89,7 +89,7 @@ export async function listApprovalsOf(
     .execute();
 }
 
-/** Without what is sealed. */
+/** A held call without its sealed columns. */
 export type OpenApproval = Omit<ApprovalTable, 'action' | 'result' | 'sentence' | 'basis' | 'asked'>;
 
 const OPEN_COLUMNS = [
@@ -125,7 +125,7 @@ const OPEN_COLUMNS = [
   'correction_audit_id',
 ] as const satisfies readonly (keyof ApprovalTable)[];
 
-/** Those of these calls on which no agent needs to wait any longer. */
+/** Returns which of these calls are settled, so that no agent needs to wait for them. */
 export async function findSettled(db: Db, ids: readonly string[], now: number): Promise<string[]> {
   const rows = await db
     .selectFrom('approvals')
@@ -152,7 +152,7 @@ export type Decision = {
   on?: string | null;
   note: string | null;
   auditId: AuditTable['id'];
-  /** The process that replays it, when it is approved. */
+  /** The process that makes the replay, when the call is approved. */
   instanceId: string;
 };
 
@@ -176,13 +176,13 @@ export async function holdsRead(
   return row !== undefined;
 }
 
-/** A corrected request of a held call, sealed, with what belongs to it. `asked`: what its agent had asked. */
+/** A corrected request of a held call, sealed, with its hash and related columns. `asked`: the agent's original request. */
 export type Correction = Pick<
   ApprovalTable,
   'path' | 'request_hash' | 'action' | 'asked' | 'sentence' | 'basis' | 'decide_in' | 'correction_audit_id'
 > & { by: string; at: number };
 
-/** Puts a corrected request in place of the one with `request_hash`, which waits. False: it does not any more, or is another one. */
+/** Replaces the pending request with hash `request_hash` by a corrected one. False: it is not pending any more, or was changed. */
 export async function correctHeldCall(
   db: Db,
   { organisation_id, id, request_hash }: Pick<ApprovalTable, 'organisation_id' | 'id' | 'request_hash'>,
@@ -201,8 +201,8 @@ export async function correctHeldCall(
 }
 
 /**
- * Decides a pending call, and claims the replay of an approved one, in one guarded statement: one of concurrent callers
- * wins. Returns the updated row; undefined: it was already decided, has expired, or is another request by now.
+ * Decides a pending call and claims the replay of an approved one, in one guarded statement, so that one of concurrent callers wins.
+ * Returns the updated row; undefined: the call was already decided, has expired, or was corrected meanwhile.
  */
 export async function decideHeldCall(
   db: Db,
@@ -234,7 +234,7 @@ export async function decideHeldCall(
     .executeTakeFirst();
 }
 
-/** Expires pending calls that are past their time. Returns which. */
+/** Expires pending calls whose deadline has passed. Returns which. */
 export async function expireHeldCalls(db: Db, now: number): Promise<Pick<ApprovalTable, 'organisation_id' | 'id'>[]> {
   return await db
     .updateTable('approvals')

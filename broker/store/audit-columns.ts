@@ -1,10 +1,10 @@
 /**
- * The columns of an audit row, once, in the order in which rows are written: what each of them holds, and whether the row
- * hash covers it, as it does all that an auditor is shown. The row's type, the statements and the hash follow from this
- * list; broker/store/migrations/ makes the table.
+ * The columns of an audit row in the order in which rows are written, with the type of each and whether the row hash covers it. The hash
+ * covers everything that is shown to auditors. The row's type, the statements and the hash are derived from this list; migrations create
+ * the table.
  */
 
-/** `value` is there for its type alone. */
+/** `value` exists only for its type. */
 type Column<Value> = { readonly isHashed: boolean; readonly value?: Value };
 
 const hashed = <Value>(): Column<Value> => ({ isHashed: true });
@@ -13,7 +13,7 @@ const unhashed = <Value>(): Column<Value> => ({ isHashed: false });
 const COLUMNS = {
   organisation_id: hashed<string>(),
   id: hashed<string>(),
-  /** `intent`: a mutating call may be under way; `final`: nothing of the row changes any more. */
+  /** `intent`: a mutating call may be in flight; `final`: the row is immutable. */
   state: unhashed<'intent' | 'final'>(),
   kind: hashed<'action' | 'event'>(),
   created_at: hashed<number>(),
@@ -41,12 +41,12 @@ const COLUMNS = {
   correlation_id: hashed<string>(),
   row_hash: unhashed<string | null>(),
   receipt_kid: unhashed<string | null>(),
-  /** A compact JWS where `receipt_format` is null, as rows of earlier versions have it; otherwise its signature alone. */
+  /** A compact JWS where `receipt_format` is null, as in rows of earlier versions; otherwise its signature alone. */
   receipt: unhashed<string | null>(),
-  /** By which serialiser the rest of the receipt follows from this row, and with which `iss`. */
+  /** The format that rebuilds the rest of the receipt from this row, and the `iss` of the receipt. */
   receipt_format: unhashed<number | null>(),
   receipt_issuer: unhashed<string | null>(),
-  /** The process that holds the intent, empty once the row is signed. */
+  /** The process that owns the intent; empty once the row is signed. */
   instance_id: unhashed<string>(),
 };
 
@@ -54,7 +54,7 @@ export type AuditTable = {
   [Name in keyof typeof COLUMNS]: (typeof COLUMNS)[Name] extends Column<infer Value> ? Value : never;
 };
 
-/** Every column, in the order in which rows are written. */
+/** All columns, in the order in which rows are written. */
 export const AUDIT_COLUMNS = Object.keys(COLUMNS) as readonly (keyof AuditTable)[];
 
 export const HASHED_COLUMNS = AUDIT_COLUMNS.filter((name) => COLUMNS[name].isHashed);

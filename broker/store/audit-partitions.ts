@@ -1,4 +1,4 @@
-/** The parts of `audit_rows` on PostgreSQL (migration 0048): one a month by id, which is time (UUIDv7), and one for ids that belong to none. */
+/** Partitions of `audit_rows` on PostgreSQL (migration 0048): one per month by id (UUIDv7), and a default for all other ids. */
 import { type Kysely, sql } from 'kysely';
 import type { Instant } from '../policy/facts.ts';
 import { FEWEST_DAYS, PURGED } from '../policy/retention.ts';
@@ -10,15 +10,15 @@ import type { Db, Store } from './store.ts';
 const DAY_MS = 24 * 3600 * 1000;
 const HOUR_MS = 3600 * 1000;
 const LOCK_NOT_AVAILABLE = '55P03';
-/** How long before its first row a month has its partition. */
+/** How long before the first row of a month its partition is created. */
 const AHEAD_MS = 31 * DAY_MS;
-/** Rows that are moved while writers wait: a second or so. */
+/** Limit of rows that are moved while writers are blocked, for about a second. */
 const MOST_MOVED = 20_000;
 
-/** `end`: the first id that no longer belongs to it. */
+/** `end`: exclusive upper bound of its ids. */
 export type AuditPartition = { name: string; end: string };
 
-/** Without the default one, the oldest first. */
+/** Lists the partitions without the default one, oldest first. */
 export async function listAuditPartitions(db: Db): Promise<AuditPartition[]> {
   const { rows } = await sql<AuditPartition>`
     select c.relname as name, substring(pg_get_expr(c.relpartbound, c.oid) from 'TO [(]''([^'']+)''') as "end"
@@ -28,17 +28,17 @@ export async function listAuditPartitions(db: Db): Promise<AuditPartition[]> {
   return rows;
 }
 
-/** Makes the months that are missing up to a month ahead. Without effect on SQLite. Safe in several processes at once. */
+/** Creates missing partitions up to a month ahead. No effect on SQLite. Safe to run concurrently in several processes. */
 export async function makeAuditPartitions({ db, dialect }: Pick<Store, 'db' | 'dialect'>, now: Instant): Promise<void> {
   if (dialect === 'sqlite') return;
   const covered = (await listAuditPartitions(db)).at(-1)?.end;
   if (covered !== undefined && covered > firstIdOf(now + AHEAD_MS)) return;
-  // A broker that did not run for a year needs none of the months between, nor has ids that are in them.
+  // After a long stop no partitions are needed for the months between, in which there are no ids.
   const from = Math.max(monthOf(now), covered === undefined ? 0 : timeOf(covered));
   for (let month = from; month <= now + AHEAD_MS; month = monthAfter(month)) await makeMonth(db, month);
 }
 
-/** Rows of the month that the default partition took meanwhile go along, unless they are many: then the month stays there. */
+/** Creates the partition of a month, and moves its rows from the default one; with too many rows the month stays in the default. */
 async function makeMonth(db: Kysely<Schema>, month: Instant): Promise<void> {
   const [first, end] = [firstIdOf(month), firstIdOf(monthAfter(month))];
   const name = sql.table(`audit_rows_${new Date(month).toISOString().slice(0, 7).replace('-', '_')}`);
@@ -48,7 +48,7 @@ async function makeMonth(db: Kysely<Schema>, month: Instant): Promise<void> {
     const strays = sql`from audit_rows_default where id >= ${first} and id < ${end}`;
     const { rows } = await sql`select 1 ${strays} limit ${MOST_MOVED + 1}`.execute(tx);
     if (rows.length > MOST_MOVED) return;
-    // A table of its own first: "partition of" would lock out all writers of all months.
+    // Created as a separate table first: "partition of" would lock out writers of all months.
     await sql`create table ${name} (like audit_rows including defaults including constraints including indexes)
       with (toast_tuple_target = 8160)`.execute(tx);
     await sql`with moved as (delete ${strays} returning *) insert into ${name} select * from moved`.execute(tx);
@@ -58,8 +58,8 @@ async function makeMonth(db: Kysely<Schema>, month: Instant): Promise<void> {
 }
 
 /**
- * Gives the space of past months back of which nothing is left but the events that say what was deleted; those move to the default
- * partition. Looks once an hour, in one process. Without effect on SQLite. Answers the names of those that were dropped.
+ * Drops partitions of past months that hold nothing but events about deletions; these events move to the default partition. Runs at most
+ * once an hour in one process (lease). No effect on SQLite. Returns the names of the dropped partitions.
  */
 export async function dropEmptyAuditPartitions(
   { db, dialect }: Pick<Store, 'db' | 'dialect'>,
@@ -69,14 +69,14 @@ export async function dropEmptyAuditPartitions(
   const lease = { name: 'audit-partitions', holder, now, until: now + HOUR_MS };
   if ((await takeLease(db, lease)) === undefined) return [];
   const dropped: string[] = [];
-  // Nobody keeps rows for less.
+  // The minimum retention: no organisation deletes newer rows.
   const past = firstIdOf(now - FEWEST_DAYS * DAY_MS);
   for (const { name, end } of await listAuditPartitions(db))
     if (end <= past && (await isEmpty(db, name)) && (await dropEmpty(db, name))) dropped.push(name);
   return dropped;
 }
 
-/** By the key, in which vacuum leaves nothing of rows that were deleted: the table itself may be gigabytes of them. */
+/** Queries by primary key, whose index vacuum clears of deleted rows; the table itself may still hold gigabytes of them. */
 async function isEmpty(db: Db, name: string): Promise<boolean> {
   const table = sql.table(name);
   const kept = sql`kind = 'event' and reason = ${PURGED}`;
@@ -89,11 +89,11 @@ async function isEmpty(db: Db, name: string): Promise<boolean> {
 async function dropEmpty(db: Kysely<Schema>, name: string): Promise<boolean> {
   const table = sql.table(name);
   const done = await locked(db, async (tx) => {
-    // First only whoever would write to a month that is long over: then everybody, for a moment.
+    // This lock blocks only writers to this past month; the locks that follow block everybody, briefly.
     await sql`lock table ${table} in share row exclusive mode`.execute(tx);
     if (!(await isEmpty(tx, name))) return false;
     await sql`alter table audit_rows detach partition ${table}`.execute(tx);
-    // Not through audit_rows, whose trigger would enter them in the receipt log once more.
+    // Inserted directly, because the trigger of audit_rows would add the events to the receipt log again.
     await sql`insert into audit_rows_default select * from ${table} order by organisation_id, id`.execute(tx);
     await sql`drop table ${table}`.execute(tx);
     return true;
@@ -102,8 +102,8 @@ async function dropEmpty(db: Kysely<Schema>, name: string): Promise<boolean> {
 }
 
 /**
- * Runs `work` in one transaction, which waits for each lock for a moment only: everybody else would wait behind it. Undefined: somebody
- * has the table for longer, a dump for instance; there is time for another round.
+ * Runs `work` in one transaction with a short lock timeout, because everybody else queues behind a waiting lock. Undefined: the table is
+ * locked for longer, by a dump for instance; the next round retries.
  */
 async function locked<Done>(db: Kysely<Schema>, work: (tx: Db) => Promise<Done>): Promise<Done | undefined> {
   try {
@@ -128,5 +128,5 @@ function monthAfter(at: Instant): Instant {
   return Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1);
 }
 
-/** The moment that an id begins with (RFC 9562 section 5.7). */
+/** Returns the timestamp of an id (RFC 9562 section 5.7). */
 const timeOf = (id: string): Instant => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

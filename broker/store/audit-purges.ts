@@ -1,4 +1,4 @@
-/** Deleting audit rows that an organisation keeps no longer (migration 0047). */
+/** Deletes audit rows whose retention has expired (migration 0047). */
 import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely';
 import { PURGED, type RetainedKind } from '../policy/retention.ts';
 import type { AuditRow } from './audit.ts';
@@ -9,7 +9,7 @@ import type { AuditPurgeTable } from './tables/receipt-log.ts';
 
 export type Retained = Pick<OrganisationTable, 'id' | 'retention' | 'retention_seal'>;
 
-/** Organisations that do not keep everything, with what they keep as JSON; none whose restored store waits for a review. */
+/** Lists organisations with a retention, as JSON, without those whose restored store awaits a review. */
 export async function listRetentions(db: Db): Promise<Retained[]> {
   return await db
     .selectFrom('organisations')
@@ -20,7 +20,7 @@ export async function listRetentions(db: Db): Promise<Retained[]> {
     .execute();
 }
 
-/** What organisations keep of which nothing shows yet that an admin said so. */
+/** Lists retentions without a seal, which would prove that an admin set them. */
 export async function listUnsealedRetentions(db: Db): Promise<Pick<Retained, 'id' | 'retention'>[]> {
   return await db
     .selectFrom('organisations')
@@ -30,7 +30,7 @@ export async function listUnsealedRetentions(db: Db): Promise<Pick<Retained, 'id
     .execute();
 }
 
-/** Stores the seal of a retention, unless another one was set since it was read. */
+/** Stores the seal of a retention, unless the retention was changed since it was read. */
 export async function putRetentionSeal(db: Db, { id, retention, retention_seal }: Retained): Promise<void> {
   await db
     .updateTable('organisations')
@@ -40,7 +40,7 @@ export async function putRetentionSeal(db: Db, { id, retention, retention_seal }
     .execute();
 }
 
-/** How far rows of a kind were announced and deleted. */
+/** Returns how far rows of a kind were announced and deleted. */
 export async function findPurge(db: Db, organisationId: string, kind: RetainedKind): Promise<AuditPurgeTable> {
   const row = await db
     .selectFrom('audit_purges')
@@ -51,7 +51,7 @@ export async function findPurge(db: Db, organisationId: string, kind: RetainedKi
   return row ?? { organisation_id: organisationId, kind, next_index: 0, announced_index: 0, event_id: null };
 }
 
-/** The index in the receipt log from which on no row of an organisation was deleted for its time. */
+/** Returns the index in the receipt log from which on no row of an organisation was deleted by retention. */
 export async function purgedUntil(db: Db, organisationId: string): Promise<number> {
   const { end } = await db
     .selectFrom('audit_purges')
@@ -61,7 +61,7 @@ export async function purgedUntil(db: Db, organisationId: string): Promise<numbe
   return Number(end ?? 0);
 }
 
-/** Moves the end of what is announced, with its event; null: there was nothing to announce. False: another process has moved it. */
+/** Moves the end of the announced range, with its event; null: there was nothing to announce. False: another process has moved it. */
 export async function moveAnnounced(
   db: Db,
   before: AuditPurgeTable,
@@ -82,7 +82,7 @@ export async function moveAnnounced(
   return moved !== undefined;
 }
 
-/** Moves the end of what is deleted; false: another process has moved it. */
+/** Moves the end of the deleted range. False: another process has moved it. */
 export async function moveDeleted(db: Db, before: AuditPurgeTable, to: number): Promise<boolean> {
   const moved = await db
     .updateTable('audit_purges')
@@ -107,7 +107,7 @@ const among =
   (eb: ExpressionBuilder<Schema, 'audit_rows'>) =>
     eb.and([eb('organisation_id', '=', organisationId), eb('id', 'in', ids), eb('state', '=', 'final'), OF_KIND[kind]]);
 
-/** Those of these rows that are there and of this kind. */
+/** Returns which of these rows exist and are of this kind. */
 export async function findRowsOf(
   db: Db,
   organisationId: string,

@@ -15,16 +15,16 @@ export type AuditFilter = {
   /** Range of `created_at`: inclusive, exclusive. */
   since?: number | undefined;
   until?: number | undefined;
-  /** Part of one of SEARCHED, or of the name of the row's agent, in whichever case. */
+  /** Substring of one of SEARCHED, or of the name of the row's agent, case-insensitive. */
   text?: string | undefined;
-  /** Only final rows, which have their hash. */
+  /** Only final rows, which have a hash. */
   final?: boolean | undefined;
 };
 
 /** `reached`: cursor for the next page; null: no more rows. There may be more rows even when none was found. */
 export type Found = { rows: AuditRow[]; reached: string | null };
 
-/** Where a text is looked for. */
+/** The columns that a text search covers. */
 const SEARCHED = [
   'path',
   'reason',
@@ -41,7 +41,7 @@ const SEARCHED = [
 
 /** Rows scanned by one query, so that a selective filter does not block the store. */
 const LOOKED_AT = 2_000;
-/** Of a text, which is looked for in many columns, and in the name of the agent. */
+/** The same for a text search, which tests many columns and the agent's name. */
 const LOOKED_AT_FOR_TEXT = 500;
 /** Tolerance between the time in a row's id and its `created_at`, in case the clock was adjusted. */
 const SLACK_MS = 600_000;
@@ -66,7 +66,7 @@ export async function findAuditRows(
     if (above !== undefined) query = query.where('id', '>', above);
     if (below !== undefined) query = query.where('id', '<', below);
     if (atMost !== undefined) query = query.where('id', '<=', atMost);
-    // Of one agent the rows are found by an index: only they are looked at.
+    // The rows of one agent are found by an index, so only they are scanned.
     if (isUuid(filter.agent)) query = query.where('agent_id', '=', filter.agent);
     return query.orderBy('id', direction);
   };
@@ -101,7 +101,7 @@ export async function findAuditRows(
       eb.or(
         likesOf(text).flatMap((like) => [
           ...SEARCHED.map((column) => sql<boolean>`lower(${eb.ref(column)}) like lower(${like}) escape '\\'`),
-          // By the id of each row: an organisation may have a million agents, whose names nobody could look through.
+          // Looked up by each row's agent: an organisation may have a million agents, too many to search by name first.
           sql<boolean>`exists (select 1 from agents a where a.agent_id = audit_rows.agent_public_id
             and a.organisation_id = audit_rows.organisation_id and lower(a.name) like lower(${like}) escape '\\')`,
         ]),
@@ -142,7 +142,7 @@ function isSelective({ agent, platform, kind, result, reason, text }: AuditFilte
 
 const isUuid = (agent: string | undefined): agent is string => agent !== undefined && !agent.startsWith('agt_');
 
-/** No UUIDv7 of this instant or a later one is less (RFC 9562 section 5.7). */
+/** Returns the lowest id of an instant: no UUIDv7 of this instant or later is less (RFC 9562 section 5.7). */
 export function firstIdOf(instant: number): string {
   const time = Math.max(0, Math.trunc(instant)).toString(16).padStart(12, '0').slice(-12);
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;

@@ -1,11 +1,11 @@
-/** Where audits are pushed to (migration 0045), and how far each receiver has them. */
+/** Sinks that the audit is pushed to (migration 0045), and how far each receiver has it. */
 import { sql } from 'kysely';
 import type { Db } from './store.ts';
 import type { LeaseTable } from './tables/installation.ts';
 import type { AuditSinkTable } from './tables/receipt-log.ts';
 
 export type SinkRef = Pick<AuditSinkTable, 'organisation_id' | 'id'>;
-/** `log_size`: rows in the receipt log of its organisation. */
+/** A sink with `log_size`, the number of rows in its organisation's receipt log. */
 export type SinkWithLog = AuditSinkTable & { log_size: number };
 
 const withLog = (db: Db) =>
@@ -26,8 +26,8 @@ export async function findSink(db: Db, { organisation_id, id }: SinkRef): Promis
 }
 
 /**
- * Sinks of all organisations that rows wait for and that may be sent to now. `until`: no sink waits for longer, but one that failed by a clock that
- * was ahead. Of a restored store none is before it was reviewed: it may be a copy, and whoever has the other one is pushing.
+ * Lists sinks of all organisations that have rows to send and are due. A retry time after `until` is ignored: it was set by a clock that was
+ * ahead. Restored stores are excluded until they are reviewed: they may be a copy, while the original keeps pushing.
  */
 export async function listDueSinks(db: Db, { now, until }: { now: number; until: number }): Promise<SinkRef[]> {
   return await db
@@ -39,12 +39,12 @@ export async function listDueSinks(db: Db, { now, until }: { now: number; until:
     .where('s.status', '=', 'active')
     .where((eb) => eb.or([eb('s.retry_at', 'is', null), eb('s.retry_at', '<=', now), eb('s.retry_at', '>', until)]))
     .whereRef('s.next_index', '<', 'l.size')
-    // Those that failed are tried in turn.
+    // Failed sinks are retried in turn.
     .orderBy('s.retry_at')
     .execute();
 }
 
-/** The index in the receipt log up to which every active sink of an organisation has the rows; undefined: it has no such sink. */
+/** Returns the index in the receipt log up to which all active sinks of an organisation have received rows; undefined: no active sink. */
 export async function pushedTo(db: Db, organisationId: string): Promise<number | undefined> {
   const { next } = await db
     .selectFrom('audit_sinks')
@@ -55,7 +55,7 @@ export async function pushedTo(db: Db, organisationId: string): Promise<number |
   return next === null ? undefined : Number(next);
 }
 
-/** What every new sink begins with. */
+/** Returns a sink with the initial state. */
 export const newSink = <Given extends Partial<AuditSinkTable>>(given: Given) => ({
   secret: null,
   secret_reference: null,
@@ -70,7 +70,7 @@ export const newSink = <Given extends Partial<AuditSinkTable>>(given: Given) => 
   ...given,
 });
 
-/** Stores a new sink. Answers false when the organisation has one of that name. */
+/** Stores a new sink. False: the organisation has a sink of that name. */
 export async function addSink(db: Db, sink: AuditSinkTable): Promise<boolean> {
   const added = await db
     .insertInto('audit_sinks')
@@ -81,7 +81,7 @@ export async function addSink(db: Db, sink: AuditSinkTable): Promise<boolean> {
   return added !== undefined;
 }
 
-/** Changes a sink; what is left out stays. */
+/** Changes a sink; absent members stay as they are. */
 export async function changeSink(
   db: Db,
   { organisation_id, id }: SinkRef,
@@ -102,10 +102,10 @@ export async function deleteSink(db: Db, { organisation_id, id }: SinkRef): Prom
 
 type Lease = Pick<LeaseTable, 'name' | 'fence'>;
 
-/** A batch of a sink: rows of the receipt log from `next_index` up to, and without, `end`. */
+/** A batch of a sink: starts at the row `next_index` of the receipt log. Its `end` is exclusive. */
 type BatchRef = SinkRef & Pick<AuditSinkTable, 'next_index'>;
 
-/** Only while this process holds the lease, and where the cursor still stands there. */
+/** Updates a sink only while this process holds the lease and the cursor is still at `next_index`. */
 const guarded = (db: Db, { organisation_id, id, next_index }: BatchRef, { name, fence }: Lease) =>
   db
     .updateTable('audit_sinks')
@@ -119,12 +119,12 @@ const guarded = (db: Db, { organisation_id, id, next_index }: BatchRef, { name, 
     )
     .returning('id');
 
-/** Says which batch is sent next. False: it is not this process that sends, or the cursor was moved. */
+/** Stores which batch is sent next. False: this process has lost the lease, or the cursor was moved. */
 export async function beginBatch(db: Db, batch: BatchRef, end: number, lease: Lease): Promise<boolean> {
   return (await guarded(db, batch, lease).set({ batch_end: end }).executeTakeFirst()) !== undefined;
 }
 
-/** The batch that was begun up to `end` ends before the row `shorterEnd` instead. False: as of `beginBatch`, or it has another end by now. */
+/** Shortens the begun batch from `end` to `shorterEnd`. False: as for `beginBatch`, or the batch has another end now. */
 export async function shortenBatch(
   db: Db,
   batch: BatchRef,
@@ -138,7 +138,7 @@ export async function shortenBatch(
   return shortened !== undefined;
 }
 
-/** The receiver has the batch. `rejected`: rows that it said it does not keep, with `why`. False: as of `beginBatch`. */
+/** Records that the receiver has the batch. `rejected`: number of rows it refused for good, with `why`. False: as for `beginBatch`. */
 export async function finishBatch(
   db: Db,
   batch: BatchRef,
@@ -161,7 +161,7 @@ export async function finishBatch(
   return moved !== undefined;
 }
 
-/** The batch did not arrive. `why`: our own words. False: as of `beginBatch`. */
+/** Records that the batch did not arrive. `why`: the broker's own text. False: as for `beginBatch`. */
 export async function failBatch(
   db: Db,
   batch: BatchRef,
@@ -179,7 +179,7 @@ export async function failBatch(
   return noted !== undefined;
 }
 
-/** Of all organisations, by kind: the rows that wait for the sink that is furthest behind, and how many sinks do not take any. */
+/** Returns per kind, for all organisations: the backlog of the sink that is furthest behind, and the number of failing sinks. */
 export async function sinkNumbers(db: Db): Promise<{ kind: string; behind: number; failing: number }[]> {
   const found = await db
     .selectFrom('audit_sinks as s')

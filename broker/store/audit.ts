@@ -10,17 +10,17 @@ export type AuditRow = AuditTable;
 /** Larger batches are not faster. */
 const LARGEST_BATCH = 64;
 
-/** What an outcome writes over its intent: all, so that the row which stands there is the one that was signed. */
+/** Columns that an outcome overwrites in its intent: all but the key, so that the stored row is the one that was signed. */
 const OUTCOME_COLUMNS = AUDIT_COLUMNS.filter((column) => column !== 'organisation_id' && column !== 'id');
 
 /**
- * One statement for every write: a new final row, an intent, and the outcome of an intent. The outcome is an upsert that
- * only an intent accepts, so a row is finalised once, also under concurrency; and retrying a write whose result is unknown
- * (connection lost at commit) is idempotent.
+ * One statement for every write: a new final row, an intent, and the outcome of an intent. The outcome is an upsert that updates only an
+ * intent, so a row is finalised once, also under concurrency, and retrying a write with unknown result (connection lost at commit) is
+ * idempotent.
  */
 export function auditStatement(db: Kysely<Schema>, rows: number): AppendStatement {
   const columns = AUDIT_COLUMNS.length;
-  // Each value is its own index, to verify that the statement has its parameters in this order.
+  // Each value is its own index, to check below that the statement has its parameters in this order.
   const { sql, parameters } = db
     .insertInto('audit_rows')
     .values(
@@ -58,7 +58,7 @@ export function batchSize({ dialect }: Pick<Store, 'dialect'>, waiting: number):
   return most - (most % quarterOfPowerOfTwo);
 }
 
-/** The same write as part of a transaction (with an approval, an idempotency key). */
+/** Writes one row as part of a transaction (with an approval or an idempotency key). */
 export async function putAuditRow(db: Db, row: AuditRow): Promise<boolean> {
   const written = await db
     .insertInto('audit_rows')
@@ -74,7 +74,7 @@ export async function putAuditRow(db: Db, row: AuditRow): Promise<boolean> {
   return written !== undefined;
 }
 
-/** Stores a row if there is none of its id; false: there is. */
+/** Stores a row unless one with its id exists. Returns whether it did. */
 export async function putNewAuditRow(db: Db, row: AuditRow): Promise<boolean> {
   const inserted = await db
     .insertInto('audit_rows')
@@ -95,7 +95,7 @@ export async function findAuditRow(db: Db, organisationId: string, id: string): 
     .executeTakeFirst();
 }
 
-/** The rows of an organisation with these ids, in any order; those that there are. */
+/** Returns the rows of an organisation with these ids, in any order; unknown ids are omitted. */
 export async function findAuditRowsById(db: Db, organisationId: string, ids: readonly string[]): Promise<AuditRow[]> {
   if (ids.length === 0) return [];
   return await db
@@ -106,7 +106,7 @@ export async function findAuditRowsById(db: Db, organisationId: string, ids: rea
     .execute();
 }
 
-/** Up to `limit` intents of processes that are not alive, oldest first. */
+/** Returns up to `limit` intents of unregistered processes, oldest first. */
 export async function findOrphanedIntents(db: Db, limit: number): Promise<AuditRow[]> {
   return await db
     .selectFrom('audit_rows')

@@ -1,4 +1,4 @@
-/** What a backup says about itself, in a file of its own beside it. */
+/** The manifest of a backup, in a file of its own beside it. */
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
@@ -8,26 +8,26 @@ import { syncFile } from '../runtime/sync-file.ts';
 export const BackupManifest = z.strictObject({
   format: z.literal(1),
   store: z.enum(['sqlite', 'postgres']),
-  /** When the copied state was the state of the store. */
+  /** Time of the state that was copied. */
   made_at: z.iso.datetime(),
   /** The release that made the backup. */
   version: z.string(),
-  /** Of the store, in their order. */
+  /** Names of the applied migrations, in order. */
   migrations: z.array(z.string()),
-  /** Of the master key that opens what is sealed in it; null: nothing is sealed yet. */
+  /** Check value of the master key that decrypts the sealed values; null: nothing is sealed yet. */
   master_key_check_value: z.string().nullable(),
-  /** Which store it is of, and how far that was (store/generation.ts). */
+  /** The store's id and generation (store/generation.ts). */
   store_id: z.string().nullable(),
   generation: z.number().int().nonnegative(),
-  /** How many rows each table has. */
+  /** Number of rows by table. */
   rows: z.record(z.string(), z.number().int().nonnegative()),
   bytes: z.number().int().positive(),
-  /** Of the file, in hexadecimal. */
+  /** SHA-256 of the file, in hexadecimal. */
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
 });
 export type BackupManifest = z.output<typeof BackupManifest>;
 
-/** What is read from the copied state itself. */
+/** The part of the manifest that is read from the copied state itself. */
 export type CopiedState = Pick<
   BackupManifest,
   'store' | 'migrations' | 'master_key_check_value' | 'store_id' | 'generation' | 'rows'
@@ -35,13 +35,13 @@ export type CopiedState = Pick<
 
 export const manifestOf = (file: string): string => `${file}.manifest.json`;
 
-/** Writes it, synchronised. */
+/** Writes the manifest and syncs it to disk. */
 export function writeManifest(path: string, manifest: BackupManifest): void {
   writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
   syncFile(path);
 }
 
-/** Reads the manifest of a backup. Throws, in words, when there is none or it is not one. */
+/** Reads the manifest of a backup. Throws a readable error when it is missing or invalid. */
 export function readManifest(file: string): BackupManifest {
   const path = manifestOf(file);
   let text: string;

@@ -1,4 +1,4 @@
-/** A backup: a copy of the store and its manifest, both whole or not there. */
+/** Writes a backup: a copy of the store and its manifest; either both exist completely or neither. */
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -6,12 +6,12 @@ import { syncFile, syncFolder } from '../runtime/sync-file.ts';
 import { type BackupManifest, type CopiedState, hashFile, manifestOf, writeManifest } from './backup-manifest.ts';
 import { makePrivate } from './lock.ts';
 
-/** What was not written to for so long was left by a backup that was killed. */
+/** Partial files older than this were left by a killed backup. */
 const LEFT_MS = 3_600_000;
 
 /**
- * Makes the new file `to` (0600) and its manifest. `copy` writes the store into an empty file and answers what it copied.
- * Throws on failure; then there is no file `to`.
+ * Creates the file `to` (mode 0600) and its manifest. `copy` writes the store into an empty file and returns what it copied. Throws on
+ * failure; then there is no file `to`.
  */
 export async function writeBackup(
   to: string,
@@ -20,7 +20,7 @@ export async function writeBackup(
 ): Promise<BackupManifest> {
   refuseThere(to);
   removeLeft(to, now);
-  // Of its own: of two backups into one file, as by the jobs of two machines, neither may take or change the copy of the other.
+  // A unique name, so that of two concurrent backups to one file, as by jobs on two machines, neither touches the other's copy.
   const partial = `${to}.${randomUUID()}.partial`;
   const manifestFile = manifestOf(to);
   try {
@@ -37,9 +37,9 @@ export async function writeBackup(
     };
     const partialManifest = manifestOf(partial);
     writeManifest(partialManifest, manifest);
-    // Another one may have been sooner.
+    // Another backup may have created it meanwhile.
     refuseThere(to);
-    // First: where there is a backup, there is its manifest.
+    // The manifest first: every backup that exists has its manifest.
     renameSync(partialManifest, manifestFile);
     renameSync(partial, to);
     syncFolder(dirname(to));

@@ -1,19 +1,19 @@
-/** From so many in a batch on, the next one waits. A few callers would only wait for each other. */
+/** From this batch size on, the next batch is delayed. Fewer callers would only wait for each other. */
 const UNDER_LOAD = 4;
 
-/** After a batch of `size`: under load, waits for so many turns of the event loop, in which more can join the next one. */
+/** Under load, after a batch of `size`, waits for `turns` turns of the event loop, so that more requests join the next batch. */
 export async function letMoreJoin(size: number, turns: number): Promise<void> {
   if (size < UNDER_LOAD) return;
   for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
 }
 
 /**
- * A batch loader: puts concurrent requests into one batch. Requests that arrive while a batch is running wait for the next one,
- * which starts as soon as that is done, without a timer, and under load a turn of the event loop later: what was just answered goes on
- * first, and its clients' next requests join. When a batch fails, all of its requests fail.
+ * A batch loader: puts concurrent requests into one batch. Requests that arrive while a batch is running wait for the next one, which
+ * starts as soon as that is done, without a timer; under load a turn of the event loop later, so that answered requests continue first and
+ * their clients' next requests join. When a batch fails, all of its requests fail.
  *
  * @param answerAll returns the results in the order of the requests
- * @param most requests in one batch
+ * @param most maximum requests in one batch
  */
 export function batchLoader<Asked, Answer>(
   answerAll: (asked: readonly Asked[]) => Promise<readonly Answer[]>,
@@ -23,7 +23,7 @@ export function batchLoader<Asked, Answer>(
   let busy = false;
 
   const work = async (): Promise<void> => {
-    // Let all requests of this turn of the event loop join.
+    // Let all requests of this turn of the event loop join the batch.
     await new Promise(setImmediate);
     while (waiting.length > 0) {
       const group = waiting.splice(0, most);

@@ -45,7 +45,7 @@ export async function strike(db: Db, key: BreakerKey, limits: BreakerLimits, now
     .executeTakeFirstOrThrow();
 }
 
-/** Takes the one trial call of a half-open breaker. A trial without a result can be claimed again after `openMs`. */
+/** Claims the trial call of a half-open breaker. A trial without a result can be claimed again after `openMs`. */
 export async function claimTrial(db: Db, key: BreakerKey, openMs: number, now: number): Promise<boolean> {
   const claimed = await db
     .updateTable('breakers')
@@ -74,7 +74,7 @@ export async function closeBreaker(db: Db, key: BreakerKey, now: number): Promis
   return closed !== undefined;
 }
 
-/** The open breakers of an organisation's agents, the last to close first. */
+/** Lists the open breakers of an organisation's agents, the one that closes last first. */
 export async function listBreakersOpenAt(db: Db, organisationId: string, now: number): Promise<BreakerTable[]> {
   return await db
     .selectFrom('breakers')

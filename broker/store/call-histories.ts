@@ -1,4 +1,4 @@
-/** What became of held calls: the rows of the hold, of the decision, and of the call that was made of it. */
+/** Histories of held calls: the audit rows of the hold, of the decision, and of the replay. */
 import type { AuditRow } from './audit.ts';
 import type { Db } from './store.ts';
 import type { ApprovalTable } from './tables/approvals.ts';
@@ -8,7 +8,7 @@ export type HistoryRow = Pick<
   'id' | 'state' | 'created_at' | 'result' | 'reason' | 'upstream_status' | 'flags' | 'receipt_kid'
 >;
 
-/** A held call, with those of its rows that are there. */
+/** A held call with those of its audit rows that exist. */
 export type CallHistory = Pick<
   ApprovalTable,
   | 'id'
@@ -24,7 +24,7 @@ export type CallHistory = Pick<
   | 'corrected_at'
 > & { held?: HistoryRow | undefined; decision?: HistoryRow | undefined; made?: HistoryRow | undefined };
 
-/** By the id of the approval: those of an organisation. Two statements, by primary keys. */
+/** Returns histories of an organisation's held calls by approval id. Two statements, by primary keys. */
 export async function findCallHistories(
   db: Db,
   organisationId: string,

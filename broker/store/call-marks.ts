@@ -1,10 +1,10 @@
-/** Calls of agents that rules look back at: of each kind the newest that was noted. */
+/** Past calls of agents that rules with a look-back condition need: the newest call of each kind. */
 import type { Db } from './store.ts';
 import type { CallMarkTable } from './tables/rules.ts';
 
 type Place = Pick<CallMarkTable, 'organisation_id' | 'agent_id'>;
 
-/** The newest calls of these kinds, by kind. */
+/** Returns the newest calls of these kinds, by kind. */
 export async function findCallMarks(
   db: Db,
   { organisation_id, agent_id }: Place,
@@ -21,7 +21,7 @@ export async function findCallMarks(
   return new Map(rows.map(({ kind, ...mark }) => [kind, mark]));
 }
 
-/** Notes a call, of each of these kinds; a newer one that is noted already stays. In one order for all, so that no two transactions wait for each other. */
+/** Records a call for each of these kinds, unless a newer one is stored. Ordered, so that concurrent transactions do not deadlock. */
 export async function putCallMarks(tx: Db, rows: readonly CallMarkTable[]): Promise<void> {
   await tx
     .insertInto('call_marks')
@@ -35,7 +35,7 @@ export async function putCallMarks(tx: Db, rows: readonly CallMarkTable[]): Prom
     .execute();
 }
 
-/** Forgets calls that were made before `before`. */
+/** Deletes calls that were made before `before`. */
 export async function purgeCallMarks(db: Db, before: number): Promise<void> {
   await db.deleteFrom('call_marks').where('made_at', '<', before).execute();
 }

@@ -8,7 +8,7 @@ import type { AgentTable } from './tables/agents.ts';
 
 type Ref = { organisationId: string; id: string };
 
-/** The uuids of an agent and of its live children, as a query. */
+/** Builds a query for the uuids of an agent and its live children. */
 export const livingFamily = (db: Db, organisationId: string, familyRootUuid: string) =>
   db
     .selectFrom('agents')
@@ -59,7 +59,7 @@ export async function freeChildPlaces(db: Db, parent: Ref): Promise<void> {
     .execute();
 }
 
-/** The uuids of an agent's live children, those included whose time is over and whose rows do not say so yet. */
+/** Lists the uuids of an agent's live children, including those that have expired but are not marked so yet. */
 export async function listLivingChildren(db: Db, parent: Ref): Promise<string[]> {
   const found = await db
     .selectFrom('agents')
@@ -71,7 +71,7 @@ export async function listLivingChildren(db: Db, parent: Ref): Promise<string[]>
   return found.map(({ id }) => id);
 }
 
-/** Expired children whose rows do not say so yet, earliest expiry first. */
+/** Lists expired children that are not marked so yet, earliest expiry first. */
 export async function listOverdueChildren(
   db: Db,
   parent: Ref,
@@ -97,7 +97,7 @@ export async function expireChild(db: Db, child: Ref, now: number): Promise<bool
     .set((eb) => ({
       status: 'revoked' as const,
       status_since: eb.ref('expires_at'),
-      // It was not stopped by anybody.
+      // No person or breaker stopped it.
       status_cause: 'unknown' as const,
       status_detail: null,
     }))
@@ -110,7 +110,7 @@ export async function expireChild(db: Db, child: Ref, now: number): Promise<bool
   return expired !== undefined;
 }
 
-/** Whether all of these agents are live. With the family root's row locked, this holds until the transaction ends. */
+/** Whether all of these agents are live. While the family root's row is locked, this cannot change until the transaction ends. */
 export async function areLiving(db: Db, organisationId: string, ids: readonly string[], now: number): Promise<boolean> {
   const living = await db
     .selectFrom('agents')

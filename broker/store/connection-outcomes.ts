@@ -1,11 +1,11 @@
-/** What is known of whether a connection works: its last test, and the last calls on it that are on record. */
+/** Evidence of whether a connection works: its last test, and recent audit rows of calls on it. */
 import type { AuditRow } from './audit.ts';
 import type { Db } from './store.ts';
 import type { ConnectionTable } from './tables/connections.ts';
 
 export type StoredTest = { at: number; revision: number; ok: boolean; upstreamStatus: number | null; detail: string };
 
-/** Stores what a test found. Without effect on a connection that is gone. */
+/** Stores the result of a test. No effect if the connection was deleted. */
 export async function storeTest(
   db: Db,
   { organisation_id: organisationId, id }: Pick<ConnectionTable, 'organisation_id' | 'id'>,
@@ -25,7 +25,7 @@ export async function storeTest(
     .execute();
 }
 
-/** How many rows are read. They have no index by connection: one more would be written by every call. */
+/** How many rows are scanned. There is no index by connection: every call would have to write it. */
 const LOOKED_AT = 1_000;
 
 export type RecentRow = Pick<

@@ -30,7 +30,7 @@ export async function putConnection(db: Db, connection: NewConnection): Promise<
     .execute();
 }
 
-/** Updates a connection without its credential, which may be refreshed concurrently. */
+/** Updates a connection except for its credential, which may be refreshed concurrently. */
 export async function changeConnection(
   db: Db,
   connection: Pick<ConnectionTable, 'organisation_id' | 'id'> &
@@ -56,8 +56,8 @@ export async function findConnection(db: Db, organisationId: string, id: string)
 }
 
 /**
- * The same as it is now, and nobody changes it until the transaction ends: for whoever ends its tokens, which are refreshed all the time. A
- * no-op update, as `lockOrganisation` is.
+ * Returns the current connection and locks it until the transaction ends, for callers that end its tokens, which may be refreshed at any
+ * time. Locks by a no-op update, as `lockOrganisation` does.
  */
 export async function lockConnection(db: Db, organisationId: string, id: string): Promise<ConnectionTable | undefined> {
   return await db
@@ -115,7 +115,7 @@ export async function replaceCredential(
     .executeTakeFirst();
 }
 
-/** Stores the same credential, sealed again. */
+/** Stores the same credential, encrypted again. */
 export async function storeResealed(
   db: Db,
   connection: { organisationId: string; id: string },
@@ -182,7 +182,7 @@ export async function listAgentsUsing(
 /**
  * Records that the upstream refused the credential in this row, or accepted it again.
  *
- * @param seen what the row held when the call began: of a secret that an owner has replaced since nothing is recorded. Tokens are replaced by the broker itself.
+ * @param seen the sealed credential when the call began: no effect if an owner has replaced it since. Not compared for tokens, which the broker replaces
  */
 export async function setCredentialStatus(
   db: Db,
@@ -205,8 +205,8 @@ export async function setCredentialStatus(
 type Ended = { people: PersonTokenTable[]; appTokens: UpstreamTokenTable[]; staticKeys: number };
 
 /**
- * Ends what was given for a connection at its platform, which it leaves: static keys for it, and tokens of people and of an App, which
- * come back to be revoked. `staticKeys`: how many of these were live.
+ * Ends what was issued for a connection that leaves its platform: its static keys, and the tokens of people and of an App, which are
+ * returned so that they can be revoked. `staticKeys`: how many keys were live.
  */
 export async function endForConnection(db: Db, organisationId: string, id: string, now: number): Promise<Ended> {
   const staticKeys = await endStaticKeysFor(db, { organisationId, id }, now);
@@ -215,7 +215,7 @@ export async function endForConnection(db: Db, organisationId: string, id: strin
   return { people, appTokens, staticKeys };
 }
 
-/** Removes a connection with its credential, and ends what was given for it. */
+/** Deletes a connection with its credential, and ends what was issued for it. */
 export async function deleteConnection(db: Db, organisationId: string, id: string, now: number): Promise<Ended> {
   const ended = await endForConnection(db, organisationId, id, now);
   await db.deleteFrom('connections').where('organisation_id', '=', organisationId).where('id', '=', id).execute();

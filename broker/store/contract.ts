@@ -1,4 +1,4 @@
-/** The second half of a migration, once no process of the release before runs any more. */
+/** The contract step of a migration, run once no process of the previous release is running. */
 import { Migrator } from 'kysely/migration';
 import { contractions } from './contractions.ts';
 import { LIVE_MS } from './instances.ts';
@@ -6,8 +6,8 @@ import { compareReleases, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
 /**
- * Takes away what only earlier releases needed. `now`: by the store's clock, in milliseconds. Returns the names of what was done now. Throws, in
- * words, while a process of an earlier release runs, or when a step fails; then nothing of it is done.
+ * Removes what only earlier releases needed. `now`: by the store's clock, in milliseconds. Returns the names of the steps done now. Throws
+ * a readable error while a process of an earlier release runs, or when a step fails; then the step has no effect.
  */
 export async function contract(store: Store, now: number): Promise<string[]> {
   const migrator = new Migrator({

@@ -1,7 +1,7 @@
 import type { Step } from './readable-by.ts';
 
 /**
- * What takes away what only the release before needed: columns and tables that nobody reads any more. Numbered for themselves; each says in
- * `readableBy` the first release that does without. None yet.
+ * Steps that drop columns and tables which only the previous release read. They have their own numbering; `readableBy` is the first release
+ * that works without them. None yet.
  */
 export const contractions: Readonly<Record<string, Required<Pick<Step, 'up' | 'readableBy'>>>> = {};

@@ -8,7 +8,7 @@ export async function putDiagnostic(db: Db, diagnostic: DiagnosticTable): Promis
   await db.insertInto('diagnostics').values(diagnostic).execute();
 }
 
-/** Number of reports of an agent and its children, ended ones included, since a time. */
+/** Counts the reports of an agent and its children, including ended ones, since a time. */
 export async function countDiagnostics(
   db: Db,
   familyRoot: { organisationId: string; id: string },

@@ -1,4 +1,4 @@
-/** What a restore ends: all that was pending or good for once, because it may have been decided or used since the backup. */
+/** What a restore ends: everything pending or usable once, because it may have been decided or used since the backup. */
 import type { StoreRestored } from '../policy/store-restored.ts';
 import { retireLogKeys } from './log-keys.ts';
 import { markRestoredCounters } from './passkeys.ts';
@@ -8,8 +8,8 @@ import type { Db } from './store.ts';
 type Ended = StoreRestored['ended'];
 
 /**
- * Ends it in all organisations, and makes each of them wait for a review. `now`: by the store's clock, in milliseconds; `madeAt`: when the
- * backup was made; `nothingSince`: no call was made after it.
+ * Ends pending and one-time items in all organisations, and marks each organisation for review. `now`: by the store's clock, in
+ * milliseconds; `madeAt`: when the backup was made; `nothingSince`: no call was made after the backup.
  */
 export async function endWhatWaited(
   tx: Db,
@@ -33,7 +33,7 @@ export async function endWhatWaited(
   }
 }
 
-/** What waits in each organisation. */
+/** Counts pending items per organisation. */
 async function countWaiting(tx: Db, now: number): Promise<(organisationId: string) => Ended> {
   const pending = (table: 'approvals' | 'access_requests' | 'registrations' | 'person_consents') =>
     tx
@@ -77,10 +77,10 @@ async function countWaiting(tx: Db, now: number): Promise<(organisationId: strin
   };
 }
 
-/** What waits for a decision. */
+/** Expires what waits for a decision. */
 async function endPending(tx: Db, now: number): Promise<void> {
   const over = { status: 'expired' as const };
-  // Approved ones that were not made yet, too: recovery records that they are not made any more.
+  // Includes approved calls whose replay was not begun: recovery records them as expired.
   await tx
     .updateTable('approvals')
     .set({ expires_at: now })
@@ -103,9 +103,9 @@ async function endPending(tx: Db, now: number): Promise<void> {
     .where('status', '=', 'pending')
     .where('expires_at', '>', now)
     .execute();
-  // Nobody has said yet that they are to be kept.
+  // No owner has confirmed these tokens yet.
   await tx.deleteFrom('person_tokens').where('standing', '=', 'obtained').execute();
-  // Uses of them since the backup are not known.
+  // How often they were used since the backup is unknown.
   await tx
     .updateTable('standing_approvals')
     .set({ expires_at: now })
@@ -114,7 +114,7 @@ async function endPending(tx: Db, now: number): Promise<void> {
     .execute();
 }
 
-/** What may be used once: links, tokens, invites, keys that nobody has collected, flows on their way. */
+/** Ends one-time items: links, tokens, invites, private keys that were not collected, and OAuth flows in progress. */
 async function endOneTime(tx: Db, now: number): Promise<void> {
   for (const table of ['one_time_tokens', 'secret_authorizations'] as const)
     await tx
@@ -138,29 +138,29 @@ async function endOneTime(tx: Db, now: number): Promise<void> {
   await tx.deleteFrom('oauth_flows').execute();
 }
 
-/** What makes a repetition the same call: of calls since the backup it knows nothing, and so it would be wrong. */
+/** Deletes the data that deduplicates retries: it lacks calls since the backup, so its answers would be wrong. */
 async function forgetRepeats(tx: Db): Promise<void> {
   for (const table of ['idempotency_keys', 'stored_responses', 'held_joins', 'mcp_repeats'] as const)
     await tx.deleteFrom(table).execute();
 }
 
 /**
- * What is still to be told, also of what ended here. The messages that were sent before the backup stay as they are: what they tell of was
- * decided since, or still waits on the machine of which this is a copy.
+ * Deletes queued notices, including those about what ended here. Messages sent before the backup stay unchanged: what they are about was
+ * decided since, or is still pending on the machine of which this is a copy.
  */
 async function endNotices(tx: Db): Promise<void> {
   await tx.deleteFrom('notices').execute();
   await tx.updateTable('notice_deliveries').set({ state: 'over' }).where('state', '=', 'due').execute();
 }
 
-/** Sessions and what renews them, some of which were ended since the backup. The start makes a new session key. */
+/** Ends sessions and refresh tokens, some of which were ended since the backup. The next start makes a new session key. */
 async function endSessions(tx: Db, now: number): Promise<void> {
   await tx.deleteFrom('signing_keys').where('use', '=', 'session').execute();
   await tx.deleteFrom('person_sessions').execute();
   await tx.deleteFrom('oauth_records').where('kind', '<>', 'Client').execute();
-  // No process of then lives: its calls in flight are closed as unknown, and passkey challenges are of another run.
+  // No process in the backup is alive: its calls in flight are closed as unknown. Passkey challenges belong to an earlier run, too.
   await tx.deleteFrom('instances').execute();
   await tx.deleteFrom('meta').where('name', '=', 'run').execute();
-  // What was signed since the backup stays signed: no key signs two trees of which neither is the beginning of the other.
+  // Trees signed since the backup stay signed: a key must never sign two trees of which neither extends the other.
   await retireLogKeys(tx, undefined, now);
 }

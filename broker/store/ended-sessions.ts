@@ -3,28 +3,30 @@ import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 import type { EndedSessionTable, OwnerTable } from './tables/organisations.ts';
 
-/** No session of an owner is longer. */
+/** Maximum lifetime of an owner's session. */
 export const LONGEST_SESSION_MS = 12 * 3600_000;
 
-/** Of the session at the identity provider that an owner's session comes from: names of the person there and of that session, if it has one. */
+/** The identity provider's session behind an owner's session: names of the person and, if known, of the provider's session. */
 export type ProviderSession = { person: string; session?: string };
 
-/** By what a session ends before its time. `begunAt`: milliseconds since the epoch. `isOurs`: a session of ours, and no bearer of the provider. */
+/**
+ * What identifies a session when it is ended early. `begunAt`: milliseconds since the epoch. `isOurs`: the broker's own session, not a bearer of the provider.
+ */
 export type SessionMarks = {
   id: string;
   begunAt: number;
   provider?: (ProviderSession & { isOurs: boolean }) | undefined;
 };
 
-/** Of all that a person began here by sessions at the provider that it did not name. */
+/** Name under which all sessions of a person are ended whose session at the provider is not known. */
 const unnamed = (person: string): string => `unnamed ${person}`;
-/** Of all that anybody began as an owner, whoever the person was. */
+/** Prefix of the name under which all sessions of an owner are ended, whichever person began them. */
 const OF_OWNER = 'owner ';
 
-/** Whether a session of the owner in question was ended. */
+/** Builds the condition that a session of this owner was ended. */
 export function isEnded({ id, begunAt, provider }: SessionMarks, eb: ExpressionBuilder<Schema, 'owners'>) {
   const { person, session, isOurs = false } = provider ?? {};
-  // `forGood`: names that end a session whenever it began; `ofBefore`: names that end those begun before the row's time.
+  // `forGood`: names that end a session regardless of its start; `ofBefore`: names that end sessions started before the row's time.
   const forGood = session === undefined ? [id] : [id, session];
   const ofBefore = person === undefined ? [] : isOurs && session === undefined ? [person, unnamed(person)] : [person];
   return eb.exists(
@@ -45,8 +47,8 @@ export function isEnded({ id, begunAt, provider }: SessionMarks, eb: ExpressionB
 }
 
 /**
- * The owner of a session, as the owner is now, and whether the session was ended: one statement, because every
- * request of an owner asks this. Undefined when the organisation has no such owner (any more).
+ * Returns the current owner of a session, and whether the session was ended, in one statement, because every request of an owner needs it.
+ * Undefined when the organisation has no such owner (any more).
  */
 export async function findOwnerOfSession(
   db: Db,
@@ -73,32 +75,32 @@ export async function endSession(db: Db, session: EndedSessionTable): Promise<vo
     .execute();
 }
 
-/** Owners whose sessions end: one person in an organisation, or everybody whom the issuer identifies. */
+/** Owners whose sessions end: one owner of an organisation, or all owners that the issuer identifies. */
 type OwnerScope = Pick<OwnerTable, 'organisation_id' | 'id'> | { issuer: string };
 
 /**
- * Ends what was begun here by a session at the identity provider. A session has its name once at an issuer, so that ending it in organisations
- * where nobody began anything by it changes nothing. Returns in how many organisations it is newly recorded as ended.
+ * Ends the sessions that were begun by a session at the identity provider. Session names are unique per issuer, so a row in an organisation
+ * without such a session has no effect. Returns in how many organisations the session is newly recorded as ended.
  */
 export const endProviderSession = (db: Db, scope: OwnerScope, session: string, now: number): Promise<number> =>
   markEnded(db, scope, session, now + LONGEST_SESSION_MS, { forGood: true });
 
-/** Ends what a person began until then, by any session at the identity provider. Returns how many organisations that is new in. */
+/** Ends all sessions that a person began before `until`, by any session at the provider. Returns in how many organisations this is new. */
 export const endPersonsSessions = (db: Db, owner: OwnerScope, person: string, until: number): Promise<number> =>
   markEnded(db, owner, person, until + LONGEST_SESSION_MS);
 
 /**
- * Ends what a person began here until then by sessions at the identity provider that it did not name: one of these has ended, and nothing tells which.
- * Bearers of the provider are not among them: they expire by themselves, and belong to programs.
+ * Ends the sessions that a person began before `until` and whose session at the provider is not known: one of those has ended, but not which.
+ * Bearers of the provider are excluded: they expire by themselves, and belong to programs.
  */
 export const endUnnamedSessions = (db: Db, owner: OwnerScope, person: string, until: number): Promise<number> =>
   markEnded(db, owner, unnamed(person), until + LONGEST_SESSION_MS);
 
-/** Ends whatever was begun as this owner until then, bearers of the provider included: the owner is another person from then on. */
+/** Ends everything begun as this owner before `until`, including bearers of the provider: the owner is a different person from then on. */
 export const endOwnersSessions = (db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>, until: number) =>
   markEnded(db, owner, OF_OWNER + owner.id, until + LONGEST_SESSION_MS);
 
-/** `forGood`: whenever it began, so that a later row would say nothing more. */
+/** Records a name as ended. `forGood`: the row ends a session regardless of its start, so a later row would add nothing. */
 async function markEnded(
   db: Db,
   scope: OwnerScope,
@@ -117,7 +119,7 @@ async function markEnded(
         .where((eb) =>
           'id' in scope
             ? eb.and([eb('organisation_id', '=', scope.organisation_id), eb('id', '=', scope.id)])
-            : // No pattern of `like`, whose wildcards an issuer may have.
+            : // Not `like`: an issuer may contain its wildcards.
               eb(
                 eb.fn('substr', ['oidc_subject', eb.lit(1), eb.lit(scope.issuer.length + 1)]),
                 '=',

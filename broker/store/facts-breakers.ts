@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { BREAKER_LIMITS } from '../policy/breaker.ts';
 
 /**
- * Wildcard source address of a query. Of the breakers for wrong signatures, which are per address, it reads the one that stays
+ * Wildcard source address of a query. Breakers for wrong signatures are per address; with the wildcard the query reads the one that stays
  * open longest.
  */
 export const ANY_ADDRESS = '*';
@@ -13,7 +13,7 @@ const keyOpenLongest = (agent: string) => sql<string>`(select x.key from breaker
     and x.open_until is not null
   order by x.open_until desc, x.key limit 1)`;
 
-/** The address whose signature breaker counts. `agent`: the column with the uuid of the breaker's agent. */
+/** The address whose signature breaker is read. `agent`: the column with the uuid of the breaker's agent. */
 export const addressOf = (agent: 'a.id' | 'a.parent_id') =>
   sql<string>`case when q.source = ${sql.lit(ANY_ADDRESS)} then ${keyOpenLongest(agent)} else q.source end`;
 
@@ -28,11 +28,11 @@ const overGranted = (aggregate: ReturnType<typeof sql<number>>) => sql<number | 
       and ub.cause = 'breaker_upstream_failure' and ub.key = ug.platform_id
     where ug.organisation_id = a.organisation_id and ug.agent_id = a.id) end`;
 
-/** When the first platform accepts calls again, pending trial calls included; 0 when one of them accepts calls now. */
+/** When the first platform accepts calls again, including pending trial calls; 0 when one of them accepts calls now. */
 export const allUpstreamUntil = overGranted(sql<number>`min(case
   when ub.open_until is null then 0
   when ub.trial_at + ${sql.lit(openMs)} > ub.open_until then ub.trial_at + ${sql.lit(openMs)}
   else ub.open_until end)`);
 
-/** When the last of them opened. */
+/** When the most recent of these breakers opened. */
 export const allUpstreamSince = overGranted(sql<number>`max(ub.opened_at)`);

@@ -1,11 +1,11 @@
-/** The columns of a question for facts, once: what the statements select, in which order, and what a row therefore is. */
+/** The columns of a facts query: what the statements select, in which order, and thus the type of a row. */
 import type { AgentTable, BreakerTable } from './tables/agents.ts';
 import type { ConnectionTable } from './tables/connections.ts';
 import type { OrganisationTable } from './tables/organisations.ts';
 import type { PlatformTable } from './tables/platforms.ts';
 import type { GrantTable, PolicyTable } from './tables/rules.ts';
 
-/** What the statements call the tables. Those that may have nothing to join are empty then, column by column. */
+/** Aliases of the tables in the statements. Columns of outer-joined tables may be null. */
 type Tables = {
   a: AgentTable;
   o: OrganisationTable;
@@ -77,14 +77,14 @@ export const SELECTED = [
   'bu.trial_at as upstream_trial_at',
 ] as const;
 
-/** After those; see facts-breakers.ts. */
+/** Selected after those; see facts-breakers.ts. */
 const COMPUTED = ['all_upstream_until', 'all_upstream_since'] as const;
-/** After those: the ids of the agent's standing approvals on the platform that have not ended, between commas; null: none. */
+/** Selected last: ids of the agent's standing approvals on the platform that have not ended, comma-separated; null: none. */
 const STANDING = 'standing';
 
 /**
- * Of an agent that may be a child, after those: its parent, one of the parent's grants on the platform, and one of the
- * parent's breakers that are not closed. So there is a row for each of the agent's grants with each of these.
+ * For an agent that may be a child, selected after those: its parent, one of the parent's grants on the platform, and one of the parent's
+ * breakers that are not closed. The result has a row for each combination of these with the agent's grants.
  */
 export const FAMILY_SELECTED = [
   'p.agent_id as parent_agent_id',
@@ -105,7 +105,7 @@ export const FAMILY_SELECTED = [
   'pb.trial_at as parent_breaker_trial_at',
 ] as const;
 
-/** Each member of a row by the name that it is selected under, with the type of its column. */
+/** Maps each selected name to the type of its column. */
 type Row<Selected extends string> = {
   [Each in Selected as NameOf<Each>]: Each extends `${infer Alias extends keyof Tables & string}.${infer Rest}`
     ? Rest extends `${infer Column extends string} as ${string}`
@@ -119,19 +119,19 @@ type NameOf<Selected extends string> = Selected extends `${string} as ${infer Na
     ? Column
     : never;
 
-/** One row a grant on the platform; one row with empty grant columns when there is none. */
+/** One row per grant on the platform; one row with empty grant columns when there is none. */
 export type FactsRow = Row<(typeof SELECTED)[number]> &
   Record<(typeof COMPUTED)[number], number | null> &
   Record<typeof STANDING, string | null> &
   Partial<Row<(typeof FAMILY_SELECTED)[number]>>;
 
-/** `alone`: an agent that has no parent, which is all that a token signed by the agent itself can be of. */
+/** `own`: an agent without a parent, as in a token that the agent signed itself; `family`: an agent that may be a child. */
 export type FactsScope = 'own' | 'family';
 
 const columnsOf = (selected: readonly string[]) =>
   selected.map((column) => column.split(/ as |\./).at(-1)) as readonly (keyof FactsRow)[];
 
-/** The members of a row, in the order of the statement's columns. After them come the version and the question's number. */
+/** The members of a row, in the order of the statement's columns. The version and the query's number follow them. */
 export const FACTS_COLUMNS: Readonly<Record<FactsScope, readonly (keyof FactsRow)[]>> = {
   own: columnsOf([...SELECTED, ...COMPUTED, STANDING]),
   family: columnsOf([...SELECTED, ...COMPUTED, STANDING, ...FAMILY_SELECTED]),

@@ -11,12 +11,12 @@ import { FACTS_COLUMNS, type FactsRow, type FactsScope } from './facts-columns.t
 import type { Store } from './store.ts';
 
 /**
- * `(agent_id, platform id, '' for none, ALL_PLATFORMS or ofConnection(…), source address or ANY_ADDRESS)` → no rows when there is no such agent, else a row
- * for each grant. While the store does not change, the same query returns the same array and objects, so derived values can be
- * cached by them (in a WeakMap). They are immutable.
+ * `(agent_id, platform id, '' for none, ALL_PLATFORMS or ofConnection(…), source address or ANY_ADDRESS)` → no rows when there is no such
+ * agent, else a row for each grant. While the store does not change, the same query returns the same array and objects, so derived values
+ * can be cached by them (in a WeakMap). They are immutable.
  *
- * `meanwhile` gets the cached rows while the store is asked whether their version is current. It may precompute (such as verify
- * a signature), but must have no effect before the result. It is not called when there is nothing to wait for.
+ * `meanwhile` is called with the cached rows while their version is being checked in the store. It may precompute (such as verify a
+ * signature), but must have no effect before the result. It is not called when there is nothing to wait for.
  */
 export type FactsReader = (
   agentId: string,
@@ -31,7 +31,7 @@ type Values = readonly unknown[];
 type Columns = readonly (keyof FactsRow)[];
 type Which = 'one_platform' | 'of_connection' | 'all_platforms';
 
-/** A cached result with its fact version. `sources`: the source addresses that it is valid for. */
+/** A cached result with its fact version. `sources`: the source addresses for which it is valid. */
 type Kept = {
   scope: FactsScope;
   values: readonly Values[];
@@ -43,9 +43,9 @@ type Kept = {
 
 /** Larger batches are not faster. */
 const MOST_QUESTIONS = 64;
-/** Some 4 KiB each. Half as many agents and platforms in turn are always answered from memory. */
+/** Cache entries, of some 4 KiB each. Half as many agents and platforms in turn are always cache hits. */
 const KEPT = 8_000;
-/** Source addresses of an entry; an agent with more is read again. */
+/** Source addresses of an entry; an agent with more is read from the store again. */
 const SOURCES_KEPT = 16;
 
 /**
@@ -92,7 +92,7 @@ function readerOf(
     const isStanding = (kept: Kept | undefined): kept is Kept =>
       kept !== undefined && versions.get(kept.organisation) === kept.version;
     const unknown = asked.filter((_, at) => !isStanding(known[at]));
-    // For a single query the statement for many costs more.
+    // For a single query the statement for many is slower.
     const isApart = store.dialect === 'sqlite' || unknown.length === 1;
     const answers = unknown.length === 0 ? [] : await (isApart ? readEach(unknown) : readMany(unknown));
     let next = 0;
@@ -158,7 +158,7 @@ type Memory = ReturnType<typeof factsCache>;
 
 /**
  * The cache. A result of another version with equal values keeps the same array and objects. For an agent without a parent both
- * statements return the same, so either one's result serves both.
+ * statements return the same rows, so either one's result serves both.
  */
 function factsCache() {
   const kept = recentlyUsed<Kept>(KEPT);
@@ -180,7 +180,7 @@ function factsCache() {
       const rows = isSame ? found.rows : Object.freeze(values.map((row) => asRow(row, columns)));
       const isOfSource = isSame && found.version === version && found.sources.size < SOURCES_KEPT;
       const sources = (isOfSource ? found.sources : new Set<string>()).add(asked.source);
-      // Made-up agents and platforms must not evict real ones.
+      // Unknown agents and platforms are not cached, so that made-up names cannot evict real ones.
       const { platform } = asked;
       const [first] = rows;
       const isReal = first && (platform === '' || platform === ALL_PLATFORMS || first.platform_id !== null);

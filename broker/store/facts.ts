@@ -14,12 +14,12 @@ import { prepare } from './store.ts';
 const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organisation_id`, '=', 'a.organisation_id');
 
 /**
- * Parameters of a query, with the source address or ANY_ADDRESS; `n` is assigned by the statement. `platform`: of `of_connection` the
+ * Parameters of a query, with the source address or ANY_ADDRESS; `n` is assigned by the statement. `platform`: for `of_connection`, the
  * label or id of the connection.
  */
 export type Question = { agent: string; platform: string; source: string; n: number };
 
-/** The connection of that `name`, by its label before its id, since a label may read like the id of another. */
+/** Matches the connection with that `name`; a label takes precedence over an id, since it may look like the id of another connection. */
 const isNamed = (
   name: unknown,
 ) => sql<boolean>`w.id = (select x.id from connections as x where x.organisation_id = a.organisation_id
@@ -40,15 +40,15 @@ const PLATFORM_IN = {
   all_platforms: 'g.platform_id',
 } as const;
 
-/** Their terms never change, so their ids tell all: one that ended is not among them. */
+/** Their terms never change, so their ids are sufficient as facts; ended ones are excluded. */
 const standingOn = (platform: unknown) =>
   sql<string | null>`(select string_agg(s.id, ',' order by s.id) from standing_approvals as s
     where s.organisation_id = a.organisation_id and s.agent_id = a.id and s.platform_id = ${platform} and s.ended_at is null)`;
 
 /**
- * The statement for one platform, for that of one connection, or for all platforms on which the agent has grants. The first two return
- * the platform also when there is no grant on it. Only the statement for `family` joins the parent, so that children cost nothing where there
- * are none.
+ * The statement for one platform, for the platform of one connection, or for all platforms on which the agent has grants. The first two
+ * return the platform also when there is no grant on it. Only the statement for `family` joins the parent, so that calls of agents without
+ * a parent do not pay for children.
  */
 export const prepareFacts = (
   db: Kysely<Schema>,
@@ -72,7 +72,7 @@ export const prepareFacts = (
         )
         .$if(which === 'of_connection', (query) =>
           query.leftJoin('connections as w', (j) =>
-            // SQLite 3.49, that of Node 24.0, knows no column of `q` there.
+            // SQLite 3.49, which Node 24.0 has, does not resolve columns of `q` here.
             onOrganisation(j, 'w').on(isNamed(many ? sql.ref('q.platform') : slot('platform'))),
           ),
         )

@@ -1,15 +1,15 @@
-/** Pauses, windows and times to try again that a clock which was ahead put into the store: they would last for as long as it was ahead. */
+/** Resets pauses, windows and retry times that were stored by a clock that was ahead, and would last for as long as it was ahead. */
 import type { Instant } from '../policy/facts.ts';
 import type { Db } from './store.ts';
 
-/** No pause and no window is for longer than 5 minutes; the rest is for clocks that differ. */
+/** No pause or window exceeds 5 minutes; the rest is tolerance for clock differences. */
 const LONGEST_MS = 10 * 60_000;
-/** Quiet hours put a message off by less than a day. */
+/** Quiet hours delay a message by less than a day. */
 const LONGEST_DUE_MS = 25 * 3_600_000;
 
 /**
- * Ends them. Open breakers are half-open then, so that the next call is their trial; tokens may be refreshed, or asked for, again; messages are due. `now`:
- * by the store's clock, when it is in no doubt.
+ * Ends such times: open breakers become half-open, so that the next call is their trial; tokens can be refreshed or requested again;
+ * messages are due. `now`: by the store's clock, when its time is known to be right.
  */
 export async function endFutureTimes(db: Db, now: Instant): Promise<void> {
   const beyond = now + LONGEST_MS;
@@ -23,7 +23,7 @@ export async function endFutureTimes(db: Db, now: Instant): Promise<void> {
   for (const table of ['connections', 'person_tokens'] as const)
     await db.updateTable(table).set({ refresh_claim_until: now }).where('refresh_claim_until', '>', beyond).execute();
   await db.updateTable('upstream_tokens').set({ claim_until: now }).where('claim_until', '>', beyond).execute();
-  // A reminder is due before the end of what it reminds of, which may be a week from now.
+  // A reminder is excluded: it is due before the deadline it reminds of, which may be a week ahead.
   await db
     .updateTable('notice_deliveries')
     .set({ due_at: now })

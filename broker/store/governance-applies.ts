@@ -1,12 +1,12 @@
-/** The last applies of governance files, and what was in force before each. */
+/** Recent applies of governance files, and what was in force before each. */
 
 import type { Db } from './store.ts';
 import type { GovernanceApplyTable } from './tables/organisations.ts';
 
-/** So many are kept of an organisation; the audit goes on knowing of older ones. */
+/** Limit of applies per organisation; older ones remain only in the audit. */
 const KEPT_APPLIES = 20;
 
-/** Keeps an apply, and forgets the oldest ones. */
+/** Stores an apply and deletes the oldest ones beyond the limit. */
 export async function putGovernanceApply(db: Db, apply: GovernanceApplyTable): Promise<void> {
   const { organisation_id: organisationId } = apply;
   await db.insertInto('governance_applies').values(apply).execute();
@@ -26,7 +26,7 @@ export async function putGovernanceApply(db: Db, apply: GovernanceApplyTable): P
       .execute();
 }
 
-/** Newest first, without the files. `has_file`: 1 when what was in force before it is kept. */
+/** Lists applies, newest first, without the files. `has_file`: 1 when the state before it is stored. */
 export const listGovernanceApplies = (db: Db, organisationId: string) =>
   db
     .selectFrom('governance_applies')
@@ -36,7 +36,7 @@ export const listGovernanceApplies = (db: Db, organisationId: string) =>
     .orderBy('id', 'desc')
     .execute();
 
-/** What was in force before an apply, compressed; null: it was too long. Undefined: there is no such apply, or not any more. */
+/** Returns the compressed file of what was in force before an apply; null: it was too long. Undefined: the apply does not exist, or was deleted. */
 export async function findFileBefore(
   db: Db,
   organisationId: string,

@@ -1,13 +1,12 @@
-/** What applying a governance file needs beyond the statements of the aggregates. */
+/** Store functions for applying a governance file, beyond those of the single tables. */
 
 import type { Db } from './store.ts';
 import type { OrganisationTable } from './tables/organisations.ts';
 import type { OneTimeTokenTable } from './tables/registrations.ts';
 
 /**
- * Locks the organisation until the transaction ends, so that concurrent applies are serialised and each plans on the result of
- * the one before. Returns the organisation, or undefined when there is none. A no-op update, because SQLite has no
- * `select for update`.
+ * Locks the organisation until the transaction ends, so that concurrent applies are serialised and each plans on the result of the previous
+ * one. Returns the organisation, or undefined when there is none. Locks by a no-op update, because SQLite has no `select for update`.
  */
 export async function lockOrganisation(db: Db, id: string): Promise<OrganisationTable | undefined> {
   return await db
@@ -19,8 +18,8 @@ export async function lockOrganisation(db: Db, id: string): Promise<Organisation
 }
 
 /**
- * The version of all that a governance file speaks of: another one after every change of it, whoever made it. Undefined of an
- * organisation in which nothing of it was changed yet.
+ * Returns the version of everything that a governance file covers; it is replaced on every change, whoever makes it. Undefined for an
+ * organisation in which nothing of that was changed yet.
  */
 export async function findGovernanceVersion(db: Db, organisationId: string): Promise<string | undefined> {
   const found = await db
@@ -32,8 +31,8 @@ export async function findGovernanceVersion(db: Db, organisationId: string): Pro
 }
 
 /**
- * Changes many agents and grants of an organisation in the caller's transaction. The versions of its facts and of its governance
- * are renewed once, at the end, also where nothing else would renew them.
+ * Changes many agents and grants of an organisation in the caller's transaction. The versions of its facts and of its governance are
+ * renewed once, at the end, even if no row changed.
  */
 export async function changeInBulk<Done>(db: Db, organisationId: string, change: () => Promise<Done>): Promise<Done> {
   await db.insertInto('bulk_changes').values({ organisation_id: organisationId, never: '' }).execute();
@@ -45,7 +44,7 @@ export async function changeInBulk<Done>(db: Db, organisationId: string, change:
 /** Ids in one statement: SQLite takes 32,766 parameters. */
 const IDS_A_STATEMENT = 1_000;
 
-/** Puts agents that were made by hand under the governance file. */
+/** Makes these agents, which were not created by the governance file, managed by it. */
 export async function adoptAgents(db: Db, organisationId: string, ids: readonly string[]): Promise<void> {
   for (let at = 0; at < ids.length; at += IDS_A_STATEMENT)
     await db

@@ -1,7 +1,7 @@
 /** Policies, guardrails and manifests by version: immutable rows, which can be cached. */
 import type { Db } from './store.ts';
 
-/** The rules (JSON text) of a policy's version, or undefined. */
+/** Returns the rules (JSON text) of a policy's version; undefined when there is none. */
 export async function findPolicyRules(db: Db, organisationId: string, policyId: string, version: number) {
   const row = await db
     .selectFrom('policy_versions')
@@ -13,7 +13,7 @@ export async function findPolicyRules(db: Db, organisationId: string, policyId: 
   return row?.rules;
 }
 
-/** The rules (JSON text) of the guardrails' version, or undefined. */
+/** Returns the rules (JSON text) of the guardrails' version; undefined when there is none. */
 export async function findGuardrailRules(db: Db, organisationId: string, version: number) {
   const row = await db
     .selectFrom('guardrails_versions')
@@ -24,7 +24,7 @@ export async function findGuardrailRules(db: Db, organisationId: string, version
   return row?.rules;
 }
 
-/** The manifest (JSON text) of a platform's version, or undefined. */
+/** Returns the manifest (JSON text) of a platform's version; undefined when there is none. */
 export async function findManifest(db: Db, organisationId: string, platformId: string, version: number) {
   const row = await db
     .selectFrom('platform_versions')
@@ -36,7 +36,7 @@ export async function findManifest(db: Db, organisationId: string, platformId: s
   return row?.manifest;
 }
 
-/** A platform of an organisation, with the version of its manifest that is in force; or undefined. */
+/** Returns a platform of an organisation, with its current manifest version; undefined when there is none. */
 export async function findPlatform(db: Db, organisationId: string, platformId: string) {
   return await db
     .selectFrom('platforms')
@@ -91,9 +91,9 @@ export async function putGuardrails(db: Db, organisationId: string, rules: strin
 }
 
 /**
- * Inserts the next version of a platform's manifest and activates it; creates the platform when it is new. Continues the
- * numbering of a removed platform, so that a version number never means two manifests. `entry`: of a built-in platform, what the manifest
- * was made from.
+ * Inserts the next version of a platform's manifest and activates it; creates the platform when it is new. Continues the numbering of a
+ * removed platform, so that a version number never means two manifests. `entry`: for a built-in platform, the settings that the manifest
+ * was generated from.
  */
 export async function putPlatform(
   db: Db,

@@ -29,7 +29,7 @@ export type HeldCall = ApprovalTable & {
   held_detail: string | null;
   held_decision: string | null;
   held_flags: string | null;
-  /** Of the row of the last correction. */
+  /** Of the audit row of the last correction; null when there was none. */
   correction_detail: string | null;
   correction_flags: string | null;
 };
@@ -80,18 +80,18 @@ const heldCalls = (db: Db) =>
       'cr.flags as correction_flags',
     ]);
 
-/** One held call of an organisation with everything about it but the request itself, which is sealed; or undefined. */
+/** Returns one held call of an organisation, with everything about it except for the sealed request; undefined when there is none. */
 export async function findHeldCall(db: Db, organisationId: string, id: string): Promise<HeldCall | undefined> {
   return await heldCalls(db).where('p.organisation_id', '=', organisationId).where('p.id', '=', id).executeTakeFirst();
 }
 
-/** The same by the id alone, which is random, and so a capability. */
+/** Returns a held call by its id alone, which is random and thus a capability. */
 export async function findHeldCallById(db: Db, id: string): Promise<HeldCall | undefined> {
   return await heldCalls(db).where('p.id', '=', id).executeTakeFirst();
 }
 
 /**
- * A page of an organisation's held calls after the cursor `before`: newest first, or for pending ones by expiry.
+ * Returns a page of an organisation's held calls after the cursor `before`: newest first, or for pending calls by expiry.
  */
 export async function listHeldCalls(
   db: Db,

@@ -1,4 +1,4 @@
-/** Held raw requests, to be found by whoever sends the same request again, on any replica. */
+/** Held raw requests, so that an identical request, to any replica, joins the approval of the first. */
 
 import type { Db } from './store.ts';
 import type { ApprovalTable, HeldJoinTable } from './tables/approvals.ts';
@@ -6,10 +6,10 @@ import type { ApprovalTable, HeldJoinTable } from './tables/approvals.ts';
 type Place = Pick<HeldJoinTable, 'organisation_id' | 'agent_id'>;
 type Key = Place & Pick<HeldJoinTable, 'key' | 'separate'>;
 
-/** What is held by such a request, the oldest first. */
+/** A held call of such a request, with the state of its approval. */
 export type FoundJoin = HeldJoinTable & Pick<ApprovalTable, 'status' | 'decided_at' | 'expires_at' | 'exec_state'>;
 
-/** Stores that the approval `id` is of this request, which stays open for `openMs`; false when another one is of it. */
+/** Links the approval `id` to this request, which stays open for `openMs`. False: another approval is linked already. */
 export async function putHeldJoin(
   tx: Db,
   { id, now, openMs, ...of }: Key & { id: string; now: number; openMs: number },
@@ -26,7 +26,7 @@ export async function putHeldJoin(
   return numInsertedOrUpdatedRows === 1n;
 }
 
-/** All that are held by the same request. */
+/** Returns all held calls of the same request, oldest first. */
 export async function findHeldJoins(
   db: Db,
   { organisation_id, agent_id, key }: Place & { key: string },
@@ -45,7 +45,7 @@ export async function findHeldJoins(
     .execute();
 }
 
-/** That a request waits for it until then, at the most; others may wait longer. */
+/** Extends the time until which a request waits for the approval. A later time of another request stays. */
 export async function openHeldJoin(db: Db, of: Place & { approval_id: string }, openUntil: number): Promise<void> {
   const { organisation_id, agent_id, approval_id } = of;
   await db
@@ -56,7 +56,7 @@ export async function openHeldJoin(db: Db, of: Place & { approval_id: string }, 
     .execute();
 }
 
-/** The request that would have waited until then waits no more; where another one waits longer, it stays open. */
+/** Ends the wait of a request that would have lasted until `openUntil`. A longer wait of another request keeps it open. */
 export async function closeHeldJoin(db: Db, of: Place & { approval_id: string }, openUntil: number): Promise<void> {
   const { organisation_id, agent_id, approval_id } = of;
   await db
@@ -67,7 +67,7 @@ export async function closeHeldJoin(db: Db, of: Place & { approval_id: string },
     .execute();
 }
 
-/** That its client was told at that moment that there is no answer; one of before counts. */
+/** Records when the client was first answered that there is no result; an earlier time stays. */
 export async function tellHeldJoin(db: Db, of: Place & { approval_id: string }, at: number): Promise<void> {
   const { organisation_id, agent_id, approval_id } = of;
   await db
@@ -78,7 +78,7 @@ export async function tellHeldJoin(db: Db, of: Place & { approval_id: string }, 
     .execute();
 }
 
-/** Forgets it: the next equal request is another call. */
+/** Deletes the link: the next identical request is a new call. */
 export async function endHeldJoin(db: Db, of: Place & { approval_id: string }): Promise<void> {
   const { organisation_id, agent_id, approval_id } = of;
   await db
@@ -87,7 +87,7 @@ export async function endHeldJoin(db: Db, of: Place & { approval_id: string }): 
     .execute();
 }
 
-/** Forgets those of before. */
+/** Deletes links that were created before `before`. */
 export async function purgeHeldJoins(db: Db, before: number): Promise<void> {
   await db.deleteFrom('held_joins').where('created_at', '<', before).execute();
 }

@@ -3,7 +3,7 @@ import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 import type { IdempotencyTable } from './tables/calls.ts';
 
-/** A key, and by `audit_id` which claim of it. */
+/** A key with its claim, which `audit_id` identifies. */
 export type ClaimedKey = Pick<IdempotencyTable, 'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id'>;
 
 const isClaim =
@@ -12,8 +12,8 @@ const isClaim =
     eb.and({ organisation_id, agent_id, key_hash, audit_id });
 
 /**
- * Claims an idempotency key. Returns `claimed`, or the row of the earlier claim; undefined when that was released in between.
- * An expired row counts as none.
+ * Claims an idempotency key. Returns `claimed`, or the row of the earlier claim; undefined when that was released in between. An expired
+ * row is ignored.
  */
 export async function claimIdempotencyKey(
   db: Db,
@@ -40,13 +40,13 @@ export async function claimIdempotencyKey(
     .executeTakeFirst();
 }
 
-/** A claim of a process that is not alive. `is_recorded`: 1 when its call has an audit row, which says what became of it. */
+/** A claim of a dead process. `is_recorded`: 1 when its call has an audit row, which has the outcome. */
 export type StrandedKey = Pick<
   IdempotencyTable,
   'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id' | 'is_read' | 'created_at'
 > & { agent_public_id: string; parent_agent_id: string | null; is_recorded: number };
 
-/** Up to `limit` keys whose calls were under way in processes that are not alive; of the process `except` none. */
+/** Returns up to `limit` keys whose calls were in flight in processes that are dead, except the process `except`. */
 export async function listStrandedKeys(db: Db, except: string, limit: number): Promise<StrandedKey[]> {
   return await db
     .selectFrom('idempotency_keys as k')
@@ -71,12 +71,12 @@ export async function listStrandedKeys(db: Db, except: string, limit: number): P
     .execute();
 }
 
-/** No process makes the call of this key any more: its audit row says what became of it. */
+/** Clears the process of a key whose call is recorded, so that the key is not listed as stranded any more. */
 export async function clearKeyInstance(db: Db, key: ClaimedKey): Promise<void> {
   await db.updateTable('idempotency_keys').set({ instance_id: null }).where(isClaim(key)).execute();
 }
 
-/** Stores the response (sealed) of a claimed key; null: only the fact that there was one. */
+/** Stores the sealed response of a claimed key; null: only the fact that there was a response. */
 export async function putIdempotentAnswer(
   db: Db,
   key: ClaimedKey,
@@ -93,12 +93,12 @@ const HOUR_MS = 3_600_000;
 const hourOf = (moment: number) => Math.floor(moment / HOUR_MS);
 
 /**
- * Reserves bytes of the quota for stored responses of an agent and its children. They are released when the hour of
- * `expires_at` has passed: a counter for each hour needs one statement, a sum over the stored responses would read them all.
+ * Reserves bytes of the quota for stored responses of an agent and its children. They are released when the hour of `expires_at` has passed:
+ * with a counter per hour this takes one statement, whereas a sum over the stored responses would read them all.
  *
- * @param family `agent_id`: the parent's, or the agent's own when it has none
+ * @param family `agent_id`: the parent's, or the agent's own when it has no parent
  * @param most the quota in bytes
- * @returns false when it would be exceeded; nothing is reserved then
+ * @returns false when the quota would be exceeded; nothing is reserved then
  */
 export async function reserveResponseBytes(
   db: Db,

@@ -2,18 +2,18 @@ import { findMeta, putMeta, putMetaIfAbsent } from './meta.ts';
 import type { Db } from './store.ts';
 
 /**
- * The run that passkey challenges are bound to. `previous`: the run that had ended when this one began; challenges issued in it
- * since then (milliseconds since the epoch) are by processes of this run that did not know yet that it had ended.
+ * The run that passkey challenges are bound to. `previous`: the run that had ended when this one began. Challenges issued in it since then
+ * (milliseconds since the epoch) come from processes of this run that had not noticed its end yet.
  */
 export type Run = { id: string; previous?: { id: string; since: number } };
 
-/** Without a heartbeat for longer, a process is taken for dead. */
+/** A process without a heartbeat for longer than this is considered dead. */
 export const LIVE_MS = 20_000;
 
 /** A starting process: `startedAt` in milliseconds since the epoch, by the store's clock. */
 type Starting = { id: string; startedAt: number; release?: string };
 
-/** The members of a run, each with its last heartbeat. */
+/** The members of a run, with the time of their last heartbeat. */
 type Members = ReadonlyMap<string, number>;
 
 /** The current run. */
@@ -32,8 +32,8 @@ async function lockRun(tx: Db): Promise<void> {
 }
 
 /**
- * Registers a starting process. If it is the only one, it begins a run and is its member. Otherwise `settleRun` has to find out
- * whether the members that are listed, which are returned, are alive.
+ * Registers a starting process. If it is the only one, it begins a run and becomes its member. Otherwise the listed members are returned,
+ * and `settleRun` has to find out whether any of them is alive.
  */
 export async function registerInstance(
   db: Db,
@@ -54,9 +54,9 @@ export async function registerInstance(
 }
 
 /**
- * Makes a process a member of the run, if another member was alive after its start: it sent a heartbeat, registered or left
- * (`seen`: the list at the start). `begin`: if none was, the run has ended, and the process begins the next one. Only members
- * count, because processes that start together after a crash are no evidence that the run continues. Returns whether it is a
+ * Makes a process a member of the run if another member was alive after the process started: it sent a heartbeat, registered or left
+ * (compared with `seen`, the list at the start). `begin`: if none was alive, the run has ended, and the process begins the next one. Only
+ * members count, because processes that start together after a crash do not show that the run continues. Returns whether the process is a
  * member now.
  */
 export async function settleRun(
@@ -68,7 +68,7 @@ export async function settleRun(
   if (!begin && !hasLife(await listMembers(db, id), seen)) return false;
   await db.transaction().execute(async (tx) => {
     await lockRun(tx);
-    // Checked again under the lock: another starting process may have begun a run meanwhile, which this one then joins.
+    // Checked again under the lock: another starting process may have begun a run meanwhile, which this process then joins.
     if (!hasLife(await listMembers(tx, id), seen)) {
       const { id: ended } = await findRun(tx);
       await putMeta(tx, 'run', `${id} ${ended} ${startedAt}`);
@@ -88,14 +88,14 @@ async function listMembers(db: Db, except: string): Promise<Members> {
   return new Map(rows.map(({ id, seen_at }) => [id, seen_at]));
 }
 
-/** Whether any member showed a sign of life. Dead ones are removed only by a member, and later than a start waits. */
+/** Whether any member was alive since `before`. Dead members are removed only by a member, and only after a longer time than a start waits. */
 function hasLife(now: Members, before: Members): boolean {
   for (const [id, seenAt] of now) if (before.get(id) !== seenAt) return true;
   for (const id of before.keys()) if (!now.has(id)) return true;
   return false;
 }
 
-/** Heartbeat of the process `id`. Always increases `seen_at`, also when the clock stands still or was set back. */
+/** Stores a heartbeat of the process `id`. Always increases `seen_at`, even when the clock stands still or was set back. */
 export async function heartbeat(db: Db, id: string, now: number, release?: string): Promise<void> {
   await db
     .insertInto('instances')
@@ -113,12 +113,12 @@ export async function heartbeat(db: Db, id: string, now: number, release?: strin
     .execute();
 }
 
-/** All registered processes, including dead ones that were not noticed yet. */
+/** Lists all registered processes, including dead ones that were not detected yet. */
 export async function listInstances(db: Db): Promise<{ id: string; seen_at: number }[]> {
   return await db.selectFrom('instances').select(['id', 'seen_at']).execute();
 }
 
-/** Those that sent a heartbeat within the last 20 s, the longest running first. Times in milliseconds; `now`: by the store's clock. */
+/** Lists processes with a heartbeat within the last 20 s, the longest running first. Times in milliseconds; `now`: by the store's clock. */
 export async function listLiveInstances(
   db: Db,
   now: number,
@@ -138,7 +138,7 @@ export async function listLiveInstances(
   }));
 }
 
-/** Throws, in words, when a process sent a heartbeat within the last 20 s. `now`: by the store's clock, in milliseconds. */
+/** Throws a readable error when a process sent a heartbeat within the last 20 s. `now`: by the store's clock, in milliseconds. */
 export async function refuseLiveInstances(db: Db, now: number): Promise<void> {
   const newest = Math.max(0, ...(await listInstances(db)).map(({ seen_at }) => Number(seen_at)));
   if (newest > now - LIVE_MS)
@@ -147,7 +147,7 @@ export async function refuseLiveInstances(db: Db, now: number): Promise<void> {
     );
 }
 
-/** Unregisters a process; with `seenAt` only if it sent no heartbeat since. Its intents are orphaned then. False: it was not registered, or did. */
+/** Unregisters a process, with `seenAt` only if it sent no heartbeat since; its intents are orphaned then. False: not registered, or it did. */
 export async function forgetInstance(db: Db, id: string, seenAt?: number): Promise<boolean> {
   let query = db.deleteFrom('instances').where('id', '=', id);
   if (seenAt !== undefined) query = query.where('seen_at', '=', seenAt);

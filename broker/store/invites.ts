@@ -1,4 +1,4 @@
-/** Invites: one-time secrets with which an agent that an admin described binds its own key. */
+/** Invites: one-time secrets with which an agent that an admin described in advance binds its own key. */
 
 import type { Db } from './store.ts';
 import type { InviteTable } from './tables/registrations.ts';
@@ -24,7 +24,7 @@ export async function listInvites(db: Db, organisationId: string): Promise<Invit
     .execute();
 }
 
-/** Consumes an invite for the agent that is created from it. Returns true to exactly one caller, before it expires. */
+/** Consumes an unexpired invite for the agent that is created from it. Returns true to exactly one caller. */
 export async function claimInvite(
   db: Db,
   invite: Pick<InviteTable, 'organisation_id' | 'id'>,

@@ -1,10 +1,10 @@
 /** The authenticators of published keys (migration 0069). */
 import type { Db, Store } from './store.ts';
 
-/** A row of a table of published keys. `use`: what it may sign. */
+/** A row of a table of published keys. `use`: what the key may sign. */
 export type PublishedKey = { table: 'signing_keys' | 'log_keys'; id: string; use: string };
 
-/** Adds the authenticator of a key that has none. */
+/** Stores the authenticator of a key that has none. */
 export async function putAuthenticator(db: Db, { table, id }: PublishedKey, authenticator: Buffer): Promise<void> {
   if (table === 'signing_keys')
     await db
@@ -23,8 +23,8 @@ export async function putAuthenticator(db: Db, { table, id }: PublishedKey, auth
 }
 
 /**
- * Adds the authenticators of all keys of a store in which no key has one, as a release before migration 0069 leaves it. Answers how many keys; in any other store
- * none. Of processes that start concurrently one does so.
+ * Adds the authenticators of all keys to a store in which no key has one, as a release before migration 0069 leaves it. Returns how many keys
+ * got one; 0 for any other store. Of concurrently starting processes only one does this.
  */
 export async function putFirstAuthenticators(
   { db }: Store,
@@ -40,7 +40,7 @@ export async function putFirstAuthenticators(
   });
 }
 
-/** Holds off other transactions that do the same, until this one ends: concurrent starts, by a row lock. */
+/** Serialises concurrent starts by a row lock, until this transaction ends. */
 export async function lockSigningKeys(tx: Db): Promise<void> {
   await tx
     .insertInto('meta')

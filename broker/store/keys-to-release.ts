@@ -1,14 +1,14 @@
 import { type ClaimedKey, releaseIdempotencyKey } from './idempotency.ts';
 import type { Store } from './store.ts';
 
-/** More are released by their age. */
+/** Limit of keys kept for `retry`; others are released when they expire. */
 const MOST_KEPT = 10_000;
 
-/** Releases `Idempotency-Key`s of calls that had no effect; what an outage of the store prevented is tried again. */
+/** Releases `Idempotency-Key`s of calls that had no effect; a release that fails during an outage of the store is retried. */
 export type KeysToRelease = {
-  /** Rejects when it failed; then the key is kept for `retry`. */
+  /** Rejects on failure; the key is then kept for `retry`. */
   release(key: ClaimedKey): Promise<void>;
-  /** Releases those that are kept. Rejects at the first that fails again. */
+  /** Releases the kept keys. Rejects at the first that fails again. */
   retry(): Promise<void>;
 };
 

@@ -1,4 +1,4 @@
-/** When `agent-broker backup` made the last backup of a store, noted in the store itself. Other ways to back up note nothing. */
+/** Time of the last backup that `agent-broker backup` made, stored in the store itself. Other ways to back up do not record it. */
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import type { Instant } from '../policy/facts.ts';
@@ -7,13 +7,13 @@ import type { Db } from './store.ts';
 
 const NAME = 'last_backup';
 
-/** Milliseconds since the epoch; undefined: none was made. */
+/** Returns milliseconds since the epoch; undefined: no backup was made. */
 export async function findLastBackup(db: Db): Promise<Instant | undefined> {
   const at = await findMeta(db, NAME);
   return at === undefined ? undefined : Number(at);
 }
 
-/** `where`: the file of a SQLite store, or the address of a PostgreSQL one. Throws when it cannot be written. */
+/** Records the time of a backup. `where`: the file of a SQLite store, or the URL of a PostgreSQL one. Throws when the write fails. */
 export async function noteBackup(where: { file: string } | { databaseUrl: string }, at: Instant): Promise<void> {
   if ('file' in where) {
     const database = new DatabaseSync(where.file);

@@ -1,4 +1,4 @@
-/** Leases: which process does a piece of work that one does at a time (migration 0034). */
+/** Leases: at most one process at a time does a piece of work (migration 0034). */
 
 import type { ExpressionBuilder } from 'kysely';
 import type { Schema } from './schema.ts';
@@ -9,15 +9,15 @@ import type { LeaseTable } from './tables/installation.ts';
 type Taking = Pick<LeaseTable, 'name' | 'until'> & {
   holder: string;
   now: number;
-  /** Whoever holds it is known to be no more. */
+  /** The current holder is known to be dead, so its lease can be taken immediately. */
   isFree?: boolean;
-  /** An end that nobody changed for longer than a lease lasts: that of a clock which was ahead. */
+  /** An end that did not change for longer than a lease lasts, and so was set by a clock that was ahead. The lease can be taken. */
   stale?: number | undefined;
 };
 
 /**
- * Takes a lease that nobody holds, or whose time is over, in one guarded statement: one of concurrent processes wins. Answers the
- * fencing token, which is greater with each holder; undefined: another one holds it.
+ * Takes a lease that is free or has expired, in one guarded statement, so that one of concurrent processes wins. Returns the fencing token,
+ * which grows with each holder; undefined: another process holds the lease.
  */
 export async function takeLease(
   db: Db,
@@ -37,7 +37,7 @@ export async function takeLease(
   return taken && Number(taken.fence);
 }
 
-/** Until when a lease is held, in milliseconds since the epoch by the store's clock; undefined: nobody ever took it. */
+/** Returns when a lease ends, in milliseconds since the epoch by the store's clock; undefined: it was never taken. */
 export async function leaseEnd(db: Db, name: string): Promise<number | undefined> {
   const lease = await db.selectFrom('leases').select('until').where('name', '=', name).executeTakeFirst();
   return lease && Number(lease.until);
@@ -45,7 +45,7 @@ export async function leaseEnd(db: Db, name: string): Promise<number | undefined
 
 type Held = Pick<LeaseTable, 'name' | 'fence'>;
 
-/** Extends a lease, and in a transaction locks it until the end. Answers false when another process holds it by now. */
+/** Extends a lease, and locks it until the end of the transaction, if in one. False: another process holds it now. */
 export async function renewLease(db: Db, { name, fence }: Held, until?: number): Promise<boolean> {
   const renewed = await db
     .updateTable('leases')
@@ -57,7 +57,7 @@ export async function renewLease(db: Db, { name, fence }: Held, until?: number):
   return renewed !== undefined;
 }
 
-/** Gives a lease back, so that another process can take it at once. */
+/** Releases a lease, so that another process can take it immediately. */
 export async function releaseLease(db: Db, { name, fence }: Held): Promise<void> {
   await db
     .updateTable('leases')

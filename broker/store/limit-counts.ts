@@ -1,10 +1,10 @@
-/** What agents used of the limits of rules. */
+/** Counters of what agents used of the limits of rules. */
 import type { Db } from './store.ts';
 import type { LimitCountTable } from './tables/rules.ts';
 
 export type LimitPlace = Omit<LimitCountTable, 'used'>;
 
-/** What was used at these places of one organisation, in their order; 0 where nothing was. */
+/** Returns the used amounts of these counters of one organisation, in their order; 0 for an unused one. */
 export async function findLimitCounts(db: Db, places: readonly LimitPlace[]): Promise<number[]> {
   const [first] = places;
   if (!first) return [];
@@ -26,7 +26,7 @@ export async function findLimitCounts(db: Db, places: readonly LimitPlace[]): Pr
 const isAt = (row: LimitPlace, place: LimitPlace): boolean =>
   row.rule === place.rule && row.agent_id === place.agent_id && row.period_start === place.period_start;
 
-/** Adds to what was used, in one guarded statement: no more than `most`, where that is given. Answers what is used then; undefined: it would be more. */
+/** Adds to a counter in one guarded statement, up to `most` if given. Returns the new amount; undefined: it would exceed `most`. */
 export async function addToLimit(
   db: Db,
   place: LimitPlace,
@@ -49,7 +49,7 @@ export async function addToLimit(
   return added?.used;
 }
 
-/** Forgets periods that began before `before`. */
+/** Deletes counters of periods that began before `before`. */
 export async function purgeLimitCounts(db: Db, before: number): Promise<void> {
   await db.deleteFrom('limit_counts').where('period_start', '<', before).execute();
 }

@@ -1,4 +1,4 @@
-/** Which of the credentials that calls under way came with, or go out with, may still be used. */
+/** Checks which credentials of calls in flight (used by the client, or towards the platform) are still valid. */
 import type { LentCredential } from '../policy/access-ended.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { Db } from './store.ts';
@@ -23,7 +23,7 @@ const live = (db: Db, table: 'static_keys' | 'mcp_authorisations', ids: readonly
     .where('expires_at', '>', now)
     .execute();
 
-/** The ids of those that were not revoked and have not expired. One statement for each kind that is there. */
+/** Returns the ids of credentials that are neither revoked nor expired. One statement per kind. */
 export async function liveCredentials(
   db: Db,
   lent: readonly LentCredential[],

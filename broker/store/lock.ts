@@ -14,8 +14,8 @@ export class FolderInUse extends Error {
 }
 
 /**
- * Locks the folder for this process until `release` or the end of the process: the operating system's lock on a tiny SQLite
- * file, because Node has no flock, and a pid file survives a kill -9.
+ * Locks the folder for this process until `release` or the end of the process, by the operating system's lock on a tiny SQLite file: Node
+ * has no flock, and a pid file would outlive a kill -9.
  */
 export function lockFolder(folder: string): { release(): void } {
   const path = join(folder, 'lock');

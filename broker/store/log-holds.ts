@@ -1,17 +1,17 @@
 /**
- * Exports of receipt logs that are under way, as leases: until one ends, rows stay whose deletion its checkpoint does not prove. `fence` is the
- * size of that checkpoint.
+ * Holds of running exports of receipt logs, stored as leases. Until an export ends, rows are kept unless its checkpoint proves their
+ * deletion. `fence` is the size of that checkpoint.
  */
 import type { Instant } from '../policy/facts.ts';
 import type { Db } from './store.ts';
 
-/** `id`: of the export. */
+/** `id`: id of the export. */
 export type LogHold = { organisationId: string; id: string };
 
 const PREFIX = 'log export ';
 const nameOf = ({ organisationId, id }: LogHold): string => `${PREFIX}${organisationId} ${id}`;
 
-/** Holds all rows of a log until then, by the store's clock. */
+/** Holds all rows of a log until `until`, by the store's clock. */
 export async function putHold(db: Db, hold: LogHold, until: Instant): Promise<void> {
   await db
     .insertInto('leases')
@@ -19,7 +19,7 @@ export async function putHold(db: Db, hold: LogHold, until: Instant): Promise<vo
     .execute();
 }
 
-/** Goes on holding those whose deletion is announced at index `size` or later. False: its time was over, and it was forgotten. */
+/** Extends a hold, for rows whose deletion is announced at index `size` or later. False: the hold had expired and was deleted. */
 export async function renewHold(
   db: Db,
   hold: LogHold,
@@ -38,10 +38,10 @@ export async function dropHold(db: Db, hold: LogHold): Promise<void> {
   await db.deleteFrom('leases').where('name', '=', nameOf(hold)).execute();
 }
 
-/** No hold is put or renewed for longer than ten minutes: one that is has the time of a clock that was ahead. */
+/** A hold lasts ten minutes at most: one that ends later than this from now was stored by a clock that was ahead. */
 const LONGEST_MS = 3_600_000;
 
-/** Whether an export holds rows whose deletion is announced at this index. Holds whose time is over are forgotten first. */
+/** Whether an export holds rows whose deletion is announced at this index. Deletes expired holds first. */
 export async function isHeld(db: Db, organisationId: string, index: number, now: Instant): Promise<boolean> {
   await db
     .deleteFrom('leases')

@@ -3,7 +3,7 @@
 import type { Db } from './store.ts';
 import type { LogKeyTable } from './tables/receipt-log.ts';
 
-/** All of them, newest first. */
+/** Lists all keys, newest first. */
 export async function listLogKeys(db: Db): Promise<LogKeyTable[]> {
   return await db.selectFrom('log_keys').selectAll().orderBy('created_at', 'desc').orderBy('id').execute();
 }
@@ -13,7 +13,7 @@ export async function putLogKey(db: Db, key: LogKeyTable): Promise<void> {
   await db.insertInto('log_keys').values(key).execute();
 }
 
-/** Destroys the private halves of all keys but this one; the public halves stay. */
+/** Destroys the private halves of all keys except `but`; the public halves are kept. */
 export async function retireLogKeys(db: Db, but: string | undefined, now: number): Promise<void> {
   await db
     .updateTable('log_keys')

@@ -1,13 +1,13 @@
-/** Final audit rows that wait for their place in the receipt log, as the triggers of audit rows leave them (migrations 0041, 0054). */
+/** Final audit rows that wait for their index in the receipt log, written by the triggers of audit rows (migrations 0041, 0054). */
 import { type RawBuilder, sql } from 'kysely';
 import type { Db, Store } from './store.ts';
 import type { LogBatchTable } from './tables/receipt-log.ts';
 
-/** Rows of all organisations but these. */
+/** Condition that excludes these organisations. */
 const butOf = (organisations: readonly string[]) =>
   organisations.length === 0 ? sql`true` : sql`organisation_id not in (${sql.join(organisations)})`;
 
-/** Whether any row waits for its place. `without`: organisations whose rows are left waiting. */
+/** Whether any row waits for its index. `without`: organisations whose rows are not processed. */
 export async function hasPending(db: Db, without: readonly string[] = []): Promise<boolean> {
   const others = butOf(without);
   const { rows } = await sql<{ waiting: number | null }>`
@@ -17,12 +17,12 @@ export async function hasPending(db: Db, without: readonly string[] = []): Promi
   return rows[0]?.waiting != null;
 }
 
-/** Rows that wait: their ids one after the other, 36 characters each, their hashes, 64 each, and when the last of them ended. */
+/** Pending rows: their concatenated ids (36 characters each) and hashes (64 each), and the latest finish time among them. */
 export type PendingRows = Pick<LogBatchTable, 'organisation_id' | 'rows' | 'ids' | 'row_hashes' | 'last_at'>;
 
 /**
- * Takes committed rows out, in any order, in the transaction that gives them their places: up to `limit` rows, or what so many statements wrote,
- * with `isFull` when there may be more. `without`: as of `hasPending`.
+ * Deletes and returns committed rows, in any order, in the transaction that assigns their indexes: up to `limit` entries, each a row or the
+ * rows that one statement wrote. `isFull`: there may be more. `without`: as for `hasPending`.
  */
 export async function takePending(
   db: Db,
@@ -40,7 +40,7 @@ export async function takePending(
   return { pending: [...single, ...batches], isFull: single.length + batches.length === limit };
 }
 
-/** SQLite has one writer, whose transaction this is, so that what is read and then deleted below the last of it is the same. */
+/** SQLite has a single writer, which is this transaction, so the rows read and the rows deleted up to the last of them are the same. */
 async function takeBelow(db: Db, limit: number, others: RawBuilder<unknown>): Promise<PendingRows[]> {
   const { rows } = await sql<PendingRows & { rowid: number }>`
     select rowid, organisation_id, 1 as rows, row_id as ids, row_hash as row_hashes, finished_at as last_at
@@ -50,7 +50,7 @@ async function takeBelow(db: Db, limit: number, others: RawBuilder<unknown>): Pr
   return rows;
 }
 
-/** By where a row is in its table: no index has to be kept for rows that stay for a second. As an array PostgreSQL goes to each place. */
+/** Deletes by physical position (ctid): rows that live for a second need no index. With an array PostgreSQL goes directly to each position. */
 async function takeAt(db: Db, limit: number, others: RawBuilder<unknown>): Promise<PendingRows[]> {
   const { rows } = await sql<PendingRows>`delete from log_pending
     where ctid = any (array(select ctid from log_pending where ${others} limit ${limit}))
@@ -58,7 +58,7 @@ async function takeAt(db: Db, limit: number, others: RawBuilder<unknown>): Promi
   return rows.map((row) => ({ ...row, last_at: Number(row.last_at) }));
 }
 
-/** How many rows of an organisation wait, and since when the one does that waits longest, by the end of its call. */
+/** Counts the pending rows of an organisation. `since`: the earliest finish time among them; null when there are none. */
 export async function countPending(db: Db, organisationId: string): Promise<{ rows: number; since: number | null }> {
   const found = await sql<{ rows: number | null; since: number | null }>`
     select sum(rows) as rows, min(since) as since from (

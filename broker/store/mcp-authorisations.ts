@@ -50,7 +50,7 @@ export async function endMcpAuthorisation(
   return ended !== undefined;
 }
 
-/** Revokes all active ones of agents that were revoked. */
+/** Revokes all active authorisations of agents that were revoked. */
 export async function endMcpAuthorisationsOf(db: Db, { organisationId, id }: AgentRef, now: number): Promise<void> {
   await db
     .updateTable('mcp_authorisations')

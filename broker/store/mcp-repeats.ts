@@ -22,8 +22,8 @@ export async function findMcpRepeat(
 }
 
 /**
- * Stores a call and returns it; if a call with its hash is pending, returns that one, with its expiry extended to
- * `repeat.expires_at`, or by a millisecond. One atomic statement, so that one of concurrent callers is the first.
+ * Stores a call and returns it. If a call with its hash is pending, returns that one, with its expiry extended to `repeat.expires_at`, or by
+ * a millisecond. One atomic statement, so that one of concurrent callers is the first.
  */
 export async function beginMcpRepeat(db: Db, repeat: McpRepeatTable, now: number): Promise<McpRepeatTable> {
   return await db
@@ -55,7 +55,7 @@ export async function beginMcpRepeat(db: Db, repeat: McpRepeatTable, now: number
     .executeTakeFirstOrThrow();
 }
 
-/** Marks it as held by this approval, until `expires_at`. Does not affect another call with the same hash. */
+/** Marks the call as held by this approval, until `expires_at`. Does not affect another call with the same hash. */
 export async function holdMcpRepeat(
   db: Db,
   of: Place & { hash: string; key: string },

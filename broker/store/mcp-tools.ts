@@ -3,10 +3,10 @@ import type { ToolEffect } from '../policy/tool.ts';
 import type { Db } from './store.ts';
 import type { McpToolTable } from './tables/platforms.ts';
 
-/** A server of a platform, by its address. */
+/** An MCP server of a platform, by its address. */
 export type ToolPlace = { organisationId: string; platformId: string; server: string };
 
-/** Rows in one statement: 13 parameters each, of SQLite's maximum of 32,766. */
+/** Rows per statement: 13 parameters each, of SQLite's maximum of 32,766. */
 const GROUP = 500;
 
 const at = ({ organisationId, platformId, server }: ToolPlace) => ({
@@ -27,7 +27,7 @@ export async function listTools(db: Db, place: ToolPlace): Promise<McpToolTable[
 
 export type UsableTool = Pick<McpToolTable, 'platform_id' | 'name' | 'accepted_hash' | 'effect'>;
 
-/** What is offered as it was accepted, at these servers of one organisation; in a fixed order. */
+/** Returns the tools of these servers of one organisation whose offered definition is the accepted one, in a fixed order. */
 export async function listUsableTools(db: Db, places: readonly ToolPlace[]): Promise<UsableTool[]> {
   return await db
     .selectFrom('tools')
@@ -74,7 +74,7 @@ export async function putOffered(db: Db, tools: readonly McpToolTable[]): Promis
       .execute();
 }
 
-/** Deletes tools by their names. */
+/** Deletes tools by name. */
 export async function forgetTools(db: Db, place: ToolPlace, names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
   await db
@@ -84,7 +84,7 @@ export async function forgetTools(db: Db, place: ToolPlace, names: readonly stri
     .execute();
 }
 
-/** Accepts a tool as offered, if that is still the definition that the owner saw. Returns it, or undefined: it has changed since. */
+/** Accepts a tool as offered, if that is still the definition that the owner saw. Returns the tool; undefined: it has changed since. */
 export async function acceptOffered(
   db: Db,
   place: ToolPlace,

@@ -8,7 +8,7 @@ import type { Store } from './store.ts';
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);
 
-/** `newer`: applied by a newer release, and not known here. */
+/** Builds the migrator. `newer`: migrations that a newer release applied, which this release does not have. */
 export const migratorOf = (store: Store, newer: readonly string[] = []): Migrator => {
   const unknown = newer.map((name): [string, Step] => [
     name,
@@ -21,8 +21,8 @@ export const migratorOf = (store: Store, newer: readonly string[] = []): Migrato
 };
 
 /**
- * The names of the migrations that a store has, in their order; none of a store without tables. Changes nothing. A start asks several times, and Kysely's
- * own answer reads every column of every table first.
+ * Returns the names of the applied migrations in order; empty for a store without tables. Read-only. Each start needs this several times,
+ * and Kysely's own check reads every column of every table first.
  */
 async function findApplied({ db, dialect }: Store): Promise<string[]> {
   const tables =
@@ -34,16 +34,16 @@ async function findApplied({ db, dialect }: Store): Promise<string[]> {
   return (await applied.execute(db)).rows.map(({ name }) => name);
 }
 
-/** Whether any migration was applied to the store: whether it has tables at all. Changes nothing. */
+/** Whether any migration was applied, that is, whether the store has tables. Read-only. */
 export const isMigrated = async (store: Store): Promise<boolean> => (await findApplied(store)).length > 0;
 
-/** The migrations of a store that this release does not know, in their order. */
+/** Returns the applied migrations that this release does not have, in order. */
 export async function findNewerMigrations(store: Store): Promise<string[]> {
   const steps = stepsOf(store);
   return (await findApplied(store)).filter((name) => steps[name] === undefined);
 }
 
-/** Throws, in words, when this release may not run on the store. */
+/** Throws a readable error when this release cannot run on the store. */
 async function refuseUnreadable(store: Store, release: string | undefined, newer: readonly string[]): Promise<void> {
   if (!(await isMigrated(store))) return;
   const readableBy = await findReadableBy(store.db);
@@ -61,9 +61,9 @@ async function refuseUnreadable(store: Store, release: string | undefined, newer
 }
 
 /**
- * Applies pending migrations, each in a transaction, under a lock, so that processes may start concurrently. Returns the names
- * of those that were applied now. `release`: this one; without it no store that is newer is taken. Throws when one fails, when the store is
- * newer than what this release may run on, when it is behind a pooler of transactions, or when a new one would not store UTF-8: every start comes by here.
+ * Applies pending migrations, each in a transaction, under a lock, so that processes may start concurrently. Returns the names of those
+ * applied now. `release`: this release; without it a store of a newer release is rejected. Throws when a migration fails, when the store
+ * is too new for this release, when it is behind a transaction pooler, or when a new store would not use UTF-8. Every start calls this.
  */
 export async function migrate(store: Store, release?: string): Promise<string[]> {
   const newer = await findNewerMigrations(store);
@@ -74,7 +74,7 @@ export async function migrate(store: Store, release?: string): Promise<string[]>
   if (Object.keys(stepsOf(store)).every((name) => applied.has(name))) return [];
   const { error, results } = await applyPending(store, newer);
   if (error && (await findNewerMigrations(store)).length > newer.length) {
-    // A newer release migrated it at this moment.
+    // A newer release has migrated the store concurrently.
     return await migrate(store, release);
   }
   if (error)
@@ -86,7 +86,7 @@ export async function migrate(store: Store, release?: string): Promise<string[]>
   return (results ?? []).map((result) => result.migrationName);
 }
 
-/** A migration of a large store takes minutes, and whoever comes second waits for it. */
+/** Runs without statement timeout: a migration of a large store takes minutes, and a concurrent start waits for it. */
 async function applyPending(store: Store, newer: readonly string[]): Promise<MigrationResultSet> {
   const untimed = store.untimed?.();
   const patient = untimed ? { ...store, db: untimed.db } : store;
@@ -100,7 +100,7 @@ async function applyPending(store: Store, newer: readonly string[]): Promise<Mig
   }
 }
 
-/** Prepares what is pending. Answers how to undo it. */
+/** Runs the `prepare` steps of pending migrations. Returns a function that undoes them. */
 async function prepare(store: Store): Promise<() => Promise<void>> {
   const steps = stepsOf(store);
   const undone: (() => Promise<void>)[] = [];
@@ -113,6 +113,6 @@ async function prepare(store: Store): Promise<() => Promise<void>> {
   };
 }
 
-/** Which release may run on a store after each migration, as far as they say so. */
+/** Returns for each migration the oldest release that can run on the store after it, where the migration defines one. */
 export const readableByMigration = (store: Store): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(stepsOf(store)).map(([name, { readableBy }]) => [name, readableBy]));

@@ -1,4 +1,4 @@
-/** Many new or changed rows for one transaction, which is to be as short as can be. */
+/** Prepares many new or changed rows, so that the transaction that writes them is as short as possible. */
 import { type CompiledQuery, sql } from 'kysely';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Schema } from './schema.ts';
@@ -7,26 +7,26 @@ import type { Db, Store } from './store.ts';
 type Table = 'agents' | 'workloads' | 'grants' | 'one_time_tokens' | 'policies' | 'policy_versions';
 
 export type NewRows = {
-  /** Writes them, in a transaction. */
+  /** Writes the rows, in a transaction. */
   make(db: Db): Promise<void>;
-  /** Frees what they took; whether they were made or not. */
+  /** Deletes staged rows. To be called whether or not they were written. */
   forget(): Promise<void>;
 };
 
-/** So many rows a statement are soon written; SQLite takes 32,766 parameters in one. */
+/** Rows per statement: a small number is written quickly, and stays below SQLite's limit of 32,766 parameters. */
 const ROWS_A_STATEMENT = 100;
-/** Fewer rows are written about as soon as they are copied. */
+/** Minimum number of rows to stage: fewer are written about as fast as they are copied. */
 const WORTH_STAGING = 200;
-/** So many are copied at once: more keep this thread for more than 20 ms on a slow machine. */
+/** Rows per copy statement: more would block this thread for over 20 ms on a slow machine. */
 const ROWS_A_COPY = 1_000;
 
 /**
- * Does before the transaction what can be done before. On SQLite, where everybody who writes waits for it, many rows are put
- * into a temporary table first, which takes no lock, and the transaction only copies them: that takes half of the time.
- * Elsewhere the statements are compiled, which takes as long as running them.
+ * Does as much work as possible before the transaction. On SQLite, where all other writers wait for it, many rows are first inserted into a
+ * temporary table, which takes no lock, and the transaction only copies them, in half of the time. Otherwise the statements are compiled
+ * in advance, which takes as long as executing them.
  *
  * @param rest awaited between pieces of the work
- * @param replaces whether rows with the same id may be there, which become these
+ * @param replaces whether to overwrite existing rows with the same id
  */
 export async function prepareNewRows<T extends Table>(
   { db, dialect }: Pick<Store, 'db' | 'dialect'>,
@@ -85,7 +85,7 @@ async function compile(
   return statements;
 }
 
-/** The temporary tables are those of the one connection that Kysely writes on, and go with it. */
+/** Uses temporary tables of Kysely's single write connection; they are dropped when it closes. */
 async function stage(
   db: Db,
   table: string,
@@ -101,7 +101,7 @@ async function stage(
   await sql`create temporary table if not exists ${sql.table(staged)} as
     select '' as batch, * from ${sql.table(table)} where false`.execute(db);
   await rest();
-  // In the order of the primary key SQLite finds the place of the next row beside that of the last.
+  // In primary key order, SQLite inserts each row next to the previous one.
   const byId = rows.map((row) => ({ id: idOf(row), row })).sort((a, b) => (a.id < b.id ? -1 : 1));
   await rest();
   const ordered = byId.map(({ row }, at) => ({ batch: batches[Math.floor(at / ROWS_A_COPY)], ...row }));

@@ -1,4 +1,4 @@
-/** Where owners are told. */
+/** Channels on which owners are notified. */
 
 import type { Db } from './store.ts';
 import type { NoticeChannelTable } from './tables/notices.ts';
@@ -13,7 +13,7 @@ export async function listChannels(db: Db, organisationId: string): Promise<Noti
     .execute();
 }
 
-/** The channels of one person, oldest first. */
+/** Lists the channels of one person, oldest first. */
 export async function listChannelsOfOwner(
   db: Db,
   { organisation_id, id }: { organisation_id: string; id: string },
@@ -28,7 +28,7 @@ export async function listChannelsOfOwner(
     .execute();
 }
 
-/** Deletes the channel of this name, whoever it belongs to, with all that was to be sent on it. */
+/** Deletes the channel of this name, whoever owns it, with its pending deliveries. */
 export async function deleteChannelNamed(db: Db, organisationId: string, name: string): Promise<void> {
   await db
     .deleteFrom('notice_channels')
@@ -47,12 +47,12 @@ export async function findChannel(db: Db, organisationId: string, id: string): P
     .executeTakeFirst();
 }
 
-/** One by its id alone, for whoever proves to be the service behind it; or undefined. */
+/** Returns a channel by its id alone, for a service that proves to be the one behind the channel; undefined when there is none. */
 export async function findChannelById(db: Db, id: string): Promise<NoticeChannelTable | undefined> {
   return await db.selectFrom('notice_channels').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** Stores a new channel. Answers false when the organisation has one of that name. */
+/** Stores a new channel. False: the organisation has a channel of that name. */
 export async function addChannel(db: Db, channel: NoticeChannelTable): Promise<boolean> {
   const added = await db
     .insertInto('notice_channels')
@@ -65,7 +65,7 @@ export async function addChannel(db: Db, channel: NoticeChannelTable): Promise<b
 
 type ChannelRef = Pick<NoticeChannelTable, 'organisation_id' | 'id'>;
 
-/** Changes a channel; what is left out stays. */
+/** Changes a channel; absent members stay as they are. */
 export async function changeChannel(
   db: Db,
   { organisation_id, id }: ChannelRef,
@@ -79,12 +79,12 @@ export async function changeChannel(
     .execute();
 }
 
-/** Deletes a channel with all that was to be sent on it. */
+/** Deletes a channel with its pending deliveries. */
 export async function deleteChannel(db: Db, { organisation_id, id }: ChannelRef): Promise<void> {
   await db.deleteFrom('notice_channels').where('organisation_id', '=', organisation_id).where('id', '=', id).execute();
 }
 
-/** Deletes the channels of one person, with all that was to be sent on them. */
+/** Deletes the channels of one person, with their pending deliveries. */
 export async function deleteChannelsOfOwner(
   db: Db,
   { organisation_id, id }: { organisation_id: string; id: string },
@@ -96,10 +96,10 @@ export async function deleteChannelsOfOwner(
     .execute();
 }
 
-/** How exact `last_ok_at` is: it is not written with each message. */
+/** Resolution of `last_ok_at`, which is not written with every message. */
 export const OK_EVERY_MS = 60_000;
 
-/** The channel took a message. */
+/** Records that the channel accepted a message. */
 export async function noteWorking(db: Db, { organisation_id, id }: ChannelRef, now: number): Promise<void> {
   await db
     .updateTable('notice_channels')
@@ -117,7 +117,7 @@ export async function noteWorking(db: Db, { organisation_id, id }: ChannelRef, n
     .execute();
 }
 
-/** The channel did not take a message. `why`: our own words. One that is gone stays so; one of a person is deleted then. */
+/** Records that the channel rejected a message. `why`: the broker's own text. A `gone` channel stays so, or is deleted if it is one person's. */
 export async function noteFailing(
   db: Db,
   { organisation_id, id }: ChannelRef,

@@ -1,11 +1,11 @@
-/** The outbox of notices, which the database itself writes (migration 0034), and what becomes of it on each channel. */
+/** The outbox of notices, which the database itself writes (migration 0034), and their deliveries by channel. */
 import type { ExpressionBuilder } from 'kysely';
 import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 import type { AgentTable } from './tables/agents.ts';
 import type { NoticeChannelTable, NoticeDeliveryTable, NoticeEvent, NoticeTable } from './tables/notices.ts';
 
-/** The oldest notices that nobody made deliveries of. */
+/** Returns the oldest notices in the outbox, without organisations whose restored store awaits a review. */
 export async function listNotices(db: Db, limit: number): Promise<NoticeTable[]> {
   return await db
     .selectFrom('notices')
@@ -17,7 +17,7 @@ export async function listNotices(db: Db, limit: number): Promise<NoticeTable[]>
     .execute();
 }
 
-/** Puts a notice into the outbox, where the organisation has a channel to tell it on. */
+/** Inserts a notice into the outbox if the organisation has a channel. */
 export async function putNotice(db: Db, notice: Omit<NoticeTable, 'agent_id' | 'platform_id'>): Promise<void> {
   await db
     .insertInto('notices')
@@ -39,7 +39,7 @@ export async function putNotice(db: Db, notice: Omit<NoticeTable, 'agent_id' | '
     .execute();
 }
 
-/** Takes notices out of the outbox. */
+/** Deletes notices from the outbox. */
 export async function deleteNotices(db: Db, notices: readonly Pick<NoticeTable, 'id'>[]): Promise<void> {
   if (notices.length === 0) return;
   await db
@@ -53,8 +53,8 @@ export async function deleteNotices(db: Db, notices: readonly Pick<NoticeTable, 
 }
 
 /**
- * The channels of these organisations on which anything is sent. `signedInSince`: the devices of owners who have their role by groups are among them
- * if these signed in after that.
+ * Lists the active channels of these organisations. Devices of owners whose role is derived from groups are included only if the owner
+ * signed in after `signedInSince`.
  */
 export async function listChannelsOf(
   db: Db,
@@ -91,10 +91,10 @@ export async function findAgentsOf(
   return new Map(agents.map((agent) => [agent.id, agent]));
 }
 
-/** At once in one statement: databases bind only so many values. */
+/** Rows per statement: databases limit the number of parameters. */
 const ROWS_AT_ONCE = 500;
 
-/** Stores deliveries. One that is there already, of the same notice, channel and step, stays as it is. */
+/** Stores deliveries. An existing one of the same notice, channel and step stays unchanged. */
 export async function putDeliveries(db: Db, deliveries: readonly NoticeDeliveryTable[]): Promise<void> {
   for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
     await db
@@ -106,7 +106,7 @@ export async function putDeliveries(db: Db, deliveries: readonly NoticeDeliveryT
 
 type Subject = { organisation_id: string; event: NoticeEvent; subject_id: string };
 
-/** What was to be told of this, and was not yet, is not told any more. */
+/** Cancels messages about this subject that are due but were not sent yet. */
 export async function dropDue(db: Db, { organisation_id, event, subject_id }: Subject): Promise<void> {
   await db
     .updateTable('notice_deliveries')
@@ -119,7 +119,7 @@ export async function dropDue(db: Db, { organisation_id, event, subject_id }: Su
     .execute();
 }
 
-/** The messages that were sent of this, with the kind of their channel. `noticeId`: of one notice only. */
+/** Lists the messages that were sent about this subject, with the kind of their channel. `notice`: only those of one notice on one channel. */
 export async function listSent(
   db: Db,
   { organisation_id, event, subject_id }: Subject,
@@ -141,7 +141,7 @@ export async function listSent(
   return await query.execute();
 }
 
-/** Whether a message of this was sent, or is to be, that was made since then. */
+/** Whether a first message about this subject was created after `since`, and was sent or is still due. */
 export async function wasToldSince(
   db: Db,
   { organisation_id, event, subject_id }: Pick<NoticeTable, 'organisation_id' | 'event' | 'subject_id'>,
@@ -161,7 +161,7 @@ export async function wasToldSince(
   return found !== undefined;
 }
 
-/** The channels that have something to send by now. */
+/** Lists the channels that have due messages. */
 export async function listDueChannels(
   db: Db,
   now: number,
@@ -176,11 +176,11 @@ export async function listDueChannels(
     .execute();
 }
 
-/** Organisations whose restored store waits for a review: it may be a copy, of which nobody is told anything. */
+/** Organisations whose restored store awaits a review: it may be a copy, so nothing is sent for them. */
 const unreviewed = (eb: ExpressionBuilder<Schema, 'notices' | 'notice_deliveries'>) =>
   eb.selectFrom('organisations').select('id').where('restored', 'is not', null);
 
-/** What a channel is to send by now, the longest due first. */
+/** Lists the due messages of a channel, the longest due first. */
 export async function listDue(
   db: Db,
   { organisation_id, channel_id }: Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>,
@@ -212,7 +212,7 @@ export async function findDelivery(
     .executeTakeFirst();
 }
 
-/** What became of a delivery. */
+/** Stores the result of an attempt to send a delivery. */
 export async function markDelivery(
   db: Db,
   { organisation_id, id }: Pick<NoticeDeliveryTable, 'organisation_id' | 'id'>,
@@ -226,7 +226,7 @@ export async function markDelivery(
     .execute();
 }
 
-/** Forgets deliveries that are older than `before`. */
+/** Deletes deliveries that are older than `before` and not due. */
 export async function purgeDeliveries(db: Db, before: number): Promise<void> {
   await db.deleteFrom('notice_deliveries').where('created_at', '<', before).where('state', '<>', 'due').execute();
 }

@@ -14,20 +14,20 @@ export type Notices = {
 
 export type Listener = {
   heard(payload: string): void;
-  /** Whether notifications arrive. Called at the start and at every change: those sent in between are lost. */
+  /** Reports whether notifications arrive. Called at the start and on every change: notifications sent in between are lost. */
   reachable(now: boolean): void;
 };
 
 const CHANNEL = 'agent_broker_notices';
 const AGAIN_MS = 500;
-/** How often a listener notifies itself, and how long that may take. */
+/** Interval of probes that a listener sends to itself, and their timeout. */
 const PROBE_EVERY_MS = 10_000;
 const PROBE_MS = 2_000;
 const GOODBYE_MS = 1_000;
 
 /**
- * A connection may be half-open, and a pooler may accept LISTEN without ever delivering anything. So a connection is considered
- * healthy only while the listener receives its own probes through it.
+ * A connection may be half-open, and a pooler may accept LISTEN without ever delivering a notification. So a connection is considered healthy
+ * only while the listener receives its own probes through it.
  */
 export function makeNotices(settings: pg.ClientConfig): Notices {
   return {

@@ -3,7 +3,7 @@
 import type { Db } from './store.ts';
 import type { OAuthRecordTable } from './tables/installation.ts';
 
-/** Inserts or updates a record. A consumed record stays consumed, and its source what it was. */
+/** Inserts or updates a record. A consumed record stays consumed, and its source does not change. */
 export async function putOAuthRecord(
   db: Db,
   record: Omit<OAuthRecordTable, 'used_at' | 'source'> & { source?: string | null },
@@ -44,8 +44,8 @@ export async function findOAuthRecord(
 }
 
 /**
- * Consumes a record. Returns true to exactly one caller; with `leewayMs`, also to those within so long after the first. Without
- * it no time is compared: a caller whose `now` is older than the first one's must not pass.
+ * Consumes a record. Returns true to exactly one caller; with `leewayMs`, also to callers within that time after the first. Without it times
+ * are not compared, so that a caller with a `now` older than the first one's does not pass.
  */
 export async function useOAuthRecord(
   db: Db,
@@ -80,7 +80,7 @@ export async function removeOAuthRecordsOf(db: Db, kind: string, authorisationId
     .execute();
 }
 
-/** Removes the expiry of a record. */
+/** Removes the expiry of a record, so that it is kept. */
 export async function keepOAuthRecord(db: Db, kind: string, id: string): Promise<void> {
   await db
     .updateTable('oauth_records')
@@ -125,7 +125,7 @@ export async function capUnusedClients(db: Db, most: number): Promise<void> {
     const excess = sources.reduce((sum, { count }) => sum + Number(count), 0) - most;
     const [largest, next] = sources;
     if (excess <= 0 || !largest) return;
-    // At least one, and no more than make it as small as the second largest.
+    // Evicts at least one, and at most as many as bring it down to the second largest network.
     const share = Math.min(excess, Math.max(1, Number(largest.count) - Number(next?.count ?? 0)));
     const oldest = unused
       .select('id')
@@ -142,10 +142,10 @@ export async function purgeOAuthRecords(db: Db, before: number): Promise<void> {
   await db.deleteFrom('oauth_records').where('expires_at', '<', before).execute();
 }
 
-/** A person who connects again right after an owner ended it must find the client still: it registers again only when the token endpoint does not know it. */
+/** Lets a person reconnect after an owner ended the authorisation: a client registers again only when the token endpoint does not know it. */
 const IDLE_MS = 24 * 3_600_000;
 
-/** Deletes clients that were kept for authorisations, a day after the last of them ended. */
+/** Deletes clients that were kept for authorisations, a day after the last of these ended. */
 export async function purgeIdleClients(db: Db, now: number): Promise<void> {
   await db
     .deleteFrom('oauth_records')

@@ -5,10 +5,10 @@ import type { ConnectionTable } from './tables/connections.ts';
 
 export type ConnectionPlace = { organisationId: string; id: string };
 
-/** The row that holds tokens: of a connection, or of one person. Both tables have the same columns for them. */
+/** Identifies the row that holds tokens: of a connection, or of one person. Both tables have the same columns for tokens. */
 export type TokenRowPlace = ConnectionPlace & { table: 'connections' | 'person_tokens' };
 
-/** What both have. */
+/** The columns that both tables have. */
 export type TokenRow = Pick<
   ConnectionTable,
   | 'organisation_id'
@@ -21,7 +21,7 @@ export type TokenRow = Pick<
   | 'refresh_claim_until'
 >;
 
-/** The row, or undefined: it is there no more. */
+/** Returns the row; undefined when it was deleted. */
 export async function findTokens(db: Db, { table, organisationId, id }: TokenRowPlace): Promise<TokenRow | undefined> {
   return await db
     .selectFrom(table)
@@ -40,7 +40,7 @@ export async function findTokens(db: Db, { table, organisationId, id }: TokenRow
     .executeTakeFirst();
 }
 
-/** The token columns. Null scopes: keep the stored granted scopes. */
+/** New values of the token columns. Null scopes: keep the stored granted scopes. */
 export type NewTokens = {
   credential: Buffer;
   refreshToken: Buffer | null;
@@ -50,9 +50,8 @@ export type NewTokens = {
 };
 
 /**
- * Claims the refresh of exactly these tokens until `until` (a lease). One caller gets the row, all others undefined: the
- * tokens were replaced, cannot be refreshed, or are claimed. `abandoned`: takes over an expired claim, whose result is
- * unknown.
+ * Claims the refresh of exactly these tokens until `until` (a lease). Returns the row to one caller, undefined to all others: the tokens were
+ * replaced, cannot be refreshed, or are claimed. `abandoned`: takes over an expired claim, whose result is unknown.
  */
 export async function claimRefresh(
   db: Db,
@@ -115,7 +114,7 @@ export async function releaseRefresh(
     .execute();
 }
 
-/** Ends the claims of a process that is dead: who comes next takes them over. */
+/** Ends the refresh claims of a dead process, so that another process can take them over. */
 export async function endRefreshClaims(db: Db, instanceId: string): Promise<void> {
   for (const table of ['connections', 'person_tokens'] as const)
     await db
@@ -126,8 +125,8 @@ export async function endRefreshClaims(db: Db, instanceId: string): Promise<void
 }
 
 /**
- * Stores the tokens of a new consent. A concurrent refresh of the older ones loses its claim. Undefined: the connection is there no more, or leads to
- * another platform now, for which they are nothing.
+ * Stores the tokens of a new consent. A concurrent refresh of the older tokens loses its claim. Undefined: the connection was deleted, or was
+ * moved to another platform, where these tokens are not valid.
  */
 export const putTokens = (
   db: Db,

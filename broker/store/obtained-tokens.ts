@@ -1,8 +1,8 @@
-/** Tokens that were obtained in a consent, before the person says that they are to be kept: those of the browser that obtained them. */
+/** Tokens obtained in a consent that the person has not confirmed yet. Until then they are bound to the browser that obtained them. */
 import type { Db } from './store.ts';
 import type { PersonTokenTable } from './tables/people.ts';
 
-/** What this browser obtained in a consent, and is not kept yet. */
+/** Returns the unconfirmed tokens that this browser obtained in a consent. */
 export async function findObtainedTokens(
   db: Db,
   organisationId: string,
@@ -20,8 +20,8 @@ export async function findObtainedTokens(
 }
 
 /**
- * Deletes what was obtained in a consent and is not kept yet: of one browser, of all but one, or all. They come back, to be revoked where
- * they are from.
+ * Deletes the unconfirmed tokens of a consent: of one browser (`by`), of all others (`notBy`), or all. Returns them, so that they can be
+ * revoked at their platform.
  */
 export async function deleteObtainedTokens(
   db: Db,
@@ -35,13 +35,13 @@ export async function deleteObtainedTokens(
     .where('consent_id', '=', consentId)
     .where('standing', '=', 'obtained');
   if (by !== undefined) query = query.where('browser_hash', '=', by);
-  // What an earlier release stored is nobody's.
+  // Tokens stored by an earlier release have no browser.
   if (notBy !== undefined)
     query = query.where((eb) => eb.or([eb('browser_hash', 'is', null), eb('browser_hash', '!=', notBy)]));
   return await query.returningAll().execute();
 }
 
-/** Deletes what was obtained before `before` and that nobody kept, in all organisations. It comes back, to be revoked where it is from. */
+/** Deletes unconfirmed tokens obtained before `before`, in all organisations. Returns them, so that they can be revoked at their platform. */
 export async function purgeObtainedTokens(db: Db, before: number): Promise<PersonTokenTable[]> {
   return await db
     .deleteFrom('person_tokens')

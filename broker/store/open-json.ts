@@ -1,10 +1,10 @@
 /**
- * JSON columns as they were written, for what shows, exports or signs rows: one row that was altered outside of the broker hides no other.
- * What is decided by a column is read by its schema (stored-json.ts).
+ * Lenient parsing of JSON columns for displaying, exporting or signing rows: one row that was altered outside of the broker must not hide the
+ * others. Columns that decisions depend on are parsed with their schema instead (stored-json.ts).
  */
 import type { JsonObject } from '../policy/facts.ts';
 
-/** The value of a column; null, too: it holds no JSON. */
+/** Parses a column; null when it is null or not JSON. */
 export function openStored(text: string | null): unknown {
   if (text === null) return null;
   try {
@@ -14,9 +14,9 @@ export function openStored(text: string | null): unknown {
   }
 }
 
-/** The members of an object, in their order; of anything else none. */
+/** Returns the members of an object, in their order; an empty object for any other value. */
 export const membersOf = (value: unknown): JsonObject =>
   typeof value === 'object' && value !== null ? { ...value } : {};
 
-/** The members of a column that holds an object. */
+/** Parses a column that holds an object, and returns its members. */
 export const openMembers = (text: string | null): JsonObject => membersOf(openStored(text));

@@ -1,4 +1,4 @@
-/** Registrations that nobody has decided: how many there are of whom, and their end. */
+/** Undecided registrations: counting, displacing and expiring them. */
 import type { KnownRegistration } from './registrations.ts';
 import type { Db } from './store.ts';
 import type { RegistrationTable } from './tables/registrations.ts';
@@ -8,7 +8,7 @@ export type OpenRegistration = Pick<
   'token_hash' | 'organisation_id' | 'id' | 'source' | 'expires_at'
 >;
 
-/** Pending ones for this owner, who need not exist; earliest expiry first. */
+/** Lists pending registrations for this owner id, which may be unknown; earliest expiry first. */
 export async function listOpenRegistrations(db: Db, ownerId: string, now: number): Promise<OpenRegistration[]> {
   return await db
     .selectFrom('registrations')
@@ -21,7 +21,7 @@ export async function listOpenRegistrations(db: Db, ownerId: string, now: number
     .execute();
 }
 
-/** Where the rejected ones of an owner came from, of those whose time to be decided would not be over yet. */
+/** Returns the sources of an owner's rejected registrations whose original deadline has not passed yet. */
 export async function listRejectedSources(
   db: Db,
   { organisationId, ownerId, now }: { organisationId: string; ownerId: string; now: number },
@@ -36,7 +36,7 @@ export async function listRejectedSources(
     .execute();
 }
 
-/** Expires a pending registration before its time. */
+/** Expires a pending registration before its deadline. */
 export async function displaceRegistration(
   db: Db,
   { token_hash }: Pick<RegistrationTable, 'token_hash'>,
@@ -49,7 +49,7 @@ export async function displaceRegistration(
     .execute();
 }
 
-/** The pending registrations of an organisation; oldest first. */
+/** Lists the pending registrations of an organisation, earliest expiry first. */
 export async function listPendingRegistrations(
   db: Db,
   organisationId: string,
@@ -67,7 +67,7 @@ export async function listPendingRegistrations(
   return found as KnownRegistration[];
 }
 
-/** Expires pending registrations that are past their time. Returns which; those at unknown owners have no organisation. */
+/** Expires pending registrations whose deadline has passed. Returns which; those for unknown owners have no organisation. */
 export async function expireOpenRegistrations(
   db: Db,
   now: number,

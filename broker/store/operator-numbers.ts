@@ -1,30 +1,30 @@
-/** Numbers about all organisations, for whoever runs the broker. */
+/** Metrics of all organisations, for the operator. */
 import { sql } from 'kysely';
 import type { Instant } from '../policy/facts.ts';
 import { findLastBackup } from './last-backup.ts';
 import type { Db } from './store.ts';
 
 export type OperatorNumbers = {
-  /** Calls that wait for a person. */
+  /** Held calls that wait for a decision. */
   pending: number;
-  /** When the first of them was held; undefined: none waits. */
+  /** When the oldest of these was held; undefined: none is pending. */
   oldestPending: Instant | undefined;
   openBreakers: number;
-  /** Calls in flight for longer than `stalled`. */
+  /** Calls in flight since before `stalledBefore`. */
   stalledIntents: number;
-  /** Notices that no channel got yet. */
+  /** Notices in the outbox. */
   notices: number;
-  /** Audit rows without a place in their receipt log, 10,000 at most. */
+  /** Audit rows without an index in their receipt log, 10,000 at most. */
   unlogged: number;
-  /** When the call of the first of them ended; undefined: there is none. */
+  /** Earliest finish time of these rows; undefined: there are none. */
   oldestUnlogged: Instant | undefined;
-  /** When the last row of the first tile ended that has rows which no checkpoint covers; undefined: all are covered. */
+  /** Finish time of the last row of the first log tile that no checkpoint covers completely; undefined: all rows are covered. */
   oldestUnsigned: Instant | undefined;
-  /** Undefined: `agent-broker backup` made none. */
+  /** Undefined: no backup was made by `agent-broker backup`. */
   lastBackup: Instant | undefined;
 };
 
-/** There may be millions after an upgrade, and SQLite counts them while everything else waits. */
+/** Limit of the count: after an upgrade there may be millions, and on SQLite counting blocks everything else. */
 const MOST_UNLOGGED = 10_000;
 
 type Column =
@@ -37,7 +37,7 @@ type Column =
   | 'unlogged_since'
   | 'unsigned_since';
 
-/** Counts by indexes, in one statement beside a look at the last backup. `stalledBefore`: intents of calls that began earlier are counted. */
+/** Counts by indexes, in one statement, plus a read of the last backup. `stalledBefore`: intents of calls that began earlier are counted. */
 export async function operatorNumbers(
   db: Db,
   { now, stalledBefore }: { now: Instant; stalledBefore: Instant },

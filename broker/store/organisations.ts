@@ -1,7 +1,7 @@
 import type { Db } from './store.ts';
 import type { NewOrganisation, NewOwner, OrganisationTable, OwnerTable } from './tables/organisations.ts';
 
-/** The one organisation of this name, or undefined. */
+/** Returns the organisation with this id; undefined when there is none. */
 export async function findOrganisation(db: Db, id: string): Promise<OrganisationTable | undefined> {
   return await db.selectFrom('organisations').selectAll().where('id', '=', id).executeTakeFirst();
 }
@@ -11,7 +11,7 @@ export async function listOrganisations(db: Db): Promise<OrganisationTable[]> {
   return await db.selectFrom('organisations').selectAll().orderBy('created_at').orderBy('id').execute();
 }
 
-/** Whether the broker has no second organisation. */
+/** Whether the broker has at most one organisation. */
 export async function isOnlyOrganisation(db: Db): Promise<boolean> {
   return (await db.selectFrom('organisations').select('id').limit(2).execute()).length < 2;
 }
@@ -71,8 +71,8 @@ export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTab
 }
 
 /**
- * Inserts an owner, or sets the role of the one with this e-mail address, which follows groups only where that is said again; in a transaction. What only
- * admins make ends with that role. Returns the owner.
+ * Inserts an owner, or sets the role of the owner with this e-mail address; `role_by_groups` is reset unless given again. Call it in a
+ * transaction. If the role is not admin, unused things that only admins make end. Returns the owner.
  */
 export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
   const put = await db
@@ -89,7 +89,7 @@ export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
   return put;
 }
 
-/** Remembers when an owner signed in. */
+/** Stores when an owner signed in. */
 export async function noteSignIn(db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>, at: number): Promise<void> {
   await db
     .updateTable('owners')
@@ -99,7 +99,7 @@ export async function noteSignIn(db: Db, owner: Pick<OwnerTable, 'organisation_i
     .execute();
 }
 
-/** Gives another owner what an owner has: agents, children included, with their registrations, and MCP authorisations. */
+/** Transfers what an owner has to another owner: agents (children included) with their registrations, and MCP authorisations. */
 export async function passOn(
   db: Db,
   { organisationId, from, to }: { organisationId: string; from: string; to: string },
@@ -126,7 +126,7 @@ export async function passOn(
       .execute();
 }
 
-/** Ends what an owner made as an admin and nobody has used yet: links for others, bootstrap tokens, invites, authorisations of secrets. */
+/** Deletes what an owner made as an admin and is still unused: one-time tokens for others, bootstrap tokens, invites, authorisations of secrets. */
 export async function endMadeBy(
   db: Db,
   { organisation_id, id }: Pick<OwnerTable, 'organisation_id' | 'id'>,
@@ -152,8 +152,8 @@ export async function endMadeBy(
 }
 
 /**
- * Removes an owner, with the owner's passkeys, open one-time tokens for others, invites, and registrations at the owner; in a transaction. The database
- * refuses while the owner still has agents.
+ * Deletes an owner, with the owner's passkeys, unused one-time tokens for others, invites, and registrations; call it in a transaction. A
+ * foreign key rejects this while the owner still has agents.
  */
 export async function deleteOwner(db: Db, organisationId: string, id: string): Promise<void> {
   await endMadeBy(db, { organisation_id: organisationId, id });

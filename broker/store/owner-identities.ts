@@ -12,8 +12,8 @@ export type ProviderIdentity = { subject: string; email: string | undefined };
 export type IdentifiedOwner = { owner: OwnerTable; organisationName: string; ended: boolean };
 
 /**
- * The owners with this identity, one for each organisation, oldest organisation first, in one statement: bound to this subject,
- * else invited by this address and not bound yet. `ended`: whether the session of these marks was ended there.
+ * Returns the owners with this identity, one per organisation, oldest organisation first, in one statement: owners bound to this subject, or
+ * else invited by this address and not bound yet. `ended`: whether the session with these marks was ended there.
  */
 export async function findIdentifiedOwners(
   db: Db,
@@ -34,7 +34,7 @@ export async function findIdentifiedOwners(
           : [
               eb.and([
                 eb('owners.oidc_subject', 'is', null),
-                // The address of the first start is a placeholder: an account with it is not this owner.
+                // The address of the first-start owner is a placeholder: a provider account with that address is not this owner.
                 eb('owners.origin', '!=', 'first_start'),
                 eb('owners.email', '=', foldEmail(identity.email)),
               ]),
@@ -55,8 +55,8 @@ export async function findIdentifiedOwners(
 }
 
 /**
- * Binds an invited owner to an account at the provider, once: from then on the address alone is not sufficient. Returns the
- * owner, or undefined when a concurrent sign-in was first.
+ * Binds an invited owner to an account at the provider, once: from then on the address alone is not sufficient. Returns the owner;
+ * undefined: a concurrent sign-in was first.
  */
 export async function pinIdentity(
   db: Db,
@@ -74,8 +74,8 @@ export async function pinIdentity(
 }
 
 /**
- * Unbinds the owner's provider account, so that the next verified sign-in with the address binds again; in a transaction. Whoever the owner was keeps
- * nothing: sessions and bearers of until `now`, passkeys, devices that are told, and what that person made as an admin and nobody has used, end.
+ * Unbinds the owner's provider account, so that the next verified sign-in with the address binds again; call it in a transaction. Nothing of
+ * the previous person remains: sessions and bearers from before `now`, passkeys, notified devices, and unused things made as an admin end.
  */
 export async function forgetIdentity(
   db: Db,
@@ -95,7 +95,7 @@ export async function forgetIdentity(
   await deleteChannelsOfOwner(db, owner);
 }
 
-/** The owners whom an identity provider knows as `subject` (`owners.oidc_subject`), one in each organisation at most. */
+/** Lists the owners whom an identity provider identifies as `subject` (`owners.oidc_subject`), at most one per organisation. */
 export async function listOwnersOfSubject(db: Db, subject: string): Promise<OwnerTable[]> {
   return await db.selectFrom('owners').selectAll().where('oidc_subject', '=', subject).execute();
 }

@@ -10,7 +10,7 @@ type PasskeyRef = Pick<PasskeyTable, 'organisation_id' | 'id'>;
 /** Roles that may decide. */
 export const DECIDING: readonly OwnerTable['role'][] = ['admin', 'approver'];
 
-/** The part of a held call that is available by its id alone: what deciding by passkey needs. */
+/** The part of a held call that is readable by its id alone: what a decision by passkey needs. */
 export type SignableApproval = Pick<
   ApprovalTable,
   'organisation_id' | 'id' | 'agent_id' | 'status' | 'expires_at' | 'request_hash' | 'corrected_at'
@@ -48,7 +48,7 @@ export async function listSigningPasskeys(db: Db, approval: SignableApproval): P
   return all.filter(({ status }) => status === 'active');
 }
 
-/** An owner's passkeys, the disabled ones too, oldest first. */
+/** Lists an owner's passkeys, including disabled ones, oldest first. */
 export async function listPasskeys(db: Db, { organisationId, ownerId }: OwnerRef): Promise<PasskeyTable[]> {
   return await db
     .selectFrom('passkeys')
@@ -61,7 +61,7 @@ export async function listPasskeys(db: Db, { organisationId, ownerId }: OwnerRef
     .execute();
 }
 
-/** The passkeys of all owners of an organisation, the disabled ones too, oldest first. */
+/** Lists the passkeys of all owners of an organisation, including disabled ones, oldest first. */
 export async function listPasskeysOfAll(db: Db, organisationId: string): Promise<PasskeyTable[]> {
   return await db
     .selectFrom('passkeys')
@@ -73,7 +73,7 @@ export async function listPasskeysOfAll(db: Db, organisationId: string): Promise
     .execute();
 }
 
-/** An active passkey, with the address of its owner; undefined: there is none with this id any more. */
+/** Returns an active passkey with the address of its owner; undefined: there is none with this id. */
 export async function findPasskeyOf(
   db: Db,
   organisationId: string,
@@ -91,7 +91,7 @@ export async function findPasskeyOf(
     .executeTakeFirst();
 }
 
-/** The active passkey of this credential id, of any organisation; or undefined. */
+/** Returns the active passkey with this credential id, of any organisation; undefined when there is none. */
 export async function findActivePasskey(db: Db, credentialId: string): Promise<PasskeyTable | undefined> {
   return await db
     .selectFrom('passkeys')
@@ -101,7 +101,7 @@ export async function findActivePasskey(db: Db, credentialId: string): Promise<P
     .executeTakeFirst();
 }
 
-/** Locks the owner's passkeys until the transaction ends, so that their number can be limited. */
+/** Locks the owner's passkeys until the transaction ends, so that a limit on their number can be enforced. */
 export async function lockPasskeysOf(db: Db, { organisationId, ownerId }: OwnerRef): Promise<void> {
   await db
     .updateTable('owners')
@@ -121,13 +121,13 @@ export async function putPasskey(db: Db, passkey: PasskeyTable): Promise<boolean
   return numInsertedOrUpdatedRows === 1n;
 }
 
-/** What a passkey is used for: a call of this agent, by its owner; any call of the organisation; or signing in. */
+/** What a passkey is used for: a call of this agent, by the agent's owner; any call of the organisation; or signing in. */
 export type PasskeyUse = { counter: number; at: number } & ({ agentUuid: string } | { may: 'decide' | 'sign_in' });
 
 /**
- * Stores a passkey's signature counter, if it is higher than the last one, or both are 0, so that none is kept (WebAuthn
- * section 6.1.1), and if its owner may still do that. One of concurrent callers with the same counter gets true. What is not done for
- * one agent was asserted without a list of credentials: the passkey is discoverable.
+ * Stores a passkey's signature counter, if it is higher than the last one, or if both are 0, which means that the authenticator has no counter
+ * (WebAuthn section 6.1.1), and if the owner still may do this. Only one of concurrent callers with the same counter gets true. A use other
+ * than for one agent was asserted without a list of credentials, which shows that the passkey is discoverable.
  */
 export async function usePasskey(db: Db, passkey: PasskeyRef, use: PasskeyUse): Promise<boolean> {
   const { numUpdatedRows } = await db
@@ -163,7 +163,7 @@ export async function usePasskey(db: Db, passkey: PasskeyRef, use: PasskeyUse): 
   return numUpdatedRows === 1n;
 }
 
-/** Disables a passkey whose counter did not increase (cloned). Returns it; undefined: that is not the case, or it is not active. */
+/** Disables a passkey whose counter did not increase (a clone). Returns it; undefined: the counter is fine, or the passkey is not active. */
 export async function disableRegressed(
   db: Db,
   passkey: PasskeyRef,
@@ -181,7 +181,7 @@ export async function disableRegressed(
     .executeTakeFirst();
 }
 
-/** Marks all that keep a counter: those that they had after the backup are not known. */
+/** Marks all passkeys with a counter as restored: their counters since the backup are unknown. */
 export async function markRestoredCounters(tx: Db): Promise<void> {
   await tx
     .updateTable('passkeys')
@@ -190,7 +190,7 @@ export async function markRestoredCounters(tx: Db): Promise<void> {
     .execute();
 }
 
-/** Takes the mark away. False: another process was first. */
+/** Removes the mark of a passkey. False: another process has removed it. */
 export async function clearRestoredCounter(db: Db, passkey: PasskeyRef): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('passkeys')
@@ -221,7 +221,7 @@ export async function renamePasskey(
 }
 
 /**
- * Removes an owner's passkey. The id of a disabled one is kept, so that it cannot be enrolled again. Returns it; undefined: the
+ * Removes an owner's passkey. The credential id of a disabled one is kept, so that it cannot be enrolled again. Returns it; undefined: the
  * owner has none with this id.
  */
 export async function removePasskey(db: Db, owner: OwnerRef, id: string): Promise<PasskeyTable | undefined> {

@@ -1,10 +1,10 @@
-/** People for whom agents call: the key that hashes them, their random ids, and the tokens that they gave. */
+/** People for whom agents call: the key for hashing their identities, their random ids, and their tokens. */
 import { uuidv4 } from '../crypto/ids.ts';
 import type { ConnectionPlace, NewTokens } from './oauth-tokens.ts';
 import type { Db } from './store.ts';
 import type { PersonKeyTable, PersonTokenTable } from './tables/people.ts';
 
-/** The organisation's key, sealed; undefined: it has none yet. */
+/** Returns the organisation's hash key, sealed; undefined: it has none yet. */
 export async function findPersonKey(db: Db, organisationId: string): Promise<PersonKeyTable | undefined> {
   return await db
     .selectFrom('person_keys')
@@ -13,7 +13,7 @@ export async function findPersonKey(db: Db, organisationId: string): Promise<Per
     .executeTakeFirst();
 }
 
-/** Adds the first key. One of concurrent callers does; no effect for the others. */
+/** Stores the first key. Succeeds for one of concurrent callers; no effect for the others. */
 export async function putFirstPersonKey(db: Db, key: PersonKeyTable): Promise<void> {
   await db
     .insertInto('person_keys')
@@ -22,7 +22,7 @@ export async function putFirstPersonKey(db: Db, key: PersonKeyTable): Promise<vo
     .execute();
 }
 
-/** The id of the person with this hash; undefined: nobody began a consent for them. */
+/** Returns the id of the person with this hash; undefined: no consent was started for this person. */
 export async function findPersonId(db: Db, organisationId: string, hash: string): Promise<string | undefined> {
   const found = await db
     .selectFrom('persons')
@@ -33,14 +33,14 @@ export async function findPersonId(db: Db, organisationId: string, hash: string)
   return found?.id;
 }
 
-/** The id of the person with this hash, who is given one now if there is none. */
+/** Returns the id of the person with this hash, which is created if there is none. */
 export async function putPerson(
   db: Db,
   { organisationId, hash, now }: { organisationId: string; hash: string; now: number },
 ): Promise<string> {
   const known = await findPersonId(db, organisationId, hash);
   if (known !== undefined) return known;
-  // An update that changes nothing, so that the one that is there already comes back, too.
+  // On conflict, a no-op update makes the statement return the existing row.
   const { id } = await db
     .insertInto('persons')
     .values({ organisation_id: organisationId, id: uuidv4(), hash, created_at: now })
@@ -50,7 +50,7 @@ export async function putPerson(
   return id;
 }
 
-/** In a transaction: whoever else wants to change what is kept of this person waits until it ends. */
+/** Locks a person's stored data against concurrent changes until the transaction ends. */
 export async function lockPerson(db: Db, organisationId: string, id: string): Promise<void> {
   await db
     .updateTable('persons')
@@ -65,7 +65,7 @@ export async function isPerson(db: Db, organisationId: string, id: string, hash:
   return (await findPersonId(db, organisationId, hash)) === id;
 }
 
-/** Deletes people of before `before` to whom nothing belongs any more. */
+/** Deletes people who were created before `before` and have no tokens or consents any more. */
 export async function purgePeople(db: Db, before: number): Promise<void> {
   await db
     .deleteFrom('persons')
@@ -87,7 +87,7 @@ export type NewPersonTokens = Omit<
   | 'last_used_at'
 >;
 
-/** Stores tokens that a person gave in a consent, sealed for this row. */
+/** Stores tokens from a person's consent, sealed for this row. */
 export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewTokens): Promise<PersonTokenTable> {
   return await db
     .insertInto('person_tokens')
@@ -106,7 +106,7 @@ export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewT
     .executeTakeFirstOrThrow();
 }
 
-/** The tokens of a person for a connection, given when it was one of this platform: what is kept and what waits for an owner. */
+/** Lists the confirmed tokens of a person for a connection and its platform at that time: kept ones, and those that wait for an owner. */
 export async function listPersonTokens(
   db: Db,
   at: Pick<PersonTokenTable, 'organisation_id' | 'platform_id' | 'connection_id' | 'person_id'>,
@@ -122,7 +122,7 @@ export async function listPersonTokens(
     .execute();
 }
 
-/** Which tokens of an organisation: of a person, of a connection, or one row; of one standing; all without. */
+/** Filter for the tokens of an organisation: by row, person, connection or standing; without members, all tokens. */
 export type PersonTokenFilter = {
   id?: string;
   personId?: string;
@@ -130,7 +130,7 @@ export type PersonTokenFilter = {
   standing?: PersonTokenTable['standing'];
 };
 
-/** Tokens of an organisation that people have said are to be kept, oldest first. */
+/** Lists the tokens of an organisation that people have confirmed, oldest first. */
 export async function listGivenTokens(
   db: Db,
   organisationId: string,
@@ -148,7 +148,7 @@ export async function listGivenTokens(
   return await query.orderBy('created_at').orderBy('id').execute();
 }
 
-/** How many tokens people gave, by platform and state. */
+/** Counts the confirmed tokens of people, by platform and state. */
 export async function countGivenTokens(
   db: Db,
   organisationId: string,
@@ -163,7 +163,7 @@ export async function countGivenTokens(
   return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
-/** Moves tokens on, from where they were seen. False: they are there no more, or another moved them. */
+/** Moves tokens from one standing to the next. False: they were deleted, or their standing has changed. */
 export async function movePersonTokens(
   db: Db,
   { organisationId, id }: ConnectionPlace,
@@ -181,7 +181,7 @@ export async function movePersonTokens(
   return moved !== undefined;
 }
 
-/** Deletes them. They come back, to be revoked where they are from. */
+/** Deletes tokens. Returns them, so that they can be revoked at their platform. */
 export async function deletePersonTokens(
   db: Db,
   organisationId: string,
@@ -196,7 +196,7 @@ export async function deletePersonTokens(
     .execute();
 }
 
-/** Deletes all tokens and consents of a connection. The tokens come back, to be revoked where they are from. */
+/** Deletes all tokens and consents of a connection. Returns the tokens, so that they can be revoked at their platform. */
 export async function deleteTokensOfPeople(
   db: Db,
   organisationId: string,

@@ -1,4 +1,4 @@
-/** Consents that were begun for people (specification, Per-person consent), by the hash of their token. */
+/** Consents started for people (specification, Per-person consent), by the hash of their token. */
 
 import type { Db } from './store.ts';
 import type { PersonConsentTable } from './tables/people.ts';
@@ -7,17 +7,17 @@ export async function putPersonConsent(db: Db, consent: PersonConsentTable): Pro
   await db.insertInto('person_consents').values(consent).execute();
 }
 
-/** The consent with this token, over or not; or undefined. */
+/** Returns the consent with this token, ended ones included; undefined when there is none. */
 export async function findPersonConsent(db: Db, tokenHash: string): Promise<PersonConsentTable | undefined> {
   return await db.selectFrom('person_consents').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
 }
 
-/** The consent to which the state of a callback belongs, over or not; or undefined. */
+/** Returns the consent with the state of a callback, ended ones included; undefined when there is none. */
 export async function findConsentOfState(db: Db, stateHash: string): Promise<PersonConsentTable | undefined> {
   return await db.selectFrom('person_consents').selectAll().where('state_hash', '=', stateHash).executeTakeFirst();
 }
 
-/** The pending one that an agent began for this person, of which much is left: until after `until`. */
+/** Returns the pending consent that an agent started for this person, if it does not expire before `until`. */
 export async function findOpenConsent(
   db: Db,
   { organisationId, agentId, connectionId, personId }: OpenConsent,
@@ -38,7 +38,7 @@ export async function findOpenConsent(
 
 export type OpenConsent = { organisationId: string; agentId: string; connectionId: string; personId: string };
 
-/** How many of an agent and its children are pending. */
+/** Counts the pending consents of an agent and its children. */
 export async function countOpenConsents(
   db: Db,
   organisationId: string,
@@ -57,8 +57,8 @@ export async function countOpenConsents(
 }
 
 /**
- * Where the browser is sent next, instead of where it, or another one, was sent before. `goesOn`: only as long as the consent is this
- * browser's. False: it is not, or is over.
+ * Stores the OAuth flow that the browser is sent to, replacing an earlier flow of this or another browser. `goesOn`: only if the consent is
+ * bound to this browser. False: it is not, or the consent has ended.
  */
 export async function putConsentFlow(
   db: Db,
@@ -76,7 +76,7 @@ export async function putConsentFlow(
 }
 
 /**
- * In a transaction: whether the consent is still this browser's, and waits; no other browser begins it until the transaction ends.
+ * Whether the consent is still pending and bound to this browser. Locks it, so that no other browser can start it until the transaction ends.
  */
 export async function holdConsent(
   db: Db,
@@ -95,7 +95,7 @@ export async function holdConsent(
   return held !== undefined;
 }
 
-/** Consumes the flow of a callback. True to exactly one caller. */
+/** Consumes the flow of a callback. Returns true to exactly one caller. */
 export async function useConsentFlow(db: Db, stateHash: string): Promise<boolean> {
   const used = await db
     .updateTable('person_consents')
@@ -106,7 +106,7 @@ export async function useConsentFlow(db: Db, stateHash: string): Promise<boolean
   return used !== undefined;
 }
 
-/** Completes it; in which browser is kept. True to exactly one caller; false: it is over. */
+/** Completes a consent; it stays bound to its browser. Returns true to exactly one caller; false: the consent has ended. */
 export async function completeConsent(db: Db, id: string, now: number): Promise<boolean> {
   const completed = await db
     .updateTable('person_consents')
@@ -119,7 +119,7 @@ export async function completeConsent(db: Db, id: string, now: number): Promise<
   return completed !== undefined;
 }
 
-/** Deletes what was over before `before`. */
+/** Deletes consents that expired before `before`. */
 export async function purgePersonConsents(db: Db, before: number): Promise<void> {
   await db.deleteFrom('person_consents').where('expires_at', '<', before).execute();
 }

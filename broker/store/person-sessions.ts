@@ -1,9 +1,9 @@
-/** Browsers in which a person is known for a while, by the hash of their cookie. */
+/** Browser sessions of people, by the hash of their cookie. */
 
 import type { Db } from './store.ts';
 import type { PersonSessionTable, PersonTokenTable } from './tables/people.ts';
 
-/** Adds one, or prolongs it; in a transaction. `replaces`: the cookie that the browser had before; what it showed moves along. */
+/** Adds or extends a session; call it in a transaction. `replaces`: the browser's previous cookie, whose sessions move to the new one. */
 export async function putPersonSession(
   db: Db,
   session: PersonSessionTable,
@@ -26,7 +26,7 @@ export async function putPersonSession(
     .execute();
 }
 
-/** Those of a browser that are not over. */
+/** Lists the sessions of a browser that have not expired. */
 export async function listPersonSessions(db: Db, cookieHash: string, now: number): Promise<PersonSessionTable[]> {
   return await db
     .selectFrom('person_sessions')
@@ -40,12 +40,12 @@ export async function deletePersonSessions(db: Db, cookieHash: string): Promise<
   await db.deleteFrom('person_sessions').where('cookie_hash', '=', cookieHash).execute();
 }
 
-/** Deletes what is over. */
+/** Deletes expired sessions. */
 export async function purgePersonSessions(db: Db, now: number): Promise<void> {
   await db.deleteFrom('person_sessions').where('expires_at', '<=', now).execute();
 }
 
-/** Sets when these tokens were used last, unless that is known to be later. */
+/** Sets when these tokens were last used, unless a later time is stored. */
 export async function setLastUsed(db: Db, ids: readonly string[], at: number): Promise<void> {
   if (ids.length === 0) return;
   await db

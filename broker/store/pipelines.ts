@@ -24,7 +24,7 @@ export async function findPipeline(db: Db, id: string): Promise<PipelineTable | 
 
 type Ref = Pick<PipelineTable, 'organisation_id' | 'id'>;
 
-/** Remembers when a pipeline was last authenticated. */
+/** Stores when a pipeline was last authenticated. */
 export async function notePipelineUse(db: Db, { organisation_id, id }: Ref, at: number): Promise<void> {
   await db
     .updateTable('pipelines')
@@ -34,7 +34,7 @@ export async function notePipelineUse(db: Db, { organisation_id, id }: Ref, at: 
     .execute();
 }
 
-/** Removes a pipeline: its next request is refused. */
+/** Deletes a pipeline; its next request is refused. */
 export async function deletePipeline(db: Db, { organisation_id, id }: Ref): Promise<void> {
   await db.deleteFrom('pipelines').where('organisation_id', '=', organisation_id).where('id', '=', id).execute();
 }

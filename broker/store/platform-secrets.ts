@@ -3,7 +3,7 @@
 import type { Db } from './store.ts';
 import type { PlatformSecretTable } from './tables/platforms.ts';
 
-/** All of an organisation, or of one of its platforms. */
+/** Lists the secrets of an organisation, or of one of its platforms. */
 export async function listPlatformSecrets(
   db: Db,
   organisationId: string,
@@ -14,7 +14,7 @@ export async function listPlatformSecrets(
   return await query.orderBy('platform_id').orderBy('name').execute();
 }
 
-/** Upserts one by name; replaces the id too, because the value is sealed for it. */
+/** Inserts or replaces a secret by name, including its id, because the value is sealed for the id. */
 export async function putPlatformSecret(db: Db, secret: PlatformSecretTable): Promise<void> {
   const { id, value, created_at } = secret;
   await db
@@ -24,7 +24,7 @@ export async function putPlatformSecret(db: Db, secret: PlatformSecretTable): Pr
     .execute();
 }
 
-/** Deletes the one of this name, if there is one. */
+/** Deletes the secret with this name, if there is one. */
 export async function deleteNamedPlatformSecret(
   db: Db,
   { organisationId, platformId, name }: { organisationId: string; platformId: string; name: string },

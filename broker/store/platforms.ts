@@ -1,9 +1,9 @@
-/** An organisation's platforms, and suspending them; manifests are in governed-versions.ts. */
+/** Platforms of an organisation, and suspending them; manifests are in governed-versions.ts. */
 
 import type { Db } from './store.ts';
 import type { PlatformTable, PlatformVersionTable } from './tables/platforms.ts';
 
-/** Suspends or resumes a platform in one guarded statement. Returns it, or undefined: already so, or no such platform. */
+/** Suspends or resumes a platform in one guarded statement. Returns it; undefined: it has that state already, or does not exist. */
 export async function switchPlatform(
   db: Db,
   platform: { organisationId: string; platformId: string },
@@ -20,7 +20,7 @@ export async function switchPlatform(
     .executeTakeFirst();
 }
 
-/** An organisation's platforms, each beside the version of its manifest that is in force. */
+/** Selects an organisation's platforms, joined with their current manifest version. */
 const inForce = (db: Db, organisationId: string) =>
   db
     .selectFrom('platforms as p')
@@ -32,7 +32,7 @@ const inForce = (db: Db, organisationId: string) =>
     )
     .where('p.organisation_id', '=', organisationId);
 
-/** A platform with its manifest in force, and what that was made from (JSON texts). */
+/** A platform with its current manifest, and the entry it was generated from (JSON texts). */
 export type PlatformInForce = PlatformTable & Pick<PlatformVersionTable, 'manifest' | 'entry'>;
 
 /** An organisation's platforms. */
@@ -44,7 +44,7 @@ export async function listPlatforms(db: Db, organisationId: string): Promise<Pla
     .execute();
 }
 
-/** The manifests in force (JSON text) of these platforms of an organisation. */
+/** Returns the current manifests (JSON text) of these platforms of an organisation. */
 export async function findManifestsOf(
   db: Db,
   organisationId: string,

@@ -3,10 +3,10 @@ import { UUID_PATTERN } from '../crypto/ids.ts';
 import type { Db } from './store.ts';
 import type { GuardrailsVersionTable, PolicyTable, PolicyVersionTable } from './tables/rules.ts';
 
-/** `rules`: those in force, as JSON text; `changed_at`: since when they are. */
+/** `rules`: the current rules, as JSON text; `changed_at`: since when they are current. */
 export type PolicyInForce = PolicyTable & { rules: string; changed_at: number };
 
-/** A policy by its id or its name, with the rules in force; or undefined. */
+/** Returns a policy by its id or its name, with the current rules; undefined when there is none. */
 export async function findPolicy(db: Db, organisationId: string, idOrName: string): Promise<PolicyInForce | undefined> {
   const isId = UUID_PATTERN.test(idOrName);
   return await db
@@ -63,7 +63,7 @@ export async function countAgentsByPolicy(db: Db, organisationId: string): Promi
   return new Map(rows.map(({ policy_id, agents }) => [policy_id ?? '', Number(agents)]));
 }
 
-/** An organisation's policies with the rules in force. */
+/** Lists an organisation's policies with their current rules. */
 export async function listPolicies(db: Db, organisationId: string): Promise<PolicyInForce[]> {
   return await db
     .selectFrom('policies as p')

@@ -5,10 +5,12 @@ import type { Db, Store } from './store.ts';
 const ROUNDS = 3;
 
 /**
- * Throws, in words, when a pooler gives each transaction of a connection whichever of the database's it has free. Prepared statements, session locks and
- * LISTEN belong to one connection: there calls would fail at random, and a statement of another release could run under the name of one of ours.
+ * Throws a readable error when a pooler runs each transaction on an arbitrary free server connection. Prepared statements, session locks and
+ * LISTEN belong to one server connection: calls would fail at random, and a statement of another release could run under the name of one of
+ * this release.
  *
- * Found by the processes of PostgreSQL that serve two connections, one of them in a transaction: without such a pooler they are two, and stay the same.
+ * Detected by the PostgreSQL backend processes of two connections, one of them in a transaction: without such a pooler the processes differ,
+ * and stay the same.
  */
 export async function refuseTransactionPooler(store: Store): Promise<void> {
   const own = store.untimed?.();

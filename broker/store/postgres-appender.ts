@@ -5,12 +5,11 @@ import { openPreparedStatements } from './postgres-statements.ts';
 const UNIQUE_VIOLATION = '23505';
 
 /**
- * Appends through connections of its own, in one statement for all rows. New rows are written by COPY, which costs half the CPU
- * of an upsert here, and a tenth less on the server. If one of them exists after all, COPY fails as a whole, and the upsert is
- * used.
+ * Appends through connections of its own, with one statement for all rows. New rows are written by COPY, which costs half the CPU of an upsert
+ * here, and a tenth less on the server. If one of the rows exists after all, COPY fails as a whole, and the upsert is used.
  */
 export function openPostgresAppender({ url, connections }: Extract<AppendTo, { dialect: 'postgres' }>): Appender {
-  // A broken connection fails its current statement, and is replaced for the next one.
+  // An error of a connection fails its current statement; the next statement opens a new connection.
   const statements = openPreparedStatements(url, { max: connections, onError: () => {} });
 
   const areCopied = async (statement: string, rows: readonly (readonly unknown[])[]): Promise<boolean> => {

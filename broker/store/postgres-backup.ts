@@ -1,4 +1,4 @@
-/** Backup of the PostgreSQL store, by PostgreSQL's own programs. */
+/** Backup of the PostgreSQL store, by pg_dump and pg_restore. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,17 +6,17 @@ import pg from 'pg';
 import type { CopiedState } from './backup-manifest.ts';
 import { RESTORE_MARK } from './generation.ts';
 
-/** PostgreSQL's own programs on the machine. */
+/** PostgreSQL's client programs on this machine. */
 export type PostgresPrograms = {
-  /** Throws unless the program is there and not older than a server of this major version. */
+  /** Throws unless the program is installed and not older than a server of this major version. */
   require(program: 'pg_dump' | 'pg_restore', major: number): Promise<void>;
-  /** Runs one to its end, on a database or on none. Answers what it prints. Throws with its own words when it fails. */
+  /** Runs a program, with a database or without. Returns its output. Throws with its error output when it fails. */
   run(program: 'pg_dump' | 'pg_restore', databaseUrl: string | undefined, words: readonly string[]): Promise<string>;
 };
 
 /**
- * Dumps the database into the empty file `to`, in pg_dump's custom format, and reads the dump's contents again. The rows are counted in the
- * very snapshot that is dumped. Throws on failure.
+ * Dumps the database into the empty file `to`, in pg_dump's custom format, and reads the dump's contents back. The rows are counted in the
+ * same snapshot that is dumped. Throws on failure.
  */
 export async function dumpPostgres(databaseUrl: string, to: string, programs: PostgresPrograms): Promise<CopiedState> {
   const client = new pg.Client({ connectionString: databaseUrl });
@@ -27,12 +27,12 @@ export async function dumpPostgres(databaseUrl: string, to: string, programs: Po
     await client.query('set local idle_in_transaction_session_timeout = 0');
     const { rows } = await client.query<{ id: string }>('select pg_export_snapshot() as id');
     const copied = await stateOf(client);
-    // Their tables this role may not even be allowed to read. With `--schema` instead, the dump would make the schema `public`, which is everywhere.
+    // This role may lack the permission to read their tables. With `--schema` instead, the dump would create the schema `public`, which always exists.
     const others = await readColumn(
       client,
       `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('information_schema', current_schema())`,
     );
-    // Unlogged: counts of a minute, which a standby does not even have.
+    // Unlogged tables hold counters of one minute, which a standby does not have.
     const dump = [
       ...others.map((schema) => `--exclude-schema="${schema.replaceAll('"', '""')}"`),
       '--format=custom',
@@ -53,8 +53,8 @@ export async function dumpPostgres(databaseUrl: string, to: string, programs: Po
 }
 
 /**
- * Loads a dump into an empty database, all of it or nothing, and counts its rows; `mark` says there before that it is no store yet. Throws, in
- * words; then the database has no more than the mark, unless the count was another.
+ * Loads a dump into an empty database, completely or not at all, and counts its rows. `mark` first marks the database as not being a store yet.
+ * Throws a readable error; then the database has only the mark, unless the row counts differed, which is checked after the load.
  */
 export async function loadDump(
   databaseUrl: string,
@@ -93,9 +93,9 @@ export async function loadDump(
 }
 
 /**
- * Of the list of a dump's contents what is in the schema of the store's tables, and that schema unless it is there. What else was in the database,
- * such as extensions and publications, is not the broker's, and mostly takes a superuser to make. Throws, in words, when the store would
- * not be found in that schema.
+ * Returns the entries of a dump's list of contents that are in the schema of the store's tables, and the schema itself unless it exists. All
+ * other objects of the database, such as extensions and publications, are not the broker's, and mostly need a superuser to create. Throws a
+ * readable error when the role's search_path does not include that schema.
  */
 async function contentsToLoad(client: pg.Client, list: string): Promise<string> {
   // "237; 1259 49136 TABLE public kysely_migration broker"
@@ -121,7 +121,7 @@ async function contentsToLoad(client: pg.Client, list: string): Promise<string> 
   return `${list.split(/\r?\n/).filter(isWanted).join('\n')}\n`;
 }
 
-/** What stands before the schema in the line of an entry. A table of a publication is one of the schema, the publication is not. */
+/** The part of an entry's line before the schema. A publication's table is in the schema, the publication is not. */
 const ENTRY = /^\d+; \d+ \d+ (?!PUBLICATION )[A-Z ]+$/;
 const ENTRY_OR_SCHEMA = /^\d+; \d+ \d+ (SCHEMA -|(?!PUBLICATION )[A-Z ]+)$/;
 
@@ -131,7 +131,7 @@ async function majorOf(client: pg.Client): Promise<number> {
   return Math.floor(Number(rows[0]?.number) / 10_000);
 }
 
-/** What the database holds, as the client's transaction sees it. */
+/** Returns the contents of the database, as seen by the client's transaction. */
 async function stateOf(client: pg.Client): Promise<CopiedState> {
   const column = (statement: string) => readColumn(client, statement);
   const tables = await column(

@@ -4,7 +4,7 @@ import type pg from 'pg';
 const SPECIAL = /[\\\n\r\t]/;
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
-/** Rows of texts, numbers and nulls in COPY's text format (PostgreSQL, COPY, File Formats). */
+/** Encodes rows of texts, numbers and nulls in COPY's text format (PostgreSQL, COPY, File Formats). */
 export function copyText(rows: readonly (readonly unknown[])[]): string {
   let text = '';
   for (const row of rows) {
@@ -21,7 +21,7 @@ function field(value: unknown): string {
   return SPECIAL.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found) : text;
 }
 
-/** Methods of pg for COPY that its types lack. */
+/** Methods of pg for COPY that its type definitions lack. */
 type CopyConnection = pg.Connection & { sendCopyFromChunk(chunk: Buffer): void; endCopyFrom(): void };
 
 /**

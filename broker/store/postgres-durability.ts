@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Db } from './store.ts';
 
-/** PostgreSQL settings for durable commits that are switched off. */
+/** Returns the PostgreSQL settings for durable commits that are switched off. */
 export async function settingsThatLoseCommits(db: Db): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select name from unnest(array['fsync', 'synchronous_commit', 'full_page_writes']) as name

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
 import type { Store } from './store.ts';
 
-/** In which encoding PostgreSQL stores the texts of this database, unless it is UTF-8. What an encoding lacks cannot be stored. */
+/** Returns the encoding of the PostgreSQL database unless it is UTF-8. Characters that an encoding lacks cannot be stored. */
 export async function otherEncoding({ dialect, db }: Pick<Store, 'db' | 'dialect'>): Promise<string | undefined> {
   if (dialect !== 'postgres') return undefined;
   const { rows } = await sql<{ encoding: string }>`select current_setting('server_encoding') as encoding`.execute(db);
   return rows[0]?.encoding === 'UTF8' ? undefined : rows[0]?.encoding;
 }
 
-/** Throws, in words, when a new store would be in a database of another encoding: the default where PostgreSQL was set up without a locale. */
+/** Throws a readable error for a new store in a database of another encoding, which is the default when PostgreSQL was set up without a locale. */
 export async function refuseOtherEncoding(store: Pick<Store, 'db' | 'dialect'>): Promise<void> {
   const encoding = await otherEncoding(store);
   if (encoding !== undefined)

@@ -16,8 +16,9 @@ export const STATEMENT_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * A pool of at most `max` connections, opened on demand. `onError` gets errors of idle connections, which the pool replaces. `settings`: a
- * statement that each new connection begins with. `ofStandby`: connections to a standby are taken. The other options are passed to pg.
+ * Creates a pool of at most `max` connections, opened on demand. `onError` gets errors of idle connections, which the pool replaces.
+ * `settings`: a statement that each new connection runs first. `ofStandby`: connections to a standby are accepted. The other options are
+ * passed to pg.
  */
 export function openPool(
   url: string,
@@ -50,8 +51,8 @@ export function openPool(
 }
 
 /**
- * Throws on a connection to a standby. After a failover an address may lead to the server that was the primary for a while longer (DNS), as a standby: a
- * connection that was kept would write nothing for as long as it lives, and what it reads, such as who was revoked, may be older than what is in force.
+ * Throws on a connection to a standby. After a failover an address may still resolve to the former primary for a while (DNS), which is a standby
+ * now: a kept connection could never write, and could read outdated data, such as an agent as not revoked yet.
  */
 async function refuseStandby(client: pg.ClientBase): Promise<void> {
   const asked = { text: 'select pg_is_in_recovery() as found', query_timeout: CONNECT_TIMEOUT_MS };
@@ -60,9 +61,10 @@ async function refuseStandby(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * What a session is set to, whatever the server, the database or the role has as its default: by statements, because poolers refuse them among
- * the startup parameters. The broker's statements lock and compare what they change, so `read committed` is enough; under `serializable`
- * PostgreSQL would cancel one of two concurrent changes that do not conflict. A wait for a lock is part of its statement's time. `timeoutMs`: after it nobody waits for a statement any more.
+ * Session settings, independent of the defaults of server, database and role. Set by statements, because poolers refuse them as startup
+ * parameters. The broker's statements lock and compare what they change, so `read committed` suffices; under `serializable` PostgreSQL would
+ * cancel one of two concurrent changes that do not conflict. Waiting for a lock counts as time of the statement. `timeoutMs`: the client's
+ * timeout of a statement.
  */
 const sessionSettings = (timeoutMs: number | undefined): string =>
   [

@@ -10,14 +10,14 @@ export type PreparedStatements = {
    * timeout.
    */
   run<Row extends unknown[]>(statement: { name: string; text: string; values: unknown[] }): Promise<Row[]>;
-  /** Runs a `copy … from stdin` with these rows, all or none. Rejects likewise. */
+  /** Runs a `copy … from stdin` with these rows, all or none. Rejects in the same cases. */
   copy(statement: string, rows: readonly (readonly unknown[])[]): Promise<void>;
   close(): Promise<void>;
 };
 
 /**
- * At most `max` connections, never closed when idle, because a new one has to prepare everything again. `onError` gets errors of
- * idle connections, which are replaced.
+ * Opens at most `max` connections, which are never closed when idle, because a new one has to prepare all statements again. `onError` gets
+ * errors of idle connections, which are replaced.
  */
 export function openPreparedStatements(
   url: string,
@@ -27,8 +27,8 @@ export function openPreparedStatements(
     max,
     onError,
     idleTimeoutMillis: 0,
-    // PostgreSQL would plan the facts query each time, in five milliseconds, because it estimates the generic plan to be more
-    // expensive than a custom one.
+    // Otherwise PostgreSQL would plan the facts query on each execution, in five milliseconds, because it estimates the generic plan to be
+    // more expensive than a custom one.
     settings: 'set plan_cache_mode = force_generic_plan',
   });
   return {
@@ -63,11 +63,11 @@ function withConnection<Answer>(
       );
       let ended = false;
       const end = (error: Error | null, answer?: Answer): void => {
-        // Destroying a connection fails its pending statement, which has timed out already.
+        // Destroying the connection makes its pending statement fail, which has timed out already.
         if (ended) return;
         ended = true;
         clearTimeout(timer);
-        // With an error the connection is closed: its state is unknown.
+        // With an error the connection is closed, because its state is unknown.
         client.release(error ?? undefined);
         if (error) reject(withFault(error));
         else resolve(answer as Answer);

@@ -1,10 +1,10 @@
 /**
- * Addresses of PostgreSQL, and what they say of TLS. Drivers and libpq read the same words in different ways: of `sslmode=require` one verifies the
- * certificate and the other one does not. Here TLS is verified wherever it is asked for, unless the address says `no-verify`.
+ * PostgreSQL URLs and their TLS parameters. Drivers and libpq interpret the same parameters differently: with `sslmode=require` one verifies the
+ * certificate and the other does not. Here TLS always verifies the certificate, unless the URL has `no-verify`.
  */
 import { accessSync, constants } from 'node:fs';
 
-/** `no-verify` is none of libpq's: it calls that `require`. */
+/** `no-verify` is not a mode of libpq, which calls it `require`. */
 type Mode = 'disable' | 'no-verify' | 'verify-full';
 
 const MODES: Readonly<Record<string, Mode>> = {
@@ -15,18 +15,18 @@ const MODES: Readonly<Record<string, Mode>> = {
   'verify-ca': 'verify-full',
   'verify-full': 'verify-full',
 };
-/** Of TLS, and those that are `pg`'s alone, which libpq refuses. */
+/** Parameters about TLS, including those of `pg` alone, which libpq rejects. */
 const OF_TLS = ['sslmode', 'ssl', 'uselibpqcompat'];
 const FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 
 /**
- * The address with `sslmode` as `pg` takes it: `disable`, `no-verify`, `verify-full`, or none for no TLS. Throws, in words that hold nothing of the
- * address but names of files, for one that cannot be used.
+ * Returns the URL with an `sslmode` that `pg` accepts: `disable`, `no-verify`, `verify-full`, or none for no TLS. Throws for an invalid URL; the
+ * message contains nothing of the URL except file names.
  */
 export function readPostgresUrl(text: string): string {
   const parameters = parametersOf(text);
   const mode = modeOf(parameters);
-  // As libpq says it for the roots of the system, which are those of Node here.
+  // libpq's value for the system's root certificates, which for Node here are its default.
   if (parameters.get('sslrootcert') === 'system') parameters.delete('sslrootcert');
   for (const name of FILES) {
     const file = parameters.get(name);
@@ -37,10 +37,10 @@ export function readPostgresUrl(text: string): string {
   return withParameters(text, parameters);
 }
 
-/** Whether the certificate of a server is not looked at. */
+/** Whether the server's certificate is not verified. */
 export const isUnverified = (url: string): boolean => parametersOf(url).get('sslmode') === 'no-verify';
 
-/** The same for libpq's programs, without the password. `roots`: writes the roots that are trusted here into a file, and answers its path. */
+/** Returns the URL for libpq's programs, and the password separately. `roots`: writes the trusted root certificates to a file and returns its path. */
 export function libpqUrl(text: string, roots: () => string): { url: string; password: string } {
   const url = encodedAsPgReads(text);
   const parameters = parametersOf(url);
@@ -48,14 +48,14 @@ export function libpqUrl(text: string, roots: () => string): { url: string; pass
   else if (parameters.get('sslmode') === 'verify-full' && !parameters.has('sslrootcert'))
     parameters.set('sslrootcert', roots());
   const without = new URL(url);
-  // Addresses of sockets (`postgres:///broker?host=/run/postgresql`) have it among the parameters, which come first for `pg` and libpq.
+  // In URLs of sockets (`postgres:///broker?host=/run/postgresql`) the password is a parameter, which `pg` and libpq prefer.
   const password = parameters.get('password') ?? decodeURIComponent(without.password);
   parameters.delete('password');
   without.password = '';
   return { url: withParameters(without.href, parameters), password };
 }
 
-/** With a `%` that begins no escape `pg` (pg-connection-string) takes the whole address as one that was not encoded; libpq refuses that. */
+/** If a `%` does not begin an escape, `pg` (pg-connection-string) treats the whole URL as not encoded, and encodes it; libpq rejects such a URL. */
 const encodedAsPgReads = (url: string): string =>
   / |%[^a-f0-9]|%[a-f0-9][^a-f0-9]/i.test(url) ? encodeURI(url).replace(/%25(\d\d)/g, '%$1') : url;
 
@@ -84,7 +84,7 @@ function parametersOf(text: string): Map<string, string> {
   return new Map(url.searchParams);
 }
 
-/** `+` stands for a blank in forms alone: libpq reads it as it is. */
+/** Uses `%20` for a space: libpq does not decode `+`, which means a space only in forms. */
 function withParameters(text: string, parameters: ReadonlyMap<string, string>): string {
   const query = [...parameters].map((pair) => pair.map(encodeURIComponent).join('=')).join('&');
   return text.replace(/[?#].*$/s, '') + (query === '' ? '' : `?${query}`);

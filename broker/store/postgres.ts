@@ -18,11 +18,11 @@ const ENOUGH_FOR_ONE_MORE = 8;
 const STANDBY_CONNECTIONS = 4;
 
 /**
- * Opens at most `connections`, at least 3, on demand. `onError` gets errors of idle connections, which the pool replaces. `timeoutMs`: of a
- * statement. `standby`: where reports are read while it keeps up.
+ * Opens at most `connections`, at least 3, on demand. `onError` gets errors of idle connections, which the pool replaces. `timeoutMs`: timeout of
+ * a statement. `standby`: where reports are read while it keeps up.
  *
- * Prepared statements have dedicated connections, so that slow owner queries do not delay calls, and PostgreSQL keeps few copies
- * of their plans: two for facts (one platform, all platforms), one for appending batches, and one for appending single rows.
+ * Prepared statements have dedicated connections, so that slow owner queries do not delay calls, and PostgreSQL keeps few copies of their
+ * plans: two for facts (one platform, all platforms), one for appending batches, and one for appending single rows.
  */
 export function openPostgres(
   url: string,
@@ -96,7 +96,7 @@ export function openPostgres(
 
 const dbOn = (pool: PostgresPool) => new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
 
-/** Counted in 16 bits by the protocol; of more the driver would send another number. */
+/** The protocol has 16 bits for the number of parameters; the driver would send a wrong number for more. */
 const MOST_PARAMETERS = 65_535;
 
 /** The pool for Kysely, with errors classified by `withFault`. */
@@ -116,7 +116,7 @@ function withFaults(pool: pg.Pool): PostgresPool {
       values.length > MOST_PARAMETERS
         ? Promise.reject(new RowFault(`a statement with ${values.length} parameters`))
         : (client.query(text, [...values]) as unknown as Promise<PostgresQueryResult<unknown>>).catch(failed);
-    // One that was opened while the database took no writes keeps that for as long as it lives.
+    // A connection opened while the database was read-only stays read-only, so it is closed instead of reused.
     return {
       query: query as PostgresPoolClient['query'],
       release: (destroy) => client.release(destroy || isReadOnly),

@@ -1,10 +1,10 @@
-/** Whether an agent is public: read each time, for arbitrary agent ids. */
+/** Whether an agent is public: read from the store each time, for arbitrary agent ids. */
 import { type Kysely, sql } from 'kysely';
 import { batchLoader } from './batch-loader.ts';
 import type { Schema } from './schema.ts';
 import { prepare, type Store } from './store.ts';
 
-/** `(agent_id)` → whether there is such an agent and its organisation publishes identity documents. */
+/** `(agent_id)` → whether the agent exists and its organisation publishes identity documents. */
 export type PublishedReader = (agentId: string) => Promise<boolean>;
 
 const MOST_QUESTIONS = 64;

@@ -10,9 +10,9 @@ export type PublishedIdentity = Pick<
 > & { parent_agent_id: string | null; workload_id: string | null };
 
 /**
- * The agent of this `agt_` id; undefined when there is none, when it is still pending, or when its organisation does not
- * publish. The same statement covers all cases, so that timing does not tell them apart. `status`: as it is while all agents of the
- * organisation are stopped, too.
+ * Returns the agent with this `agt_` id; undefined when there is none, when it is still pending, or when its organisation does not publish.
+ * The same statement covers all cases, so that timing does not tell them apart.
+ * `status` is the effective one: an active agent is returned as suspended while all agents of the organisation are stopped.
  */
 export async function findPublishedIdentity(db: Db, agentId: string): Promise<PublishedIdentity | undefined> {
   const found = await db

@@ -3,12 +3,12 @@
 import type { Db } from './store.ts';
 import type { PushKeyTable } from './tables/notices.ts';
 
-/** It, or undefined where nobody asked for it yet. */
+/** Returns the key pair; undefined: none was needed yet. */
 export async function findPushKey(db: Db): Promise<PushKeyTable | undefined> {
   return await db.selectFrom('push_keys').selectAll().executeTakeFirst();
 }
 
-/** Adds it. One of concurrent processes does; no effect for the others. */
+/** Stores the key pair. Succeeds for one of concurrent processes; no effect for the others. */
 export async function putFirstPushKey(db: Db, key: PushKeyTable): Promise<void> {
   await db
     .insertInto('push_keys')

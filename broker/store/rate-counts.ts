@@ -1,23 +1,22 @@
-/** Counts of rate limits that all processes on a PostgreSQL share (migration 0046). */
+/** Counters of rate limits, shared by all processes on one PostgreSQL database (migration 0046). */
 import { sql } from 'kysely';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { present } from '../runtime/present.ts';
 import type { SharedCounter } from '../runtime/window-counts.ts';
 import type { Db } from './store.ts';
 
-/** An index takes no long text, and one key that it refuses would fail the report of all. */
+/** Longer keys are hashed: an index rejects long values, and one rejected key would fail the whole batch. */
 const MOST_CHARACTERS = 256;
 const storedKey = (key: string): string => (key.length <= MOST_CHARACTERS ? key : sha256Hex(key));
 
 /**
- * All keys in one statement, and windows by PostgreSQL's clock, whatever those of the processes say; one that ends later than any that begins now is of that clock
- * when it was ahead, and over. Sorted, so that two processes that
- * report the same keys wait for each other instead of locking each other out.
+ * Counts all keys in one statement, with windows by PostgreSQL's clock, independent of the processes' clocks. A window that ends too far ahead
+ * was started while that clock was ahead, and is treated as ended. Sorted, so that two processes that count the same keys do not deadlock.
  */
 export const postgresCounter = (db: Db): SharedCounter => ({
   add: async (uses, windowMs) => {
     const stored = uses.map(({ key, count }) => ({ key: storedKey(key), count }));
-    // Twice its length: the clock may go back by a little while it is set right.
+    // Tolerates an end up to two window lengths ahead: the clock may be set back a little while it is synchronised.
     const isOver = sql`counts.until not between excluded.until - ${windowMs} + 1 and excluded.until + ${windowMs}`;
     const sorted = stored.toSorted((a, b) => (a.key < b.key ? -1 : 1));
     const { rows } = await sql<{ key: string; count: number; left_ms: number }>`
@@ -35,7 +34,7 @@ export const postgresCounter = (db: Db): SharedCounter => ({
   close: async () => {},
 });
 
-/** Deletes counts whose window ended before `before`, by the store's clock. */
+/** Deletes counters whose window ended before `before`, by the store's clock. */
 export async function purgeRateCounts(db: Db, before: number): Promise<void> {
   await db.deleteFrom('rate_counts').where('until', '<', before).execute();
 }

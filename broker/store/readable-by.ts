@@ -1,6 +1,6 @@
 /**
- * The oldest release that may run on a store. A migration that only adds (expands) leaves the store readable by the release before it; what that one
- * still needs is taken away (contracted) one release later, by itself: store/contract.ts.
+ * The oldest release that may run on a store. An expanding migration only adds, and leaves the store readable by the previous release; what only
+ * that one needs is removed (contracted) one release later, in a separate step: store/contract.ts.
  */
 import type { Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -10,17 +10,17 @@ import type { Db, Store } from './store.ts';
 const READABLE_BY = 'readable_by';
 
 /**
- * `prepare`: what takes long, and is done before the migration, outside of its transaction, beside the calls. Answers how to undo it when the
+ * `prepare`: long-running work before the migration, outside of its transaction, while calls go on. Returns a function that undoes it when the
  * migration fails.
  */
 export type Step = Migration & { readableBy?: string; prepare?: (store: Store) => Promise<() => Promise<void>> };
 
-/** Undefined: no migration has said so. */
+/** Returns the oldest release that may run on the store; undefined: no migration has set it. */
 export async function findReadableBy(db: Db): Promise<string | undefined> {
   return await findMeta(db, READABLE_BY);
 }
 
-/** The same steps, each of which says in its own transaction which release may run on the store from then on. */
+/** Wraps the steps so that each stores, in its own transaction, the oldest release that may run on the store from then on. */
 export const saying = (steps: Readonly<Record<string, Step>>): Record<string, Migration> =>
   Object.fromEntries(
     Object.entries(steps).map(([name, { up, readableBy }]) => [
@@ -37,7 +37,7 @@ export const saying = (steps: Readonly<Record<string, Step>>): Record<string, Mi
     ]),
   );
 
-/** Below 0: `one` is the older one. Of a pre-release only the numbers count. */
+/** Compares releases; below 0: `one` is older. Only the numbers of a pre-release count. */
 export function compareReleases(one: string, other: string): number {
   const [a, b] = [numbersOf(one), numbersOf(other)];
   for (let at = 0; at < 3; at++) if (a[at] !== b[at]) return (a[at] ?? 0) - (b[at] ?? 0);

@@ -4,7 +4,7 @@ import type { Instant } from '../policy/facts.ts';
 import type { Db } from './store.ts';
 import type { LogCheckpointTable, LogEntriesTable, LogTileTable, ReceiptLogTable } from './tables/receipt-log.ts';
 
-/** Where the log of an organisation stands; undefined: nothing is in it. */
+/** Returns the state of an organisation's log; undefined: the log is empty. */
 export async function findReceiptLog(db: Db, organisationId: string): Promise<ReceiptLogTable | undefined> {
   return await db
     .selectFrom('receipt_logs')
@@ -15,15 +15,15 @@ export async function findReceiptLog(db: Db, organisationId: string): Promise<Re
 
 const isUnsigned = sql<boolean>`size > coalesce(checkpoint_size, 0)`;
 
-/** Whether there is a log whose newest rows no checkpoint covers. */
+/** Whether any log has rows that no checkpoint covers. */
 export async function hasUnsigned(db: Db): Promise<boolean> {
   const log = await db.selectFrom('receipt_logs').select('size').where(isUnsigned).limit(1).executeTakeFirst();
   return log !== undefined;
 }
 
 /**
- * Logs whose newest rows no checkpoint covers, and whose newest checkpoint was made before `from` or after `until` (by a clock that was ahead):
- * those first that wait longest. `without`: organisations whose logs are left out.
+ * Lists logs that have rows without a checkpoint, and whose newest checkpoint was made before `from` or after `until` (by a clock that was
+ * ahead); the longest waiting first. `without`: organisations whose logs are excluded.
  */
 export async function listDue(
   db: Db,
@@ -42,12 +42,12 @@ export async function listDue(
     .execute();
 }
 
-/** Logs with a checkpoint since then, by the clock of whoever made it. */
+/** Lists logs with a checkpoint since `since`, by the clock of the process that made it. */
 export async function listSignedSince(db: Db, since: number): Promise<ReceiptLogTable[]> {
   return await db.selectFrom('receipt_logs').selectAll().where('checkpoint_at', '>=', since).execute();
 }
 
-/** Moves the head from one size to the next; `origin` is what a log that begins is called. False: it was not there, so that somebody else has appended. */
+/** Moves the head from one size to the next; `origin` is the name of a new log. False: the size was different, because another process has appended. */
 export async function moveHead(
   db: Db,
   head: Pick<ReceiptLogTable, 'organisation_id' | 'origin' | 'size' | 'root'> & { from: number },
@@ -82,7 +82,7 @@ export async function moveHead(
   return moved !== undefined;
 }
 
-/** Writes the entries of tiles, the last of which grows until it is full. At least one. */
+/** Writes at least one tile of entries; the last tile grows until it is full. */
 export async function putEntries(db: Db, entries: readonly LogEntriesTable[]): Promise<void> {
   await db
     .insertInto('log_entries')
@@ -116,7 +116,7 @@ export async function findEntries(db: Db, organisationId: string, index: number)
     .executeTakeFirst();
 }
 
-/** Up to `limit` tiles of entries in their order, whose rows ended up to `since` or later, from tile `from` on. */
+/** Lists up to `limit` tiles of entries in order, from tile `from` on, whose last row finished at `since` or later. */
 export async function listEntriesSince(
   db: Db,
   organisationId: string,
@@ -133,7 +133,7 @@ export async function listEntriesSince(
     .execute();
 }
 
-/** When the last row ended of the first tile after `index` that did so by `now`; undefined: there is none. */
+/** Returns when the last row finished of the first tile after `index` that finished by `now`; undefined: there is none. */
 export async function endOfNextTile(
   db: Db,
   organisationId: string,
@@ -168,7 +168,7 @@ export async function findTile(
     .executeTakeFirst();
 }
 
-/** Keeps a checkpoint, and that it is the newest one, signed with this key. */
+/** Stores a checkpoint as the newest one, with the key that signed it. */
 export async function putCheckpoint(
   db: Db,
   { organisation_id, size, root, at, signature }: Omit<LogCheckpointTable, 'cosignatures'>,

@@ -1,6 +1,6 @@
 /**
- * Counts of rate limits that all processes share, in Redis or Valkey. The connection is one of a store: to the address that whoever runs
- * the broker has named, and not by the way out.
+ * Counters of rate limits, shared by all processes, in Redis or Valkey. Like a store's, the connection goes to an address that the operator has
+ * configured, and not through egress.
  */
 import { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
@@ -11,8 +11,9 @@ const COMMAND_TIMEOUT_MS = 5_000;
 const MOST_RETRY_MS = 2_000;
 
 /**
- * `url`: `redis://` or `rediss://`, with credentials and the number of a database or without. `prefix`: of all keys, so that several brokers may
- * use one. Connects when it is used first: a command that only opens the store would wait for its end. While the connection is lost, `add` rejects at once.
+ * `url`: `redis://` or `rediss://`, with or without credentials and database number. `prefix`: of all keys, so that several brokers can share a
+ * server. Connects on first use, because a command that only opens the store would wait for the connection to close. While the connection
+ * is lost, `add` rejects immediately.
  */
 export function redisCounter(url: string, prefix: string): SharedCounter {
   const client = new Redis(url, {
@@ -21,7 +22,7 @@ export function redisCounter(url: string, prefix: string): SharedCounter {
     commandTimeout: COMMAND_TIMEOUT_MS,
     lazyConnect: true,
     enableOfflineQueue: false,
-    // A command whose answer was lost may have counted.
+    // Not retried: a command whose answer was lost may have counted.
     maxRetriesPerRequest: 0,
     retryStrategy: (times) => Math.min(times * 100, MOST_RETRY_MS),
   });
@@ -35,7 +36,7 @@ export function redisCounter(url: string, prefix: string): SharedCounter {
   let connecting: Promise<void> | undefined;
   let made: RateLimiterRedis | undefined;
   const limiterOf = (windowMs: number): RateLimiterRedis => {
-    // The limits are kept by the caller.
+    // No limit here: the caller enforces the limits.
     const points = Number.MAX_SAFE_INTEGER;
     const duration = windowMs / 1000;
     made ??= new RateLimiterRedis({
@@ -47,12 +48,12 @@ export function redisCounter(url: string, prefix: string): SharedCounter {
     });
     return made;
   };
-  // Why it failed is in `lost`; it is tried again in the background.
+  // The cause of a failure is in `lost`; the client reconnects in the background.
   const connected = (): Promise<void> => {
     connecting ??= client.connect().catch(() => {});
     return connecting;
   };
-  // Without the error itself: that of a refused password holds the password.
+  // Without the error itself as cause: the one for a rejected password contains the password.
   const fault = (error: unknown): Error =>
     new Error(`Redis: ${lost ?? (error instanceof Error ? error.message : 'no answer')}`);
   return {

@@ -1,14 +1,14 @@
 /**
- * Counts refusals of agents, children included, for organisations with auto-suspension. Only refusals write here. Children have
- * no counter of their own.
+ * Counts refusals of agents, children included, for organisations with auto-suspension. Only refusals write here. Children are counted with
+ * their parent.
  */
 import { sql } from 'kysely';
 import type { Db } from './store.ts';
 import type { RefusalCountTable } from './tables/agents.ts';
 
 /**
- * Counts one refusal in a single atomic statement, for all replicas: starts a new window when the last one has ended. Returns
- * the count of the window, this one included.
+ * Counts one refusal in a single atomic statement, for all replicas: starts a new window when the last one has ended. Returns the count of the
+ * window, including this refusal.
  */
 export async function countRefusal(
   db: Db,

@@ -6,10 +6,10 @@ import type { RegistrationTable } from './tables/registrations.ts';
 
 export type RegistrationRef = { organisation_id: string; id: string };
 
-/** A registration at an existing owner. */
+/** A registration for an existing owner. */
 export type KnownRegistration = RegistrationTable & { organisation_id: string };
 
-/** The same with the owner who was asked and the one who decided, for display. */
+/** A registration with the addressed owner and the deciding owner, for display. */
 export type ShownRegistration = KnownRegistration & { owner_email: string | null; decided_by_email: string | null };
 
 /** Columns that a new registration leaves empty. */
@@ -91,8 +91,8 @@ export type RegistrationDecision = Pick<RegistrationTable, 'granted' | 'private_
 };
 
 /**
- * Decides a pending registration in one guarded statement: one of concurrent callers wins. Returns whether this one did; false:
- * it was already decided, or has expired.
+ * Decides a pending registration in one guarded statement, so that one of concurrent callers wins. Returns whether this one did; false: it was
+ * already decided, or has expired.
  */
 export async function decideRegistration(
   db: Db,
@@ -135,7 +135,7 @@ export async function takePrivateKey(db: Db, registration: RegistrationRef, now:
   return taken !== undefined;
 }
 
-/** Approved ones whose private key was not claimed in time and is still stored. */
+/** Lists approved registrations whose private key was not claimed in time and is still stored. */
 export async function listUncollected(
   db: Db,
   now: number,
@@ -193,12 +193,12 @@ export async function destroyUncollectedKey(db: Db, { organisationId, id }: Agen
     .execute();
 }
 
-/** Deletes registrations that expired before `before` and have no key; decisions are in the audit. */
+/** Deletes registrations that expired before `before` and have no key; their decisions remain in the audit. */
 export async function purgeRegistrations(db: Db, before: number): Promise<void> {
   await db.deleteFrom('registrations').where('expires_at', '<', before).where('private_key', 'is', null).execute();
 }
 
-/** Deletes registrations at unknown owners, except the `most` newest. */
+/** Deletes registrations for unknown owners, except the `most` newest. */
 export async function capRegistrationsOfNobody(db: Db, most: number): Promise<void> {
   await db
     .deleteFrom('registrations')

@@ -13,8 +13,8 @@ export type ReplayStep =
   | { exec_state: 'unknown'; execution_error: string };
 
 /**
- * Advances the state of a replay. `auditId`: the replay's audit row; only that row's replay can advance from `intent`. False:
- * another process has the claim, or the replay is finished. Idempotent.
+ * Advances the state of a replay. `auditId`: the replay's audit row; only the replay with that row can advance from `intent`. False: another
+ * process has the claim, or the replay is finished. Idempotent.
  */
 export async function moveReplay(db: Db, claim: Claim, auditId: string, step: ReplayStep): Promise<boolean> {
   const moved = await db
@@ -53,13 +53,13 @@ export async function endIntendedReplay(
   return ended !== undefined;
 }
 
-/** Up to `limit` claims under which nothing was sent yet: of this process, and of processes that are not alive. */
+/** Lists up to `limit` claims under which nothing was sent yet, of this process and of dead processes. */
 export async function listStrandedClaims(db: Db, instanceId: string, limit: number): Promise<ApprovalTable[]> {
   return await db
     .selectFrom('approvals')
     .selectAll()
     .where('exec_state', '=', 'claimed')
-    // Must repeat the condition of the partial index: otherwise SQLite scans all held calls.
+    // Repeats the condition of the partial index: otherwise SQLite scans all held calls.
     .where(sql<boolean>`exec_state in ('claimed', 'intent')`)
     .where(({ or, eb, not, exists, selectFrom }) =>
       or([

@@ -1,4 +1,4 @@
-/** What an admin has to look at in a restored store: whoever and whatever may act. */
+/** What an admin has to review in a restored store: all identities and credentials that can act. */
 
 import type { Db } from './store.ts';
 import type { AgentTable, StaticKeyTable, WorkloadTable } from './tables/agents.ts';
@@ -27,7 +27,7 @@ export type Review = {
   >[];
 };
 
-/** Revoked agents and ended keys are left out: they can do nothing. `now`: milliseconds since the epoch. */
+/** Lists what can act; revoked agents and ended keys are omitted. `now`: milliseconds since the epoch. */
 export async function readReview(db: Db, organisationId: string, now: number): Promise<Review> {
   const live = db
     .selectFrom('agents as a')

@@ -1,14 +1,14 @@
-/** Whether a restored store was reviewed. */
+/** The state of a restored store until it is reviewed. */
 import { StoreRestored } from '../policy/store-restored.ts';
 import { findMeta, putMeta } from './meta.ts';
 import type { Db } from './store.ts';
 import { readStored } from './stored-json.ts';
 
-/** What the column says. */
+/** Parses the column. */
 export const readRestored = (text: string | null): StoreRestored | undefined =>
   text === null ? undefined : readStored(StoreRestored, text, 'restored store');
 
-/** Undefined: nothing waits for a review. */
+/** Returns the restore that awaits a review; undefined: no review is pending. */
 export async function findRestored(db: Db, organisationId: string): Promise<StoreRestored | undefined> {
   const found = await db
     .selectFrom('organisations')
@@ -18,7 +18,7 @@ export async function findRestored(db: Db, organisationId: string): Promise<Stor
   return readRestored(found?.restored ?? null);
 }
 
-/** Replaces what is there, in one guarded statement; undefined: it was reviewed. False: another process was first. */
+/** Replaces the state in one guarded statement; `after` undefined: reviewed. False: another process has changed it. */
 export async function putRestored(
   db: Db,
   organisationId: string,
@@ -36,11 +36,11 @@ export async function putRestored(
 
 const KEYS_RESTORED = 'keys_restored_at';
 
-/** When the store was restored last, in milliseconds since the epoch, without knowing the Idempotency-Keys that were used since the backup; or undefined. */
+/** Returns the time of the last restore that lost the Idempotency-Keys used since its backup, in milliseconds since the epoch; or undefined. */
 export async function findKeysRestored(db: Db): Promise<number | undefined> {
   const stored = await findMeta(db, KEYS_RESTORED);
   return stored === undefined ? undefined : Number(stored);
 }
 
-/** `now`: by the store's clock, in milliseconds since the epoch. */
+/** Stores that time. `now`: by the store's clock, in milliseconds since the epoch. */
 export const putKeysRestored = (db: Db, now: number): Promise<void> => putMeta(db, KEYS_RESTORED, String(now));

@@ -1,4 +1,4 @@
-/** Revoking and expiring agents: the only code that writes it, with all side effects. */
+/** Revokes and expires agents: the only code that writes these statuses, with all side effects. */
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import { type AgentRef, moveAgent, moveAgents } from './agents.ts';
@@ -11,7 +11,7 @@ import { endStandingOfAgents } from './standing-approvals.ts';
 import { endStaticKeysOf } from './static-keys.ts';
 import type { Db } from './store.ts';
 
-/** `expired`: a child past its lifetime, not revoked by anybody. */
+/** `expired`: a child whose lifetime is over; nobody revoked it. */
 export type Ending = 'expired' | { from: readonly AgentStatus[]; cause: HaltCause; detail: string | null };
 
 /** A held call, or an access request. */
@@ -20,10 +20,10 @@ export type EndedRequest = { organisation_id: string; id: string };
 type Revocable = { organisation_id: string; id: string; parent_id: string | null; expires_at: number | null };
 
 /**
- * Revokes an agent in the transaction of `db`, with what belongs to it: its child slot, an unclaimed private key, its bootstrap
- * tokens, authorisations to send secrets for it, its static keys and standing approvals, its MCP clients' authorisations, and the held calls and access requests of it and its children. Returns the requests
- * that ended, to be announced; undefined: the agent is in none of the statuses of `ending`, and the transaction has to be
- * rolled back.
+ * Revokes an agent in the transaction of `db`, with what belongs to it: its child slot, an unclaimed private key, its bootstrap tokens,
+ * authorisations to send secrets for it, its static keys and standing approvals, its MCP clients' authorisations, and the held calls and
+ * access requests of the agent and its children. Returns the requests that ended, to be announced; undefined: the agent is in none of the
+ * statuses of `ending`, and the transaction has to be rolled back.
  *
  * @param now milliseconds since the epoch
  */
@@ -45,16 +45,16 @@ export async function revokeAgent(
   return await endWhatTheyHave(db, place, now, ending === 'expired' ? (expiresAt ?? now) : now);
 }
 
-/** What became of the children of an agent whose key was replaced: how many ended, and their requests, to be announced. */
+/** The result for the children of an agent whose key was replaced: how many were revoked, and their ended requests, to be announced. */
 export type EndedChildren = { count: number; requests: EndedRequest[] };
 
-/** Revokes the live children of an agent in the transaction of `db`: whoever had a credential that is taken from it may have made them. */
+/** Revokes the live children of an agent in the transaction of `db`: a thief of the agent's former credential may have created them. */
 export async function revokeChildren(
   db: Db,
   { organisationId, id }: { organisationId: string; id: string },
   now: number,
 ): Promise<EndedChildren> {
-  // The parent's row first: nobody makes or ends a child until the transaction ends.
+  // The parent's row first: no child can be created or ended until the transaction ends.
   await freeChildPlaces(db, { organisationId, id });
   const ids = await listLivingChildren(db, { organisationId, id });
   const detail =
@@ -65,8 +65,8 @@ export async function revokeChildren(
 }
 
 /**
- * The same of several agents of an organisation, whose child slots, if they are children, are free already, at most some thousands, with one statement of each kind.
- * Undefined: one of them is in none of the statuses, and the transaction has to be rolled back.
+ * Revokes several agents of an organisation, some thousands at most, with one statement of each kind; child slots must be released already.
+ * Undefined: one of the agents is in none of the statuses, and the transaction has to be rolled back.
  */
 export async function revokeAgents(
   db: Db,
@@ -79,7 +79,7 @@ export async function revokeAgents(
   return moved === ids.length ? await endWhatTheyHave(db, agents, now, now) : undefined;
 }
 
-/** Ends keys, tokens and authorisations, and expires, as of `at`, pending requests. Returns the requests. */
+/** Ends the keys, tokens and authorisations of agents, and expires their pending requests as of `at`. Returns the requests. */
 async function endWhatTheyHave(db: Db, agents: AgentRef, now: number, at: number): Promise<EndedRequest[]> {
   const { organisationId, id } = agents;
   await destroyUncollectedKey(db, agents);
@@ -110,7 +110,7 @@ async function endWaitingOf(db: Db, { organisationId, id }: AgentRef, at: number
   const end = (table: 'approvals' | 'access_requests') =>
     db
       .updateTable(table)
-      // Keep an earlier expiry.
+      // An earlier expiry stays.
       .set((eb) => ({
         status: 'expired' as const,
         expires_at: eb.case().when('expires_at', '>', at).then(at).else(eb.ref('expires_at')).end(),

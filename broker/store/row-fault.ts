@@ -2,11 +2,11 @@
 const SQLITE_ROW_FAULTS = new Set([18, 19, 20, 25]);
 
 /**
- * Whether a write failed because of the rows in it (a constraint, a value that the store cannot represent), so that retrying it
- * is pointless while other writes may succeed. Any other error may be temporary.
+ * Whether a write failed because of the rows in it (a constraint, a value that the store cannot represent), so that a retry would fail, too,
+ * while other writes may succeed. Any other error may be temporary.
  *
- * PostgreSQL classes 21 (one row twice in a statement), 22 (data), 23 (constraint), 42 (syntax, types) and 54 (limits); SQLite's codes; and errors thrown
- * before anything was sent: a value that the driver does not support, or an error in the code that writes.
+ * PostgreSQL classes 21 (one row twice in a statement), 22 (data), 23 (constraint), 42 (syntax, types) and 54 (limits); SQLite's codes; and
+ * errors thrown before anything was sent: a value that the driver does not support, or a bug in the code that writes.
  */
 export function isRowFault(error: unknown): boolean {
   if (error instanceof RowFault || error instanceof TypeError || error instanceof RangeError) return true;

@@ -1,4 +1,4 @@
-/** All sealed columns, for re-wrapping with a new master key. */
+/** All sealed columns, for re-encrypting them with a new master key. */
 import { sql } from 'kysely';
 import type { Db } from './store.ts';
 
@@ -32,7 +32,7 @@ export const SEALED = [
   { table: 'organisations', column: 'retention_seal', organisation: 'id', row: 'id' },
 ] as const;
 
-/** In place of the organisation for values of the broker itself. */
+/** Replaces the organisation in the AAD for values of the broker itself. */
 export const WHOLE_BROKER = 'broker';
 
 export type SealedColumn = (typeof SEALED)[number];

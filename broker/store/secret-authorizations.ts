@@ -1,4 +1,4 @@
-/** One-time authorisations to send a secret for one agent and one platform. */
+/** One-time authorisations for sending a secret to the broker, for one agent and one platform. */
 
 import type { AgentRef } from './agents.ts';
 import type { Db } from './store.ts';

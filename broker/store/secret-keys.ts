@@ -1,4 +1,4 @@
-/** Encryption keys for secrets that are sent to the broker. One is current; replaced ones can decrypt for a while. */
+/** Encryption keys for secrets that are sent to the broker. One is current; replaced ones can still decrypt for a while. */
 
 import type { Db, Store } from './store.ts';
 import type { SecretKeyTable } from './tables/registrations.ts';
@@ -13,7 +13,7 @@ export async function findSecretKey(db: Db, kid: string): Promise<SecretKeyTable
   return await db.selectFrom('secret_keys').selectAll().where('kid', '=', kid).executeTakeFirst();
 }
 
-/** Adds the first key. One of concurrently starting processes does; no effect for the others. */
+/** Stores the first key. Succeeds for one of concurrently starting processes; no effect for the others. */
 export async function putFirstSecretKey(db: Db, key: SecretKeyTable): Promise<void> {
   await db
     .insertInto('secret_keys')

@@ -18,7 +18,7 @@ export async function putSigningKey(db: Db, key: SigningKeyTable): Promise<void>
   await db.insertInto('signing_keys').values(key).execute();
 }
 
-/** Adds the first key of its use. False: there is one that can sign. One of concurrently starting processes adds it. */
+/** Stores the first key of its use. False: a key that can sign exists. Succeeds for one of concurrently starting processes. */
 export async function putFirstSigningKey({ db }: Store, key: SigningKeyTable): Promise<boolean> {
   return await db.transaction().execute(async (transaction) => {
     await lockSigningKeys(transaction);

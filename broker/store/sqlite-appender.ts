@@ -3,8 +3,8 @@ import type { Appender } from './appender.ts';
 import { APPENDER_LOG_BYTES, asInputs, openWriter, statementCache } from './sqlite-connection.ts';
 
 /**
- * Appends through a connection of its own, row by row, which SQLite does faster than one statement for all. The commit blocks on
- * the disk: this runs in a thread of its own, and the thread pool would wake two more threads for every batch.
+ * Appends through a connection of its own, row by row, which SQLite does faster than one statement for all. The commit blocks on the disk, so
+ * this runs in a thread of its own; Node's thread pool would wake two more threads for every batch.
  */
 export function openSqliteAppender(path: string): Appender {
   const connection = openWriter(path, APPENDER_LOG_BYTES);

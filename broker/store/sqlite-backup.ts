@@ -5,9 +5,9 @@ import type { CopiedState } from './backup-manifest.ts';
 import { PAGE_BYTES } from './sqlite-connection.ts';
 
 /**
- * Copies the database at `path` into the empty file `to`, as a consistent snapshot, and checks the copy. In one read
- * transaction (VACUUM INTO): the shell's `.backup` releases its lock between steps, restarts after every commit, and never ends
- * on a broker in use. Throws on failure.
+ * Copies the database at `path` into the empty file `to`, as a consistent snapshot, and checks the copy. Throws on failure. Uses one read
+ * transaction (VACUUM INTO): the shell's `.backup` releases its lock between steps, restarts after every commit, and never ends on a busy
+ * broker.
  */
 export function copySqlite(path: string, to: string, madeAt: Date): CopiedState {
   if (!existsSync(path)) throw new Error(`There is no store at ${path}.`);
@@ -20,7 +20,7 @@ export function copySqlite(path: string, to: string, madeAt: Date): CopiedState 
   }
   const copy = new DatabaseSync(to);
   try {
-    // So that nobody serves from it as it is: see broker/process/generation.ts.
+    // Marks the copy as a backup, so that no broker runs on it without a restore: see broker/process/generation.ts.
     copy.prepare(`insert into meta (name, value) values ('backup', ?)`).run(madeAt.toISOString());
     checkSqlite(copy);
     return stateOf(copy);

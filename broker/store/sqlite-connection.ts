@@ -5,20 +5,20 @@ import { recentlyUsed } from '../runtime/recently-used.ts';
 import { makePrivate } from './lock.ts';
 
 /**
- * Of a new database; it cannot be changed later. A row goes to the same few pages as the one before it, but for its place in the index by
- * agent, and a commit writes each page that it touched to the write-ahead log as a whole: a commit of one row takes half the
- * time that it takes with pages of 16 KiB, one of 32 rows less than half, for rows that are a twentieth larger.
+ * Page size of a new database; it cannot be changed later. Except for its entry in the index by agent, a row goes to the same few pages as the
+ * previous one, and a commit writes each touched page to the write-ahead log as a whole. Compared with pages of 16 KiB, a commit of one row
+ * takes half the time, and of 32 rows less than half, while rows take a twentieth more space.
  */
 export const PAGE_BYTES = 4_096;
 /**
- * Size of the write-ahead log at which a commit checkpoints it, for the connection that appends audit rows in a thread of its own;
- * SQLite's default is 1,000 pages of any size. Rows of many agents touch the same pages of the index by agent again and again, and
- * a checkpoint writes each of them once: four times the log takes 7 to 12 % less CPU for a governed read under load.
+ * Size of the write-ahead log at which a commit checkpoints it, for the connection that appends audit rows in a thread of its own; SQLite's
+ * default is 1,000 pages of any size. Rows of many agents touch the same pages of the index by agent again and again, and a checkpoint
+ * writes each of them once: a log four times as large takes 7 to 12 % less CPU for a governed read under load.
  */
 export const APPENDER_LOG_BYTES = 16_384_000;
 /**
- * The same for the main thread's connection. A checkpoint syncs the whole database file, which held up all requests for up to a
- * tenth of a second; the appender does it long before, unless nobody appends.
+ * The same for the main thread's connection. A checkpoint syncs the whole database file, which blocked all requests for up to a tenth of a
+ * second. The appender checkpoints long before, unless no rows are appended.
  */
 export const MAIN_LOG_BYTES = 4 * APPENDER_LOG_BYTES;
 /** synchronous=FULL: every commit syncs the write-ahead log. */
@@ -50,7 +50,7 @@ export function openWriter(path: string, logBytes: number): DatabaseSync {
   }
 }
 
-/** Opens a read-only connection with so many KiB of page cache. The file has to exist. */
+/** Opens a read-only connection with `cacheKib` KiB of page cache. The file must exist. */
 export function openReader(path: string, cacheKib: number): DatabaseSync {
   const reader = new DatabaseSync(path, { readOnly: true });
   try {
@@ -62,7 +62,7 @@ export function openReader(path: string, cacheKib: number): DatabaseSync {
   }
 }
 
-/** Half of it is more distinct statements than the broker has. */
+/** Limit of the cache: twice the number of distinct statements of the broker. */
 const KEPT_STATEMENTS = 1_000;
 
 /** A cache of prepared statements of one connection. With `arrays` they return rows as lists of values, not as objects. */
@@ -78,5 +78,5 @@ export function statementCache(database: DatabaseSync, { arrays } = { arrays: fa
   };
 }
 
-/** Parameters as the types of `node:sqlite` want them. */
+/** Casts parameters to the type that `node:sqlite` expects. */
 export const asInputs = (parameters: readonly unknown[]) => parameters as SQLInputValue[];

@@ -17,7 +17,7 @@ import type { Schema } from './schema.ts';
 import { asInputs, MAIN_LOG_BYTES, openReader, openWriter, statementCache } from './sqlite-connection.ts';
 import { bind, type Store } from './store.ts';
 
-/** Milliseconds for which statements blocked this thread since it was last let go. */
+/** Milliseconds for which statements have blocked this thread since it last yielded. */
 type Blocked = { ms: number };
 
 /** Adapts `DatabaseSync` to Kysely's interface. */
@@ -34,7 +34,7 @@ const adapt = (database: DatabaseSync, blocked: Blocked): SqliteDatabase => {
   return {
     close: () => database.close(),
     prepare: (sql): SqliteStatement => {
-      // Some errors, such as a full disk, roll back automatically; another rollback would fail and mask the error.
+      // Some errors, such as a full disk, roll back automatically; another rollback would fail and mask that error.
       const statement = prepare(sql === 'rollback' && !database.isTransaction ? 'select 1' : sql);
       return {
         reader: statement.columns().length > 0,
@@ -46,19 +46,19 @@ const adapt = (database: DatabaseSync, blocked: Blocked): SqliteDatabase => {
   };
 };
 
-/** SQLite's DDL is transactional; Kysely's adapter says no because it does not disable foreign keys for it. */
+/** SQLite's DDL is transactional. Kysely's adapter reports that it is not, because Kysely does not disable foreign keys for it. */
 class TransactionalDdl extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
 }
 
-/** So long statements may block this thread before whoever waits for the connection lets the event loop turn. */
+/** After statements have blocked this thread for this long, releasing the connection waits for a turn of the event loop. */
 const TURN_MS = 20;
 
 /**
- * A commit blocks this thread for as long as the disk takes, and between two statements only promises are resolved: those who wait for
- * the connection would have it one after the other, and requests, probes and timers would have no turn before the last was done.
+ * A commit blocks this thread for as long as the disk takes, and between two statements only promises are resolved: without this, all who wait
+ * for the connection would get it one after the other before any request, probe or timer could run.
  */
 class YieldingDriver extends SqliteDriver {
   readonly #blocked: Blocked;
@@ -98,8 +98,8 @@ const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 const HOT_CACHE_KIB = 16_000;
 
 /**
- * Opens (and makes, 0700) the store in `folder`. Durable against power loss: WAL with `synchronous=FULL`.
- * Throws FolderInUse when another process has it.
+ * Opens the store in `folder`, which is created (0700) if necessary. Durable against power loss: WAL with `synchronous=FULL`. Throws
+ * FolderInUse when another process uses it.
  */
 export function openSqlite(folder: string): Store {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -122,8 +122,7 @@ export function openSqlite(folder: string): Store {
     dialect: 'sqlite',
     bytes: 'blob',
     db,
-    // Bypasses Kysely's single connection: does not wait for, or take part in, a transaction that is open there. Reads the last
-    // committed state.
+    // Bypasses Kysely's single connection: neither waits for a transaction that is open there, nor reads its uncommitted changes.
     read: (statement, values) =>
       prepareRead(statement.sql).all(...asInputs(bind(statement, values))) as unknown as unknown[][],
     reports: async () => db,

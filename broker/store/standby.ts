@@ -1,25 +1,26 @@
-/** Reads of a standby (streaming replication) for reports, which may be some seconds old. */
+/** Reads from a standby (streaming replication) for reports, whose data may be some seconds old. */
 import type { Kysely, PostgresPool } from 'kysely';
 import { withTimeout } from '../runtime/waits.ts';
 import { findGeneration } from './generation.ts';
 import type { Schema } from './schema.ts';
 
-/** How far a standby may be behind and still be asked. Found out by heartbeats, of which one comes every 5 s. */
+/** Maximum lag of a standby in use, measured by heartbeats, which are written every 5 s. */
 const MOST_LAG_MS = 10_000;
-/** What a look at the standby found is believed for so long. */
+/** The result of a check of the standby is reused for this long. */
 const BELIEVED_MS = 1_000;
-/** A standby that takes longer to say how far it is, is not asked. */
+/** Timeout of a check: a standby that takes longer to report its position is not used. */
 const LOOK_MS = 1_000;
 
-/** What is told whether the standby can be read. */
+/** Notified of whether the standby can be read. */
 export type StandbyWatch = { failed(error: Error): void; worked(): void };
 
 export type Side = { pool: PostgresPool; db: Kysely<Schema> };
 
 /**
- * For each report that begins, a pool that reads the standby, or undefined when that does not keep up, is away, or is of another store.
+ * Returns a function that gives each new report a pool that reads the standby, or undefined when the standby lags, is unavailable, or belongs to
+ * another store.
  *
- * @param watch told what each look at the standby found, and of an error that a report met
+ * @param watch notified of the result of each check of the standby, and of errors during a report
  */
 export function standbyReads(
   primary: Side,
@@ -52,9 +53,9 @@ export function standbyReads(
   };
 }
 
-/** Why a standby must not be read; undefined: it is of this store, and keeps up. */
+/** Returns why the standby must not be read; undefined: it belongs to this store, and keeps up. */
 async function findProblem(primary: Kysely<Schema>, standby: Kysely<Schema>): Promise<Error | undefined> {
-  // In this order: what the primary says is newer, so that a standby never seems to be ahead.
+  // The standby first: the primary's position is then newer, so that the standby never seems to be ahead.
   const there = await positionOf(standby);
   const here = await positionOf(primary);
   if (there.storeId !== here.storeId) return new Error('The standby is of another store.');
@@ -62,7 +63,7 @@ async function findProblem(primary: Kysely<Schema>, standby: Kysely<Schema>): Pr
   return lag > MOST_LAG_MS ? new Error(`The standby is ${Math.round(lag / 1_000)} s behind.`) : undefined;
 }
 
-/** `beat`: the newest heartbeat of any broker, in milliseconds by the store's clock. */
+/** Reads the position of a server. `beat`: the newest heartbeat of any broker, in milliseconds by the store's clock. */
 async function positionOf(db: Kysely<Schema>): Promise<{ storeId: string | undefined; beat: number }> {
   const newest = await db
     .selectFrom('instances')
@@ -72,8 +73,8 @@ async function positionOf(db: Kysely<Schema>): Promise<{ storeId: string | undef
 }
 
 /**
- * A pool for one report, which reads outside of transactions. At the first error of the standby (it is away, or ends a statement that
- * holds up its recovery) the primary is asked, and from then on alone: what a report reads never goes back in time.
+ * Creates a pool for one report, which reads outside of transactions. At the first error of the standby (it is unavailable, or cancels a
+ * statement that delays its recovery) the report switches to the primary for good, so that it never reads older data than before.
  */
 function oneWay(standby: PostgresPool, primary: PostgresPool, onLeft: (error: Error) => void): PostgresPool {
   let isLeft = false;

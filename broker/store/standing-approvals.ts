@@ -1,11 +1,11 @@
-/** Standing approvals: made, used up, ended. A use is one guarded statement, in the transaction of the row of the call that it is for. */
+/** Standing approvals: created, used, ended. A use is one guarded statement, in the transaction of the audit row of its call. */
 import { sql } from 'kysely';
 import type { Db } from './store.ts';
 import type { StandingApprovalTable } from './tables/approvals.ts';
 
 type Ref = Pick<StandingApprovalTable, 'organisation_id' | 'id'>;
 
-/** In force from the commit on: the database gives the organisation's facts a new version. */
+/** Stores a standing approval, which is in force from the commit on: a trigger renews the organisation's fact version. */
 export async function putStandingApproval(
   db: Db,
   approval: Omit<StandingApprovalTable, 'uses_left' | 'ended_at' | 'ended_because' | 'ended_by'>,
@@ -17,8 +17,8 @@ export async function putStandingApproval(
 }
 
 /**
- * Uses one of what is left, which is never given back; the last use ends it. Returns how many are left, and when and how it was decided;
- * undefined: it is used up, or has ended, and nothing was changed.
+ * Deducts one use, which is never given back; the last use ends the standing approval. Returns how many uses are left, and when and how it was
+ * decided; undefined: it has no uses left, or has ended, and nothing was changed.
  *
  * @param now milliseconds since the epoch
  */
@@ -43,7 +43,7 @@ export async function useStandingApproval(
     .executeTakeFirst();
 }
 
-/** What never changes of one; or undefined. */
+/** Returns the immutable columns of a standing approval; undefined when there is none. */
 export async function findStandingTerms(
   db: Db,
   organisationId: string,
@@ -57,7 +57,7 @@ export async function findStandingTerms(
     .executeTakeFirst();
 }
 
-/** Whether it stands, or was only used up: then calls that have used it may still be sent. */
+/** Whether it is in force, or ended only by its last use: calls that have used it may still be sent then. */
 export async function standsFor(db: Db, { organisation_id, id }: Ref, now: number): Promise<boolean> {
   const found = await db
     .selectFrom('standing_approvals')
@@ -70,7 +70,7 @@ export async function standsFor(db: Db, { organisation_id, id }: Ref, now: numbe
   return found !== undefined;
 }
 
-/** How many of an agent are in force. */
+/** Counts the standing approvals of an agent that are in force. */
 export async function countStanding(db: Db, organisationId: string, agentUuid: string, now: number): Promise<number> {
   const { count } = await db
     .selectFrom('standing_approvals')
@@ -83,7 +83,7 @@ export async function countStanding(db: Db, organisationId: string, agentUuid: s
   return Number(count);
 }
 
-/** With the names that people know its agent, connection and decider by; null: they are no more. */
+/** With display names of its agent, connection and decider; null: these were deleted. */
 export type ListedStanding = StandingApprovalTable & {
   agent_public_id: string;
   agent_name: string;
@@ -112,7 +112,7 @@ const listed = (db: Db, organisationId: string) =>
     ])
     .where('s.organisation_id', '=', organisationId);
 
-/** One of an organisation, ended ones included; or undefined. */
+/** Returns a standing approval of an organisation, ended ones included; undefined when there is none. */
 export async function findStandingApproval(
   db: Db,
   organisationId: string,
@@ -121,7 +121,7 @@ export async function findStandingApproval(
   return await listed(db, organisationId).where('s.id', '=', id).executeTakeFirst();
 }
 
-/** A page, newest first, after the id `before`. Ids are in the order in which they were made. `now`: only those in force then. */
+/** Returns a page, newest first, after the id `before`. Ids sort by creation. `now`: only those in force at that time. */
 export async function listStandingApprovals(
   db: Db,
   organisationId: string,
@@ -135,7 +135,7 @@ export async function listStandingApprovals(
   return await query.orderBy('s.id', 'desc').limit(page.limit).execute();
 }
 
-/** Ends one in one guarded statement. Returns whether it was in force until then. */
+/** Ends a standing approval in one guarded statement. Returns whether it was in force until then. */
 export async function endStandingApproval(
   db: Db,
   { organisation_id, id }: Ref,
@@ -154,7 +154,7 @@ export async function endStandingApproval(
   return ended !== undefined;
 }
 
-/** Ends all of agents that are revoked. */
+/** Ends all standing approvals of agents that are revoked. */
 export async function endStandingOfAgents(
   db: Db,
   organisationId: string,
@@ -170,7 +170,7 @@ export async function endStandingOfAgents(
     .execute();
 }
 
-/** Ends all that were made under grants that are taken away. */
+/** Ends all standing approvals made under grants that are removed. */
 export async function endStandingOfGrants(
   db: Db,
   organisationId: string,
@@ -186,7 +186,7 @@ export async function endStandingOfGrants(
     .execute();
 }
 
-/** Deletes those that ended, or whose time was over, before `before`. */
+/** Deletes standing approvals that ended or expired before `before`. */
 export async function purgeStandingApprovals(db: Db, before: number): Promise<void> {
   await db
     .deleteFrom('standing_approvals')

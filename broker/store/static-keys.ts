@@ -17,7 +17,7 @@ export async function putStaticKey(
 /** `connection_label`: null when the connection was removed. */
 export type ListedStaticKey = StaticKeyTable & { connection_label: string | null };
 
-/** A key as it is presented: with its agent's id (`agt_…`) and the label of its connection; null when that was removed. */
+/** A presented key with its agent's id (`agt_…`) and the label of its connection; null when the connection was removed. */
 export type PresentedStaticKey = Pick<StaticKeyTable, 'id' | 'connection_id' | 'expires_at' | 'ended_at'> &
   Pick<ListedStaticKey, 'connection_label'> & { agent_public_id: AgentTable['agent_id'] };
 
@@ -29,8 +29,8 @@ const connectionOf = (db: Db) =>
     );
 
 /**
- * `(hash)` → the key with it, of any organisation, ended ones included; or undefined. Each request with a key asks, so the statement is
- * prepared.
+ * `(hash)` → the key with that hash, of any organisation, ended ones included; or undefined. A prepared statement, because each request with a
+ * key needs it.
  */
 export function staticKeyReader(store: Store): (tokenHash: string) => Promise<PresentedStaticKey | undefined> {
   const statement = prepare('static_key', (slot) =>
@@ -82,7 +82,7 @@ export async function endStaticKey(
   return ended !== undefined;
 }
 
-/** Ends all of agents that are revoked. */
+/** Ends all keys of agents that are revoked. */
 export async function endStaticKeysOf(db: Db, { organisationId, id }: AgentRef, now: number): Promise<void> {
   await db
     .updateTable('static_keys')
@@ -93,7 +93,7 @@ export async function endStaticKeysOf(db: Db, { organisationId, id }: AgentRef, 
     .execute();
 }
 
-/** Ends all for a connection that is removed. Returns how many were live until then. */
+/** Ends all keys for a connection that is removed. Returns how many were live until then. */
 export async function endStaticKeysFor(
   db: Db,
   connection: { organisationId: string; id: string },
@@ -110,7 +110,7 @@ export async function endStaticKeysFor(
   return ended.filter(({ expires_at }) => expires_at > now).length;
 }
 
-/** Sets when these keys were used last, unless that is known to be later. */
+/** Sets when these keys were last used, unless a later time is stored. */
 export async function setStaticKeysUsed(db: Db, ids: readonly string[], at: number): Promise<void> {
   if (ids.length === 0) return;
   await db

@@ -3,7 +3,7 @@
 /** Connection loss or timeout, for which the driver's errors have no code. */
 export class StoreUnavailable extends Error {}
 
-/** What was read changed each time before it could be acted on. Nothing was changed or sent; the request may be repeated. */
+/** The data that was read changed on each attempt before it could be acted on. Nothing was changed or sent; the request may be retried. */
 export class ConcurrentUpdate extends Error {}
 
 /** Converts a driver error without SQLSTATE or socket error code to StoreUnavailable. */
@@ -13,9 +13,9 @@ export function withFault(error: unknown): unknown {
 }
 
 /**
- * Whether the store is unavailable: PostgreSQL classes 08 (connection), 53 (resources) and 57 (operator), 25006 (read-only),
- * 25P03 (idle in a transaction for longer than the server allows), 55P03 (`lock_timeout`), 28 and 3D (the role or the database is
- * not there, as while a server is being replaced), Node's errors of sockets, names and file descriptors, SQLite's own.
+ * Whether the store is unavailable: PostgreSQL classes 08 (connection), 53 (resources) and 57 (operator), 25006 (read-only), 25P03 (idle in a
+ * transaction for longer than the server allows), 55P03 (`lock_timeout`), 28 and 3D (the role or the database does not exist, as while a
+ * server is being replaced), Node's errors of sockets, names and file descriptors, SQLite's own.
  */
 export function isStoreOutage(error: unknown): boolean {
   if (error instanceof StoreUnavailable) return true;
@@ -28,10 +28,10 @@ export function isStoreOutage(error: unknown): boolean {
   );
 }
 
-/** A transaction of this connection may not write: by `default_transaction_read_only`, or because the server is a standby. */
+/** Whether the connection is read-only: by `default_transaction_read_only`, or because the server is a standby. */
 export const isReadOnlySession = (error: unknown): boolean =>
   (error as { code?: unknown } | undefined)?.code === '25006';
 
-/** PostgreSQL class 40 (serialisation failure, deadlock): this transaction was rolled back because of a concurrent one. Or our own. */
+/** PostgreSQL class 40 (serialisation failure, deadlock: rolled back because of a concurrent transaction), or ConcurrentUpdate. */
 export const isConflict = (error: unknown): boolean =>
   error instanceof ConcurrentUpdate || /^40[0-9A-Z]{3}$/.test(String((error as { code?: unknown } | undefined)?.code));

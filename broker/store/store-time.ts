@@ -14,7 +14,7 @@ export async function postgresTime(db: Db): Promise<number> {
   return present(rows[0], 'row').now;
 }
 
-/** The time of the newest heartbeat on this store, of any process; undefined when there was none. */
+/** Returns the time of the newest heartbeat of any process on this store; undefined when there was none. */
 export async function findNewestBeat(db: Db): Promise<number | undefined> {
   const value = await findMeta(db, NEWEST_BEAT);
   return value === undefined ? undefined : Number(value);

@@ -25,28 +25,28 @@ export type Store = {
    */
   read(statement: Prepared, values: Values): unknown[][] | Promise<unknown[][]>;
   /**
-   * Where one report is read, outside of transactions, by statements that see what the one before saw, or more: a standby's reads, at most
-   * some ten seconds old, or `db` itself. For what neither decides anything nor has to show what was just done.
+   * Where to read one report, outside of transactions; each statement sees at least what the previous one saw. Either a standby, some ten seconds
+   * behind at most, or `db` itself. Only for data that no decision depends on and that need not show the latest changes.
    */
   reports(): Promise<Kysely<Schema>>;
   /** Where `openAppender` writes rows that must be durable before an answer. */
   appendTo: AppendTo;
-  /** The same for the main thread, if that does not block it and a connection is available. */
+  /** Where the main thread may append rows, if that does not block it and a connection is available. */
   appendHere?: AppendTo;
   /** Runs `work`, which appends, while no transaction is open on `db`: immediately on PostgreSQL, serialised on SQLite. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
-  /** The same for migrations, which take as long as they take: statements do not time out. Undefined: they never do. */
+  /** A database for migrations, whose statements have no timeout. Undefined: statements never time out. */
   untimed?: () => { db: Kysely<Schema>; close(): Promise<void> };
-  /** Notifications to other processes on this store; undefined where there can be none. */
+  /** Notifications to other processes on this store; undefined where there are none (SQLite). */
   notices?: Notices;
-  /** How busy it is now. */
+  /** Current load, for metrics. */
   load(): StoreLoad;
   close(): Promise<void>;
 };
 
 /**
- * PostgreSQL: connections of this process that are open, those of them in use, and statements that wait for one; the few that prepared
- * statements have for themselves are not counted. SQLite: bytes of the database and of its write-ahead log.
+ * PostgreSQL: open connections of this process, how many are in use, and how many statements wait for one; the few dedicated connections of
+ * prepared statements are not counted. SQLite: bytes of the database and of its write-ahead log.
  */
 export type StoreLoad =
   | { dialect: 'postgres'; connections: number; inUse: number; waiting: number; most: number }
@@ -64,9 +64,8 @@ class Slot {
 }
 
 /**
- * Compiles a statement once. In `build`, `slot('name')` is a parameter, whose value is passed to `store.read` by that name. Kysely
- * itself does not name statements, and PostgreSQL parses and plans an unnamed one on every call, which made the facts query
- * three times slower.
+ * Compiles a statement once. In `build`, `slot('name')` is a parameter, whose value is passed to `store.read` by that name. Kysely itself does
+ * not name statements, and PostgreSQL parses and plans an unnamed one on every call, which made the facts query three times slower.
  */
 export function prepare(
   name: string,

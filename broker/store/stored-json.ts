@@ -1,20 +1,20 @@
-/** JSON columns, read by their schema: a row that was altered outside of the broker is an error, never another meaning. */
+/** Parses JSON columns by schema: a row that was altered outside of the broker causes an error, never another interpretation. */
 import { z } from 'zod';
 import { EFFECTS, type JsonObject, METHODS, type RuleSource } from '../policy/facts.ts';
 import { PERIODS } from '../policy/limit.ts';
 import { VALUE_KINDS } from '../policy/value-kinds.ts';
 
 /**
- * The value of a JSON column. `what`: what it is, for the error.
+ * Parses a JSON column. `what`: names the column in the error.
  *
- * @throws Error that names it, when the column holds something else
+ * @throws Error with that name, when the column does not match the schema
  */
 export function readStored<Value>(schema: z.ZodType<Value>, text: string, what: string): Value {
   let parsed: z.ZodSafeParseResult<Value> | undefined;
   try {
     parsed = schema.safeParse(JSON.parse(text));
   } catch {
-    // No JSON.
+    // Not JSON.
   }
   if (!parsed?.success)
     throw new Error(`The stored ${what} cannot be read: was the row altered outside of the broker?`);
@@ -40,7 +40,7 @@ export const StoredObject = z.custom<JsonObject>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
 );
 
-/** Strict: a condition that nobody reads would let a rule match more. */
+/** Strict: an unknown condition that is ignored would let a rule match more calls. */
 const StoredRules = z.array(
   z.strictObject({
     name: z.string().exactOptional(),
@@ -76,5 +76,5 @@ const StoredRules = z.array(
   }),
 );
 
-/** The rules of a version of a policy, or of the guardrails. `what`: which, for the error. @throws Error */
+/** Parses the rules of a version of a policy, or of the guardrails. `what`: names the version in the error. @throws Error */
 export const readStoredRules = (text: string, what: string): RuleSource[] => readStored(StoredRules, text, what);

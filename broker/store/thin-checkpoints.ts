@@ -1,4 +1,4 @@
-/** Keeping the last checkpoint of each hour alone: proofs need one that covers their row, any one. Tiles prove consistency with those that somebody kept. */
+/** Deletes all but the last checkpoint of each hour: a proof needs any one that covers its row, and tiles prove consistency with saved checkpoints. */
 import { sql } from 'kysely';
 import type { Instant } from '../policy/facts.ts';
 import { pause } from '../runtime/waits.ts';
@@ -6,19 +6,19 @@ import { findMeta, putMeta } from './meta.ts';
 import type { Db } from './store.ts';
 
 const HOUR_MS = 3_600_000;
-/** Up to when it is done, so that each hour is looked at once, and none is left out by a broker that did not run. */
+/** End of the processed hours, so that each hour is processed once, and none is skipped while no broker runs. */
 const DONE = 'checkpoints_thinned_until';
-/** In one round, for a store that has many hours of before. */
+/** Hours per round, since a store may have a large backlog. */
 const HOURS_AT_ONCE = 24;
-/** Between two hours, for the calls. */
+/** Pause between two hours, so that calls are not delayed. */
 const PAUSE_MS = 20;
 
-/** Deletes checkpoints made in whole hours before `until` that the same log has another one after in the same hour: of some hours, the oldest first. */
+/** Deletes checkpoints of whole hours before `until` that have a later one of the same log in the same hour; the oldest hours first, some per call. */
 export async function thinCheckpoints(db: Db, until: Instant): Promise<void> {
   const end = until - (until % HOUR_MS);
   const done = Number((await findMeta(db, DONE)) ?? 0);
   if (done === end) return;
-  // Beyond the end a clock was that was ahead.
+  // A stored time beyond the end was written by a clock that was ahead.
   let from = Math.min(done, end);
   for (let hours = 0; hours < HOURS_AT_ONCE && from < end; hours++) {
     const next = await oldestCheckpoint(db, from, end);

@@ -1,9 +1,9 @@
-/** Transactions whose work may ask for a rollback as a value, so that no error class has to carry the reason. */
+/** Transactions whose work may request a rollback by its return value, so that no error class has to carry the reason. */
 import type { Kysely } from 'kysely';
 import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** A transaction that was rolled back because its work said so; `reason`: what it said. */
+/** Result of a transaction that was rolled back because its work requested it; `reason`: given by the work. */
 export class RolledBack<Reason> {
   readonly reason: Reason;
   constructor(reason: Reason) {
@@ -11,17 +11,17 @@ export class RolledBack<Reason> {
   }
 }
 
-/** What the work of a transaction answers to undo everything that it wrote. */
+/** Returned by the work of a transaction to roll back everything that it wrote. */
 export const rollback = <Reason>(reason: Reason): RolledBack<Reason> => new RolledBack(reason);
 
-/** Leaves Kysely's transaction; never seen outside this file. */
+/** Thrown to leave Kysely's transaction; never escapes from this file. */
 const UNDO = new Error('rollback');
 
 /**
- * Runs `work` in one transaction and commits, unless it answers `rollback(reason)`.
+ * Runs `work` in one transaction and commits, unless it returns `rollback(reason)`.
  *
- * @returns what the work answered
- * @throws what the work threw, or the store: then nothing was committed, or nobody knows whether the commit arrived
+ * @returns what the work returned
+ * @throws errors of the work or the store: then nothing was committed, or it is unknown whether the commit succeeded
  */
 export async function inTransaction<Done>(db: Kysely<Schema>, work: (tx: Db) => Promise<Done>): Promise<Done> {
   let undone: Done | undefined;

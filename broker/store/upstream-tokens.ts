@@ -1,12 +1,12 @@
-/** Access tokens that the broker gets by itself, by what they are for, and who gets the next one. */
+/** Access tokens that the broker requests by itself, by purpose, with the claim on requesting the next one. */
 
 import type { Db } from './store.ts';
 import type { UpstreamTokenTable } from './tables/connections.ts';
 
-/** `purpose`: a hash of all that the token is for. */
+/** `purpose`: a hash of everything that the token is for. */
 export type TokenPlace = { organisationId: string; connectionId: string; purpose: string };
 
-/** The row of this purpose, whatever state it is in; or undefined. */
+/** Returns the row of this purpose, whatever its state; undefined when there is none. */
 export async function findUpstreamToken(db: Db, place: TokenPlace): Promise<UpstreamTokenTable | undefined> {
   return await db
     .selectFrom('upstream_tokens')
@@ -18,8 +18,8 @@ export async function findUpstreamToken(db: Db, place: TokenPlace): Promise<Upst
 }
 
 /**
- * Claims getting a token until `until` (a lease). True to one caller; false: a token is there that is good, or another process
- * is getting one. `id`: of the row, if it is a new one. `refused`: the id of a token that is not good, whatever its times say.
+ * Claims requesting a token until `until` (a lease). Returns true to one caller; false: there is a valid token, or another process is requesting
+ * one. `id`: id for a new row. `refused`: id of a token that the platform has refused, whatever its times say.
  */
 export async function claimUpstreamToken(
   db: Db,
@@ -60,7 +60,7 @@ export async function claimUpstreamToken(
   return claimed !== undefined;
 }
 
-/** Moves the end of a claim to `until`, unless it was lost. */
+/** Extends a claim to `until`, unless it was lost. */
 export async function renewUpstreamToken(
   db: Db,
   place: TokenPlace,
@@ -76,7 +76,7 @@ export async function renewUpstreamToken(
     .execute();
 }
 
-/** Stores the token that the claim was for. False: the claim was lost, or the connection is gone. */
+/** Stores the claimed token. False: the claim was lost, or the connection was deleted. */
 export async function storeUpstreamToken(
   db: Db,
   place: TokenPlace,
@@ -95,7 +95,7 @@ export async function storeUpstreamToken(
   return stored !== undefined;
 }
 
-/** Nothing came of the claim: the next one may try. */
+/** Releases a claim without a token, so that the next caller can try. */
 export async function releaseUpstreamToken(db: Db, place: TokenPlace, claim: string): Promise<void> {
   await db
     .deleteFrom('upstream_tokens')
@@ -106,7 +106,7 @@ export async function releaseUpstreamToken(db: Db, place: TokenPlace, claim: str
     .execute();
 }
 
-/** Forgets all tokens of a connection, and answers them: to be revoked. */
+/** Deletes all tokens of a connection and returns them, so that they can be revoked. */
 export async function deleteUpstreamTokens(
   db: Db,
   { organisationId, connectionId }: Pick<TokenPlace, 'organisationId' | 'connectionId'>,
@@ -119,7 +119,7 @@ export async function deleteUpstreamTokens(
     .execute();
 }
 
-/** Deletes tokens that ended before `before`, and claims of which nothing came. */
+/** Deletes tokens that expired before `before`, and expired claims without a token. */
 export async function purgeUpstreamTokens(db: Db, before: number): Promise<void> {
   await db.deleteFrom('upstream_tokens').where('expires_at', '<', before).execute();
 }

@@ -1,15 +1,15 @@
-/** The audit rows that may say who made a version of rules. */
+/** Finds the audit rows that may show who made a version of rules. */
 import type { AuditRow } from './audit.ts';
 import { firstIdOf } from './audit-search.ts';
 import type { Db } from './store.ts';
 
 const REASONS = ['policy_created', 'policy_changed', 'guardrails_changed', 'governance_applied'];
-/** A row's moment is taken before its transaction waits for its turn, the version's inside of it. */
+/** A row's time is set before its transaction waits for its turn, the version's time within the transaction. */
 const BEFORE_MS = 10_000;
 const AFTER_MS = 1_000;
 const MOST = 50;
 
-/** Changes of rules on record around a moment (milliseconds since the epoch), the newest first. */
+/** Returns events about changes of rules around a time (milliseconds since the epoch), newest first. */
 export async function findVersionEvents(
   db: Db,
   organisationId: string,

@@ -1,10 +1,10 @@
-/** Workloads of agents: whose tokens are taken in place of those that an agent signs. */
+/** Workloads of agents: issuers and subjects of tokens that are accepted instead of those that an agent signs. */
 import type { Db } from './store.ts';
 import type { WorkloadTable } from './tables/agents.ts';
 
 type AgentRef = Pick<WorkloadTable, 'organisation_id' | 'agent_id'>;
 
-/** Inserts that of an agent, or replaces it. */
+/** Inserts or replaces an agent's workload. */
 export async function putWorkload(db: Db, workload: WorkloadTable): Promise<void> {
   const { organisation_id: _organisation, agent_id: _agent, ...rest } = workload;
   await db
@@ -14,7 +14,7 @@ export async function putWorkload(db: Db, workload: WorkloadTable): Promise<void
     .execute();
 }
 
-/** That of the agent with this id (`agt_…`), of any organisation; or undefined. */
+/** Returns the workload of the agent with this id (`agt_…`), of any organisation; undefined when it has none. */
 export async function findWorkload(db: Db, agentId: string): Promise<WorkloadTable | undefined> {
   return await db
     .selectFrom('agents as a')
@@ -26,7 +26,7 @@ export async function findWorkload(db: Db, agentId: string): Promise<WorkloadTab
     .executeTakeFirst();
 }
 
-/** That of an agent, by its uuid; or undefined. */
+/** Returns the workload of an agent by uuid; undefined when it has none. */
 export async function findWorkloadOf(
   db: Db,
   { organisation_id, agent_id }: AgentRef,
@@ -39,7 +39,7 @@ export async function findWorkloadOf(
     .executeTakeFirst();
 }
 
-/** Those of an organisation's agents, by their ids: the next page. */
+/** Returns a page of the workloads of an organisation's agents, by agent id. */
 export async function listWorkloadsAfter(
   db: Db,
   organisationId: string,
@@ -55,7 +55,7 @@ export async function listWorkloadsAfter(
     .execute();
 }
 
-/** Removes that of an agent: its next request is refused. */
+/** Deletes an agent's workload; the next request with its token is refused. */
 export async function deleteWorkload(db: Db, { organisation_id, agent_id }: AgentRef): Promise<void> {
   await db
     .deleteFrom('workloads')
@@ -64,7 +64,7 @@ export async function deleteWorkload(db: Db, { organisation_id, agent_id }: Agen
     .execute();
 }
 
-/** Writes that these were used at that moment. */
+/** Sets when these workloads were last used. */
 export async function setWorkloadsUsed(db: Db, ids: readonly string[], at: number): Promise<void> {
   await db.updateTable('workloads').set({ last_used_at: at }).where('id', 'in', ids).execute();
 }

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** What differs between the two stores' column types. */
+/** Column types that differ between the two stores. */
 export type ColumnTypes = { bytes: 'bytea' | 'blob' };
 
 const inList = (column: string, values: readonly string[]) =>
@@ -60,7 +60,7 @@ export async function foundation(db: Kysely<unknown>, types: ColumnTypes): Promi
     )
     .execute();
   await db.schema.createIndex('agents_agent_id').on('agents').column('agent_id').unique().execute();
-  // Not led by the organisation: a planner without statistics would take it for finding one agent of many by its id.
+  // Does not start with organisation_id: without statistics the planner would use it to find one agent of many by id.
   await sql`create index agents_parent on agents (parent_id) where parent_id is not null`.execute(db);
 
   await db.schema
@@ -212,8 +212,8 @@ export async function foundation(db: Kysely<unknown>, types: ColumnTypes): Promi
       sql`state = 'intent' or kind = 'event' or (result is not null and row_hash is not null and receipt is not null and finished_at is not null)`,
     )
     .execute();
-  // A row is some 2.8 KB, just beyond what PostgreSQL takes apart, compresses and stores in a second table. Whole it costs
-  // two thirds; SQLite knows no such thing.
+  // A row has some 2.8 KB, just above PostgreSQL's threshold for compressing values and moving them to a TOAST table. Kept in line, a row
+  // costs a third less. SQLite has no such mechanism.
   if (types.bytes === 'bytea') await sql`alter table audit_rows set (toast_tuple_target = 8160)`.execute(db);
   // Recovery reads the intents only; there are few, so the index stays tiny.
   await sql`create index audit_rows_intents on audit_rows (instance_id) where state = 'intent'`.execute(db);

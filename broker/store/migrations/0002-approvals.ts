@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
 /**
- * What an approval's row may look like. SQLite takes a new constraint only with a new column, so this comes with the last
- * one; both stores let a column's check look at other columns.
+ * Valid combinations of an approval's columns. SQLite can add a constraint only with a new column, so this one is added with the last
+ * column; both stores allow a column's check to refer to other columns.
  */
 const POSSIBLE = sql`
   (case when status in ('approved', 'denied')
@@ -21,7 +21,7 @@ const POSSIBLE = sql`
   and ((exec_state in ('failed', 'unknown')) = (execution_error is not null))
   and (case exec_state when 'done' then executed_at is not null when 'failed' then true else executed_at is null end)`;
 
-/** What becomes of a held call: who decided, and how far its one replay came. */
+/** Adds the decision about a held call (who, when, how), and the state of its replay. */
 export async function approvals(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   const bytes = sql.raw(types.bytes);
   const add = (name: string, type: 'text' | 'bigint' | typeof bytes) =>
@@ -57,13 +57,13 @@ export async function approvals(db: Kysely<unknown>, types: ColumnTypes): Promis
     .addColumn('replay_audit_id', 'text', (c) => c.check(POSSIBLE))
     .execute();
 
-  // The inbox of an organisation.
+  // For the inbox of an organisation.
   await db.schema
     .createIndex('approvals_of_organisation')
     .on('approvals')
     .columns(['organisation_id', 'created_at', 'id'])
     .execute();
-  // Housekeeping and recovery look across organisations, at few rows.
+  // For background jobs and recovery, which read few rows across organisations.
   await sql`create index approvals_waiting on approvals (expires_at) where status = 'pending'`.execute(db);
   await sql`create index approvals_under_way on approvals (id) where exec_state in ('claimed', 'intent')`.execute(db);
 }

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
-/** Passkeys, access requests, and what signing in and out leaves behind. */
+/** Passkeys, access requests, and records of signing in and out. */
 export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   const bytes = sql.raw(types.bytes);
   await db.schema
@@ -22,7 +22,7 @@ export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Pr
     .addPrimaryKeyConstraint('passkeys_key', ['organisation_id', 'id'])
     .addForeignKeyConstraint('passkeys_owner', ['organisation_id', 'owner_id'], 'owners', ['organisation_id', 'id'])
     .execute();
-  // An authenticator makes an id once (WebAuthn section 7.1, step 26), so it is unique across organisations.
+  // An authenticator generates a unique id (WebAuthn section 7.1, step 26), so it is unique across organisations.
   await db.schema.createIndex('passkeys_credential').on('passkeys').column('credential_id').unique().execute();
   await db.schema
     .createIndex('passkeys_of_owner')
@@ -37,7 +37,7 @@ export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Pr
     .addColumn('token', 'text', (c) => c.notNull())
     .addColumn('agent_id', 'text', (c) => c.notNull())
     .addColumn('platform_id', 'text', (c) => c.notNull())
-    // Empty: no scope was named. Not null, so that the index below finds the duplicate.
+    // Empty: no scope was named. Not null, so that the unique index below detects the duplicate.
     .addColumn('scope', 'text', (c) => c.notNull())
     .addColumn('reason_code', 'text', (c) =>
       c
@@ -77,7 +77,7 @@ export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Pr
     .columns(['organisation_id', 'created_at', 'id'])
     .execute();
 
-  // Sessions are JWTs, which nobody can take back: signing out is remembered until the session would have ended.
+  // Session JWTs cannot be revoked, so a sign-out is stored until the session would have expired.
   await db.schema
     .createTable('ended_sessions')
     .addColumn('organisation_id', 'text', (c) => c.notNull())
@@ -86,19 +86,19 @@ export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Pr
     .addPrimaryKeyConstraint('ended_sessions_key', ['organisation_id', 'session_id'])
     .execute();
 
-  // Who the identity provider says an owner is, from the first sign-in on: an address may be given to somebody else.
+  // Identity of an owner at the identity provider, from the first sign-in on: an e-mail address may be reassigned to another person.
   await db.schema.alterTable('owners').addColumn('oidc_subject', 'text').execute();
   await sql`create unique index owners_oidc_subject on owners (oidc_subject, organisation_id)
     where oidc_subject is not null`.execute(db);
-  // Whoever signs in at the provider is looked for in all organisations.
+  // A person who signs in through the provider is looked up in all organisations.
   await db.schema.createIndex('owners_by_email').on('owners').column('email').execute();
   await db.schema
     .alterTable('organisations')
     .addColumn('require_user_verification', 'integer', (c) => c.notNull().defaultTo(0))
     .execute();
-  // By its link alone: whoever decides by passkey names no organisation.
+  // By id alone: a decision by passkey through a link names no organisation.
   await db.schema.createIndex('approvals_by_id').on('approvals').column('id').unique().execute();
-  // What waits in an organisation is counted after every change while somebody looks.
+  // While an owner has the console open, pending calls are counted after every change.
   await sql`create index approvals_waiting_of_organisation on approvals (organisation_id, expires_at)
     where status = 'pending'`.execute(db);
   await sql`create index access_requests_waiting_of_organisation on access_requests (organisation_id, expires_at)

@@ -1,13 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
-/** Where agents come from: registrations that owners decide on, and invites. */
+/** How agents are created: registrations that owners decide on, and invites. */
 export async function registration(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   const bytes = sql.raw(types.bytes);
   await db.schema
     .createTable('registrations')
     .addColumn('token_hash', 'text', (c) => c.primaryKey())
-    // Null: nobody is known by this owner_id. Such a row waits and expires like any other, so that nobody learns it.
+    // Null: the owner_id is unknown. Such a row waits and expires like any other, so that the caller cannot detect that.
     .addColumn('organisation_id', 'text')
     .addColumn('id', 'text', (c) => c.notNull().unique())
     .addColumn('owner_id', 'text', (c) => c.notNull())
@@ -39,7 +39,7 @@ export async function registration(db: Kysely<unknown>, types: ColumnTypes): Pro
         else decided_at is null and decided_by is null and decision_audit_id is null
       end`,
     )
-    // A private key is there from the approval until it is collected, or until nobody collected it in time.
+    // The private key exists from the approval until it is collected, or its time for collection has expired.
     .addCheckConstraint(
       'registrations_key',
       sql`case when status = 'approved'
@@ -48,7 +48,7 @@ export async function registration(db: Kysely<unknown>, types: ColumnTypes): Pro
       end`,
     )
     .execute();
-  // How much waits for an owner, known or not.
+  // To count pending registrations per owner_id, known or not.
   await sql`create index registrations_waiting_for on registrations (owner_id, expires_at)
     where status = 'pending'`.execute(db);
   await sql`create index registrations_waiting_of_organisation on registrations (organisation_id, expires_at)
@@ -58,7 +58,7 @@ export async function registration(db: Kysely<unknown>, types: ColumnTypes): Pro
     .on('registrations')
     .columns(['organisation_id', 'created_at', 'id'])
     .execute();
-  // Housekeeping looks across organisations.
+  // For background jobs, which read across organisations.
   await db.schema.createIndex('registrations_over').on('registrations').column('expires_at').execute();
   await sql`create index registrations_unclaimed on registrations (claim_until)
     where private_key is not null`.execute(db);

@@ -1,22 +1,22 @@
 import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
-/** Connections that a person makes through OAuth: their tokens, who refreshes them now, and flows under way. */
+/** OAuth connections: their tokens, the claim on refreshing them, and OAuth flows in progress. */
 export async function oauth(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   const bytes = sql.raw(types.bytes);
   for (const [column, type] of [
     ['refresh_token', bytes],
-    // JSON: whose account, and which server and client the tokens are of. Nothing secret.
+    // JSON: the account, and the server and client that issued the tokens. Not secret.
     ['oauth', sql.raw('text')],
-    // Which tokens these are: another one with each new pair.
+    // Identifies the current tokens; replaced with each new pair.
     ['token_id', sql.raw('text')],
-    // Which process refreshes them, and until when nobody else does.
+    // The process that refreshes the tokens, and until when no other process may.
     ['refresh_claim', sql.raw('text')],
     ['refresh_claim_until', sql.raw('bigint')],
   ] as const)
     await db.schema.alterTable('connections').addColumn(column, type).execute();
 
-  // Client ids and client secrets that a manifest names and does not hold.
+  // Client ids and client secrets that a manifest refers to but does not contain.
   await db.schema
     .createTable('platform_secrets')
     .addColumn('organisation_id', 'text', (c) => c.notNull())
@@ -40,7 +40,7 @@ export async function oauth(db: Kysely<unknown>, types: ColumnTypes): Promise<vo
     .addColumn('id', 'text', (c) => c.notNull().unique())
     .addColumn('connection_id', 'text', (c) => c.notNull())
     .addColumn('owner_id', 'text', (c) => c.notNull())
-    // Of the browser that began it; null where a program did.
+    // Session of the browser that began the flow; null when a program did.
     .addColumn('session_id', 'text')
     .addColumn('flow', bytes, (c) => c.notNull())
     .addColumn('created_at', 'bigint', (c) => c.notNull())

@@ -1,12 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 
-/** The tools that MCP servers offer, as they were accepted and as they were seen last. */
+/** Tools of MCP servers: the accepted definition, and the one offered last. */
 export async function mcpTools(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('tools')
     .addColumn('organisation_id', 'text', (c) => c.notNull())
     .addColumn('platform_id', 'text', (c) => c.notNull())
-    // Its address: another server has other tools, and the same server again its own.
+    // Address of the server: tools of different servers are distinct, and a server keeps its tools when it is set again.
     .addColumn('server', 'text', (c) => c.notNull())
     .addColumn('name', 'text', (c) => c.notNull())
     .addColumn('accepted', 'text')

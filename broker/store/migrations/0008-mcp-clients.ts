@@ -1,16 +1,16 @@
 import { type Kysely, sql } from 'kysely';
 
-/** What the authorization server remembers, and what owners let MCP clients do. */
+/** Records of the authorization server, and owners' consents for MCP clients. */
 export async function mcpClients(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('oauth_records')
     .addColumn('kind', 'text', (c) => c.notNull())
-    // What somebody could redeem stands here as its SHA-256 only.
+    // Redeemable values are stored as SHA-256 only.
     .addColumn('id', 'text', (c) => c.notNull())
     .addColumn('authorisation_id', 'text')
     .addColumn('payload', 'text', (c) => c.notNull())
     .addColumn('created_at', 'bigint', (c) => c.notNull())
-    // Null: as long as somebody needs it.
+    // Null: does not expire by time.
     .addColumn('expires_at', 'bigint')
     .addColumn('used_at', 'bigint')
     .addPrimaryKeyConstraint('oauth_records_key', ['kind', 'id'])
@@ -20,7 +20,7 @@ export async function mcpClients(db: Kysely<unknown>): Promise<void> {
     .on('oauth_records')
     .columns(['authorisation_id', 'kind'])
     .execute();
-  // Housekeeping, and what is forgotten first when clients register in crowds.
+  // For background jobs, and for evicting the oldest clients when very many register.
   await db.schema.createIndex('oauth_records_over').on('oauth_records').columns(['kind', 'expires_at']).execute();
 
   await db.schema
@@ -51,7 +51,7 @@ export async function mcpClients(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex('mcp_authorisations_of_client').on('mcp_authorisations').columns(['client_id']).execute();
   await db.schema.createIndex('mcp_authorisations_over').on('mcp_authorisations').column('expires_at').execute();
 
-  // Calls of MCP clients whose answer nobody has yet: the identical call, on any replica, is that one again.
+  // Calls of MCP clients whose response was not delivered yet: an identical call, to any replica, is treated as a retry.
   await db.schema
     .createTable('mcp_repeats')
     .addColumn('organisation_id', 'text', (c) => c.notNull())

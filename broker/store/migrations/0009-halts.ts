@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
 /**
- * Secrets that come sealed, with the authorisation of an owner; keys that agents gave up; agents that are suspended because
- * they are refused too often.
+ * Secrets that are delivered encrypted, with an owner's authorisation; former keys of agents; suspension of agents that are refused too
+ * often.
  */
 export async function halts(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   const bytes = sql.raw(types.bytes);
@@ -13,10 +13,10 @@ export async function halts(db: Kysely<unknown>, types: ColumnTypes): Promise<vo
     .addColumn('public_jwk', 'text', (c) => c.notNull())
     .addColumn('private_key', bytes)
     .addColumn('created_at', 'bigint', (c) => c.notNull())
-    // From when on another key is published in its place; it opens what was sealed before for a while yet.
+    // Since when another key is published instead; this key still decrypts earlier messages for a while.
     .addColumn('replaced_at', 'bigint')
     .execute();
-  // Of processes that make a key at once one does: only one is in force.
+  // Only one key is in force: of processes that create one concurrently, one succeeds.
   await sql`create unique index secret_keys_in_force on secret_keys (coalesce(replaced_at, 0)) where replaced_at is null`.execute(
     db,
   );

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** What decisions look at: a change of any of these columns, a row that comes and one that goes. */
+/** The columns that decisions depend on. Their updates, and inserts and deletes of rows, renew the fact version. */
 const WATCHED = {
   agents: [
     'agent_id',
@@ -24,9 +24,9 @@ const WATCHED = {
   grants: ['agent_id', 'platform_id', 'connection_id', 'scopes', 'constraints', 'require_approval', 'expires_at'],
   connections: ['platform_id', 'is_default', 'label', 'status', 'credential', 'upstream_scopes'],
 };
-/** An organisation has no row before it comes. */
+/** Watched for updates only: an organisation has no facts before it exists. */
 const OF_ORGANISATION = ['guardrails_version', 'approval_ttl_ms', 'auto_suspend'];
-/** Strikes come and go while a breaker is closed, and no decision looks at them. */
+/** Strikes are not watched: they change while a breaker is closed, and decisions do not depend on them. */
 const OF_BREAKER = ['opened_at', 'open_until', 'trial_at'];
 
 const differs = (columns: readonly string[]) =>
@@ -47,12 +47,12 @@ const WATCHES: readonly Watch[] = [
   { table: 'breakers', on: 'delete', when: isSet('old') },
 ];
 
-/** No version comes again, not even in a store that was restored, or fell back to a replica that had missed something. */
+/** A version never repeats, not even in a restored store, or after a failover to a replica that had missed a change. */
 const NEW_ON_SQLITE = 'hex(randomblob(16))';
 
 /**
- * A version of all that decisions about an organisation's agents look at. The database itself renews it, in the very
- * transaction of the change, whoever makes it: who has kept facts of the same version may use them.
+ * A version of everything that decisions about an organisation's agents depend on. The database itself renews it in the transaction of the
+ * change, whoever makes it, so that cached facts of the current version are valid.
  */
 export async function factVersions(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   await db.schema
@@ -85,9 +85,9 @@ async function watchOnSqlite(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Each transaction writes it once, however many rows it changes: it begins with the transaction's id and moment, because ids
- * come again in the next cluster that a dump is restored into. And only when it is about to commit: transactions of an
- * organisation wait there for one another, and none of them wants anything more by then that another one may hold.
+ * Each transaction writes the version once, however many rows it changes: the version begins with the transaction's id and time (ids repeat
+ * in another cluster into which a dump is restored). The write is deferred to the commit: transactions of an organisation wait there for
+ * each other, and by then need no other lock, so that they cannot deadlock.
  */
 async function watchOnPostgres(db: Kysely<unknown>): Promise<void> {
   for (const key of ['organisation_id', 'id'] as const)

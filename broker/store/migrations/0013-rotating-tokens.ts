@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Whether a bootstrap token may replace the key that its agent has. Those that were made before for such an agent may. */
+/** Whether a bootstrap token may replace the agent's existing key. Tokens created earlier for an agent with a key may. */
 export async function rotatingTokens(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable('one_time_tokens')

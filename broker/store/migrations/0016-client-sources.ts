@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 
-/** Where a registered client came from, so that a flood from some networks pushes out none that came from another. */
+/** The network that a client registered from, so that a flood from some networks does not evict clients of another. */
 export async function clientSources(db: Kysely<unknown>): Promise<void> {
-  // Of clients only. Null: registered before this migration.
+  // For clients only. Null: registered before this migration.
   await db.schema.alterTable('oauth_records').addColumn('source', 'text').execute();
 }

@@ -1,13 +1,13 @@
 import type { Kysely } from 'kysely';
 
-/** A challenge enrols one passkey; and which processes are members of the run that challenges are bound to. */
+/** A challenge enrols one passkey only; and which processes are members of the run that challenges are bound to. */
 export async function passkeyChallenges(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('used_challenges')
     .addColumn('challenge_hash', 'text', (c) => c.primaryKey())
     .addColumn('expires_at', 'bigint', (c) => c.notNull())
     .execute();
-  // By default 1: processes of a version that does not know this column are members as soon as they are listed.
+  // Default 1: a process of a version without this column is a member as soon as it is registered.
   await db.schema
     .alterTable('instances')
     .addColumn('member', 'integer', (c) => c.notNull().defaultTo(1))

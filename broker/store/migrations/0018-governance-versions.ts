@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** What a governance file speaks of: a change of any of these columns, a row that comes and one that goes. */
+/** The columns that a governance file covers. Their updates, and inserts and deletes of rows, renew the governance version. */
 const WATCHED = {
   agents: [
     'name',
@@ -30,7 +30,7 @@ const WATCHED = {
     'expires_text',
   ],
 };
-/** An organisation has no row before it comes. */
+/** Watched for updates only: an organisation has no governed rows before it exists. */
 const OF_ORGANISATION = ['name', 'publish_identity_documents', 'guardrails_version', 'auto_suspend'];
 
 const OPERATIONS = ['insert', 'update', 'delete'] as const;
@@ -41,10 +41,10 @@ const WATCHES: readonly Watch[] = [
   { table: 'organisations', on: 'update', columns: OF_ORGANISATION },
 ];
 
-/** The row that is there after the change, or was before it went. */
+/** The row to test: the new one, or the old one of a delete. */
 const rowOf = ({ on }: Watch): 'old' | 'new' => (on === 'delete' ? 'old' : 'new');
 
-/** Children come and go all the time, by what their parents ask; no file speaks of them. */
+/** Children are excluded: they are not in governance files, and their parents create and end them all the time. */
 function conditionOf(watch: Watch): string[] {
   const differs = watch.columns.map((one) => `old.${one} is distinct from new.${one}`).join(' or ');
   return [
@@ -54,9 +54,9 @@ function conditionOf(watch: Watch): string[] {
 }
 
 /**
- * A version of all that a governance file speaks of, so that an apply can plan before its transaction and then see whether
- * the plan is still good. The database itself renews it, in the very transaction of the change, whoever makes it. An
- * organisation has a row from its first change on.
+ * A version of everything that a governance file covers, so that an apply can plan before its transaction and then check that the plan is
+ * still valid. The database itself renews it in the transaction of the change, whoever makes it. An organisation has a row from its first
+ * change on.
  */
 export async function governanceVersions(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   await db.schema
@@ -75,7 +75,7 @@ async function watchOnSqlite(db: Kysely<unknown>): Promise<void> {
   for (const watch of WATCHES) {
     const { table, on } = watch;
     const row = rowOf(watch);
-    // By the index of children, which are few: the primary key has every agent.
+    // The `+` makes SQLite use the index of children, which are few, instead of the primary key, which has every agent.
     const child = `select 1 from agents where id = ${row}.agent_id and parent_id is not null and +organisation_id = ${row}.organisation_id`;
     const conditions = [...conditionOf(watch), ...(table === 'grants' ? [`not exists (${child})`] : [])];
     const organisation = `${row}.${table === 'organisations' ? 'id' : 'organisation_id'}`;
@@ -91,7 +91,7 @@ async function watchOnSqlite(db: Kysely<unknown>): Promise<void> {
   }
 }
 
-/** As for versions of facts: written once a transaction, when it is about to commit. */
+/** As for fact versions: written once per transaction, deferred to the commit. */
 async function watchOnPostgres(db: Kysely<unknown>): Promise<void> {
   await sql
     .raw(

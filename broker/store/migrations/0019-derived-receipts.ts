@@ -1,9 +1,8 @@
 import type { Kysely } from 'kysely';
 
 /**
- * From now on a row has its receipt's signature only, in `receipt`; the rest is derived from its columns. Rows that are
- * there keep the whole receipt. The column stays text and keeps its check, because SQLite could change neither without
- * writing the whole table again.
+ * New rows store only the receipt's signature in `receipt`; the rest is derived from their columns. Existing rows keep the whole receipt.
+ * The column stays text and keeps its check, because SQLite could change neither without rewriting the whole table.
  */
 export async function derivedReceipts(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('audit_rows').addColumn('receipt_format', 'integer').execute();

@@ -1,15 +1,14 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** Of these thousands of rows may change in one transaction. */
+/** Tables of which thousands of rows may change in one transaction. */
 const TABLES = ['agents', 'grants'];
 
 /**
- * On SQLite a trigger runs once for each row, and renewing two versions for each of 10,000 rows is a third of the time for which
- * an apply keeps other writers waiting. A transaction that changes many rows of an organisation therefore inserts a row into
- * `bulk_changes` first, which makes those triggers do nothing, and deletes it at last, which renews both versions, once. A
- * transaction that forgets to delete it cannot commit: the foreign key names a row that never exists. PostgreSQL renews
- * versions once for each transaction anyway.
+ * On SQLite a trigger runs once per row, and renewing two versions for each of 10,000 rows takes a third of the time for which an apply
+ * blocks other writers. A transaction that changes many rows of an organisation therefore first inserts a row into `bulk_changes`, which
+ * disables those triggers, and finally deletes it, which renews both versions once. A transaction that does not delete it cannot commit:
+ * its foreign key refers to a row that never exists. PostgreSQL renews versions once per transaction anyway.
  */
 export async function bulkChanges(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   await sql`create table bulk_changes (

@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
 /**
- * People for whom agents call: who they are only as a keyed hash, what tokens they gave, and what consents wait for them. Issuers
- * whose assertions an organisation trusts stand with its settings.
+ * People for whom agents call: their identity only as a keyed hash, their tokens, and pending consents. The issuers whose assertions an
+ * organisation trusts are among its settings.
  */
 export async function people(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   await db.schema.alterTable('organisations').addColumn('caller_issuers', 'text').execute();
@@ -12,7 +12,7 @@ export async function people(db: Kysely<unknown>, types: ColumnTypes): Promise<v
     .createTable('person_keys')
     .addColumn('organisation_id', 'text', (c) => c.primaryKey())
     .addColumn('id', 'text', (c) => c.notNull().unique())
-    // HMAC key of the organisation, sealed. It is never replaced: another one would make all people strangers.
+    // HMAC key of the organisation, sealed. Never replaced: with another key no stored person would be recognised.
     .addColumn('hash_key', sql.raw(types.bytes), (c) => c.notNull())
     .execute();
 
@@ -33,7 +33,7 @@ export async function people(db: Kysely<unknown>, types: ColumnTypes): Promise<v
     .addColumn('platform_id', 'text', (c) => c.notNull())
     .addColumn('connection_id', 'text', (c) => c.notNull())
     .addColumn('person_id', 'text', (c) => c.notNull())
-    // How far it has come: obtained, unconfirmed, kept. Only what is kept is used.
+    // Progress: obtained, unconfirmed, kept. Only kept tokens are used.
     .addColumn('standing', 'text', (c) => c.notNull())
     .addColumn('consent_id', 'text', (c) => c.notNull())
     .addColumn('status', 'text', (c) => c.notNull())
@@ -44,7 +44,7 @@ export async function people(db: Kysely<unknown>, types: ColumnTypes): Promise<v
     .addColumn('upstream_scopes', 'text')
     .addColumn('refresh_claim', 'text')
     .addColumn('refresh_claim_until', 'bigint')
-    // Who identified the person, for owners: a source or an issuer, and the agent that asked.
+    // Who identified the person, for display to owners: a source or an issuer, and the agent that asked.
     .addColumn('named_by', 'text', (c) => c.notNull())
     .addColumn('verified', 'integer', (c) => c.notNull())
     .addColumn('agent_id', 'text', (c) => c.notNull())
@@ -67,7 +67,7 @@ export async function people(db: Kysely<unknown>, types: ColumnTypes): Promise<v
     .addColumn('named_by', 'text', (c) => c.notNull())
     .addColumn('verified', 'integer', (c) => c.notNull())
     .addColumn('status', 'text', (c) => c.notNull())
-    // The browser that goes through it, and where that was sent: sealed, by the hash of its state.
+    // The browser that goes through the consent, and the OAuth flow that it was sent to: sealed, found by the hash of its state.
     .addColumn('browser_hash', 'text')
     .addColumn('state_hash', 'text', (c) => c.unique())
     .addColumn('flow', sql.raw(types.bytes))

@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely';
 
 /**
- * What the last test of a connection found. `tested_revision`: of the credential that was tested; the result says nothing about
- * another one. No column that decisions look at, so no fact version changes.
+ * The result of a connection's last test. `tested_revision`: revision of the tested credential; the result does not apply to another one.
+ * Decisions do not depend on these columns, so the fact version does not change.
  */
 export async function connectionTests(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('connections').addColumn('tested_at', 'bigint').execute();

@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely';
 
 /**
- * Raw requests that are held: the same request sent again joins the approval of the first. `separate` tells apart requests that are
- * open at the same time, by their Idempotency-Key. A row goes when the result was written out to a client.
+ * Held raw requests: the same request sent again joins the approval of the first. `separate` distinguishes requests that are open
+ * concurrently, by their Idempotency-Key. A row is deleted when the result was delivered to a client.
  */
 export async function heldJoins(db: Kysely<unknown>): Promise<void> {
   await db.schema

@@ -7,7 +7,7 @@ export async function staticKeys(db: Kysely<unknown>): Promise<void> {
     .addColumn('organisation_id', 'text', (c) => c.notNull())
     .addColumn('id', 'text', (c) => c.notNull())
     .addColumn('agent_id', 'text', (c) => c.notNull())
-    // No foreign key: a key is listed for a while after its connection was removed, which ends it.
+    // No foreign key: a key stays listed for a while after its connection was removed, which ends the key.
     .addColumn('connection_id', 'text', (c) => c.notNull())
     .addColumn('label', 'text', (c) => c.notNull())
     .addColumn('token_hash', 'text', (c) => c.notNull().unique())

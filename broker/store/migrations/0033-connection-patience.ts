@@ -2,12 +2,12 @@ import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
 const NEW_COLUMNS = ['idle_ms', 'wait_ms'];
-/** Of connections, all that decisions and calls look at (0010), now with the new columns. */
+/** The columns of connections that decisions and calls depend on (0010), including the new ones. */
 const WATCHED = ['platform_id', 'is_default', 'label', 'status', 'credential', 'upstream_scopes', ...NEW_COLUMNS];
 
 /**
- * How long a streamed answer of a connection may be silent, and how long a request of an unmodified client waits for a person. Calls take
- * both from the facts, so a change renews their version.
+ * Idle timeout of a connection's streamed answers, and how long a request of an unmodified client waits for a person. Calls take both from
+ * the facts, so a change renews the fact version.
  */
 export async function connectionPatience(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   for (const column of NEW_COLUMNS) await db.schema.alterTable('connections').addColumn(column, 'integer').execute();

@@ -5,7 +5,7 @@ import type { ColumnTypes } from './0001-foundation.ts';
 type Told = {
   table: string;
   on: 'insert' | 'update';
-  /** Of an update: the column whose change tells. */
+  /** For an update: the column whose change creates the notice. */
   of?: string;
   when: string;
   event: string;
@@ -17,7 +17,7 @@ type Told = {
 const WAITS = "new.status = 'pending'";
 const IS_OVER = "old.status = 'pending' and new.status <> 'pending'";
 
-/** What is told, by the change of a row that it is told of. */
+/** The events that create notices, by the change of a row. */
 const TOLD: readonly Told[] = [
   { table: 'approvals', on: 'insert', when: WAITS, event: 'call_held', agent: 'agent_id', platform: 'platform_id' },
   { table: 'approvals', on: 'update', of: 'status', when: IS_OVER, event: 'call_settled' },
@@ -75,14 +75,13 @@ const TOLD: readonly Told[] = [
   },
 ];
 
-/** What a governance file says of channels; those of one person stand in no file. */
+/** The columns of channels that a governance file covers; channels of one person are in no file. */
 const GOVERNED = ['name', 'kind', 'settings', 'secret', 'secret_reference', 'rules', 'origin'];
 
 /**
- * Being told. `notices` is the outbox: the database itself writes a row in the very transaction of the change that it tells of,
- * whoever makes it, where the organisation has a channel to tell it on; one insert, and nothing else happens there. A sender makes
- * `notice_deliveries` of it, one for each channel that wants it. `leases`: which process does a piece of work that one does at a
- * time; `fence` grows with each holder.
+ * Notices. `notices` is the outbox: the database itself inserts a row in the transaction of the change, whoever makes it, if the organisation
+ * has a channel; nothing else happens there. A sender expands each row into `notice_deliveries`, one per channel that wants it. `leases`:
+ * at most one process at a time does a piece of work; `fence` grows with each holder.
  */
 export async function notices(db: Kysely<unknown>, types: ColumnTypes, dialect: Store['dialect']): Promise<void> {
   await db.schema
@@ -167,7 +166,7 @@ export async function notices(db: Kysely<unknown>, types: ColumnTypes, dialect: 
   for (const statement of dialect === 'sqlite' ? onSqlite() : onPostgres()) await sql.raw(statement).execute(db);
 }
 
-/** The values of a new row in the outbox; `id` and `time` as the database makes them. */
+/** The insert of a new row in the outbox; `id` and `time` are expressions of the database. */
 const rowOf = ({ event, subject = 'id', agent, platform }: Told, id: string, time: string): string =>
   `insert into notices (organisation_id, id, event, subject_id, agent_id, platform_id, created_at)
    select new.organisation_id, ${id}, '${event}', new.${subject}, ${agent ? `new.${agent}` : 'null'},

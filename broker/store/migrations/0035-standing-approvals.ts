@@ -3,8 +3,8 @@ import type { Store } from '../store.ts';
 import type { ColumnTypes } from './0001-foundation.ts';
 
 /**
- * Standing approvals, and what decided a held call, from which one is made: sealed, because both quote requests. They are facts: one that
- * comes or ends renews the fact version, and a use does not, unless it is the last one.
+ * Standing approvals, and the basis of a held call's decision, from which one is created: sealed, because both quote requests. They are
+ * facts: creating or ending one renews the fact version; a use does not, unless it is the last one.
  */
 export async function standingApprovals(
   db: Kysely<unknown>,
@@ -12,7 +12,7 @@ export async function standingApprovals(
   dialect: Store['dialect'],
 ): Promise<void> {
   const bytes = sql.raw(types.bytes);
-  // Null: it was held before this was stored, or is too long.
+  // Null: held before this migration, or too long.
   await db.schema.alterTable('approvals').addColumn('basis', bytes).execute();
   await db.schema
     .createTable('standing_approvals')
@@ -20,7 +20,7 @@ export async function standingApprovals(
     .addColumn('id', 'text', (c) => c.notNull())
     .addColumn('agent_id', 'text', (c) => c.notNull())
     .addColumn('platform_id', 'text', (c) => c.notNull())
-    // No foreign keys: it is listed for a while after what it was for is gone, which ends it.
+    // No foreign keys: the row stays listed for a while after the connection or grant is removed, which ends the standing approval.
     .addColumn('connection_id', 'text', (c) => c.notNull())
     .addColumn('grant_id', 'text', (c) => c.notNull())
     .addColumn('scope', 'text', (c) => c.notNull())

@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely';
 
 /**
- * How many calls there were, by hour and platform, and by hour and by day and agent, for plots. Counted from audit rows beside the
- * calls; `activity_counted` says up to which row.
+ * Number of calls by hour and platform, and by hour and by day and agent, for charts. A background job counts them from audit rows;
+ * `activity_counted` holds the last counted row.
  */
 export async function activityCounts(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -15,7 +15,7 @@ export async function activityCounts(db: Kysely<unknown>): Promise<void> {
     .addColumn('calls', 'bigint', (c) => c.notNull())
     .addPrimaryKeyConstraint('activity_counts_key', ['organisation_id', 'dimension', 'at', 'name', 'outcome'])
     .execute();
-  // Old ones are forgotten across organisations.
+  // For deleting old counts across organisations.
   await db.schema.createIndex('activity_counts_old').on('activity_counts').columns(['dimension', 'at']).execute();
   await db.schema
     .createTable('activity_counted')

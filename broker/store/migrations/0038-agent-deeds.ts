@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely';
 
 /**
- * What agents did, each thing once, for rules that ask whether it is the first time. Written with the row of a call that was sent;
- * kept when audit rows are not.
+ * What agents have done, each action once, for rules that match the first time only. Written with the row of a call that was sent; kept when
+ * audit rows are deleted.
  */
 export async function agentDeeds(db: Kysely<unknown>): Promise<void> {
   await db.schema

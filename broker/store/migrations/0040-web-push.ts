@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
-/** The key pair by which push services know this broker (VAPID, RFC 8292): one for all, because browsers bind subscriptions to it. */
+/** The key pair that identifies this broker to push services (VAPID, RFC 8292): one for all, because browsers bind subscriptions to it. */
 export async function webPush(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   await db.schema
     .createTable('push_keys')

@@ -3,9 +3,9 @@ import type { Store } from '../store.ts';
 import type { ColumnTypes } from './0001-foundation.ts';
 
 /**
- * The receipt log: a Merkle tree over the final audit rows of each organisation. The database itself writes a row of `log_pending`
- * in the transaction that makes an audit row final, whoever does; a sequencer gives it its place in `log_entries`, beside the
- * calls. `receipt_logs` is where each tree stands, with its newest checkpoint. Rows of before are appended in the order of their ids.
+ * The receipt log: a Merkle tree over the final audit rows of each organisation. The database itself inserts a row into `log_pending` in the
+ * transaction that makes an audit row final, whoever does; a background job (the sequencer) assigns its index in `log_entries`.
+ * `receipt_logs` holds the state of each tree, with its newest checkpoint. Existing rows are appended in the order of their ids.
  */
 export async function receiptLog(db: Kysely<unknown>, types: ColumnTypes, dialect: Store['dialect']): Promise<void> {
   const bytes = sql.raw(types.bytes);
@@ -87,7 +87,7 @@ const ON_SQLITE = [
    begin ${NEW_ROW}; end`,
 ];
 
-/** Once a statement, not once a row: batches are large. */
+/** One trigger call per statement, not per row: batches are large. */
 const ON_POSTGRES = [
   `create function log_inserted_rows() returns trigger language plpgsql as $$
    begin

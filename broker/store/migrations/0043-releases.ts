@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 
-/** Which release each process runs, to tell whether an older one still needs what a contraction takes away; null: an older one than this. */
+/** The release of each process, to detect an older one that still needs what a contraction removes; null: older than this migration. */
 export async function releases(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('instances').addColumn('release', 'text').execute();
 }

@@ -2,9 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
 /**
- * Where the audit of an organisation is pushed to. `next_index`: of the first row of its receipt log that the receiver has not
- * acknowledged. `batch_end`: the batch that is on its way ends before this index; it is written before the batch is sent, so that
- * a batch that is sent again is the same one.
+ * Sinks that the audit of an organisation is pushed to. `next_index`: index of the first row of its receipt log that the receiver has not
+ * acknowledged. `batch_end`: exclusive end of the batch in flight; written before the batch is sent, so that a retry sends the same batch.
  */
 export async function auditSinks(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   await db.schema

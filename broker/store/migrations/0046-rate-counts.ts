@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
 /**
- * Counts of rate limits that processes share, of one window each. On PostgreSQL without a log: a crash of the database forgets a minute of
- * counts, and in return none of them waits for a disk. Nothing writes here on SQLite, which one process has to itself.
+ * Counters of rate limits shared by processes, one window each. Unlogged on PostgreSQL: a crash of the database loses a minute of counts, and
+ * in return no write waits for the disk. Unused on SQLite, which only one process uses.
  */
 export async function rateCounts(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   await sql`create ${sql.raw(dialect === 'postgres' ? 'unlogged table' : 'table')} rate_counts (

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 
-/** How long an organisation keeps its audit, and up to where rows that are kept no longer were announced and deleted, by kind and index in the receipt log. */
+/** How long an organisation keeps its audit, and up to which index in the receipt log expired rows were announced and deleted, by kind. */
 export async function retention(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('organisations').addColumn('retention', 'text').execute();
   await db.schema

@@ -3,20 +3,20 @@ import pg from 'pg';
 import type { Store } from '../store.ts';
 
 const BOUND = 'audit_rows_bound';
-/** Any number that nothing else locks. */
+/** Arbitrary id of an advisory lock that nothing else uses. */
 const LOCK = 4_848_480_048;
 const AHEAD_MS = 31 * 24 * 3600 * 1000;
 const LOCK_NOT_AVAILABLE = '55P03';
-/** How often the table is asked for, two seconds each; calls that write to it wait behind. */
+/** Attempts to lock the table, each with a timeout of two seconds, during which calls that write to it wait. */
 const TRIES = 30;
 
 /**
- * On PostgreSQL `audit_rows` is partitioned by range of its id, which is time (UUIDv7). What was there becomes the first partition, up to the
- * beginning of a month, without being written or read again: `boundAuditRows` has proved where it ends, beside the calls. Months after it are
- * made by a chore (audit-partitions.ts); the default partition takes ids that belong to none.
+ * On PostgreSQL `audit_rows` becomes partitioned by range of its id, which sorts by time (UUIDv7). The existing table becomes the first
+ * partition, up to the beginning of a month, without being rewritten or scanned: `boundAuditRows` has validated its upper bound before.
+ * A background job creates later months (audit-partitions.ts); the default partition takes all other ids.
  */
 export async function auditPartitions(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
-  // In the order in which agents are listed, so that a page of a million of them is not sorted out of all.
+  // In the order in which agents are listed, so that a page of a million agents needs no sort of all.
   await sql`create index agents_by_name on agents
     (organisation_id, ((case when status = 'revoked' then '1' else '0' end) || lower(name)), id)`.execute(db);
   await sql`create index agents_by_creation on agents (organisation_id, created_at, id)`.execute(db);
@@ -40,7 +40,7 @@ const STATEMENTS = [
   `create table audit_rows (like audit_rows_before including defaults including constraints,
      constraint audit_rows_key primary key (organisation_id, id)) partition by range (id)`,
   `alter table audit_rows drop constraint if exists ${BOUND}`,
-  // The same ones again: the indexes that are there become their parts.
+  // The same indexes as before: the existing ones become their partitions.
   `create index audit_rows_intents on audit_rows (instance_id) where state = 'intent'`,
   `create index audit_rows_of_agent on audit_rows (organisation_id, agent_id, id, kind, result)
      where agent_id is not null`,
@@ -56,8 +56,8 @@ const STATEMENTS = [
 type Run = (statement: string) => Promise<unknown>;
 
 /**
- * In a transaction. Whoever waits for a lock makes all others wait behind it: a dump or an export that is under way is not waited for, but
- * asked again.
+ * Locks the table in a transaction. A waiting lock blocks all others behind it, so the lock has a short timeout and is retried while a dump
+ * or an export is running.
  */
 async function lockAuditRows(run: Run): Promise<void> {
   await run(`set local lock_timeout = '2s'`);
@@ -76,21 +76,21 @@ async function lockAuditRows(run: Run): Promise<void> {
 }
 
 /**
- * Before the migration, outside of its transaction: proves that all rows end before a month that is at least 31 days away, by a
- * constraint. Reading all of them takes minutes where there are a hundred million; nobody waits for it. Answers how to take the constraint back when
- * the migration fails: the release before would have no partition to write to when that month comes.
+ * Runs before the migration, outside of its transaction: validates, by a constraint, that all rows end before a month that is at least 31
+ * days away. Scanning a hundred million rows takes minutes, but blocks nobody. Returns a function that drops the constraint when the
+ * migration fails: the previous release could not write any more once that month begins.
  */
 export async function boundAuditRows({ appendTo }: Pick<Store, 'appendTo'>): Promise<() => Promise<void>> {
   if (appendTo.dialect === 'sqlite') return async () => {};
   const { url } = appendTo;
   await onConnection(url, async (client) => {
-    // Of processes that start at once one does it, and the others wait for it.
+    // Of concurrently starting processes one does this, and the others wait.
     await client.query('select pg_advisory_lock($1)', [LOCK]);
     try {
       await bound(client);
     } catch (error) {
       await client.query('rollback');
-      // Another process has migrated it while this one waited for the table.
+      // Ignored when another process has migrated the table while this one waited for it.
       if (await isThere(client, PLAIN)) throw error;
     }
   });
@@ -116,7 +116,7 @@ async function changeBound(client: pg.Client, change: string): Promise<void> {
   const run: Run = (statement) => client.query(statement);
   await run('begin');
   await lockAuditRows(run);
-  // Not to the table that another process has partitioned meanwhile: it would take no row after the end.
+  // Not on the table if another process has partitioned it meanwhile: it would reject rows after the bound.
   if (await isThere(client, PLAIN)) await run(`alter table audit_rows ${change}`);
   await run('commit');
 }
@@ -127,7 +127,7 @@ const BOUNDED = `pg_constraint where conrelid = to_regclass('audit_rows') and co
 const isThere = async (client: pg.Client, condition: string): Promise<boolean> =>
   (await client.query(`select 1 from ${condition}`)).rows.length > 0;
 
-/** One of its own: those of the pool give up after 15 s. */
+/** Uses a connection of its own: statements of the pool time out after 15 s. */
 async function onConnection(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = new pg.Client({ connectionString: url, application_name: 'agent-broker migration' });
   await client.connect();
@@ -138,7 +138,7 @@ async function onConnection(url: string, work: (client: pg.Client) => Promise<vo
   }
 }
 
-/** The first id (UUIDv7) of the first month that begins after a moment. */
+/** Returns the first id (UUIDv7) of the first month that begins after this instant. */
 function firstIdAfter(at: number): string {
   const day = new Date(at);
   const month = Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1);

@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** What a governance file says of a sink; how far it has come is nothing of it, and changes all the time. */
+/** The columns of a sink that a governance file covers; its progress is not among them, since it changes all the time. */
 const GOVERNED = ['name', 'kind', 'format', 'settings', 'secret', 'secret_reference'];
 
-/** Audit sinks in governance files: where the secret of one came from, and a new version of what is governed at each change. */
+/** Audit sinks in governance files: the reference of a sink's secret, and a new governance version on each change. */
 export async function sinksInFiles(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   await db.schema.alterTable('audit_sinks').addColumn('secret_reference', 'text').execute();
   for (const on of ['insert', 'update', 'delete'] as const) {

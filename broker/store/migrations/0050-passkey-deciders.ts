@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** All of an organisation that a governance file speaks of (0018): retention and issuers came later. */
+/** The columns of an organisation that a governance file covers (0018), with retention and issuers, which were added later. */
 const GOVERNED = [
   'name',
   'publish_identity_documents',
@@ -12,7 +12,7 @@ const GOVERNED = [
   'passkey_deciders',
 ];
 
-/** Who decides a held call by passkey without a session; and a new version of what is governed at each change of any setting of a file. */
+/** Owners who decide held calls by passkey without a session; and a new governance version on a change of any setting of a file. */
 export async function passkeyDeciders(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   await db.schema
     .alterTable('organisations')

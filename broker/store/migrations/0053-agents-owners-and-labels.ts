@@ -3,17 +3,17 @@ import type { Store } from '../store.ts';
 
 const LABELS = 'old.labels is distinct from new.labels';
 const OWNERS = 'old.former_owners is distinct from new.former_owners';
-/** Children stand in no governance file. */
+/** Children are in no governance file. */
 const IN_FILES = 'new.parent_id is null';
 
 /**
- * Whose an agent was before, by which its tokens may still name it; and its labels, of which conditions and governance files speak, so
- * that another version of both (0010, 0018) comes with a change of them.
+ * Former owners of an agent, whom its tokens may still name; and its labels. Conditions and governance files refer to labels, so a change of
+ * them renews both versions (0010, 0018).
  */
 export async function agentsOwnersAndLabels(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
-  // Uuids, a space between them.
+  // Uuids, separated by spaces.
   await db.schema.alterTable('agents').addColumn('former_owners', 'text').execute();
-  // A JSON list in the order of the alphabet; null: none.
+  // A JSON list in alphabetical order; null: none.
   await db.schema.alterTable('agents').addColumn('labels', 'text').execute();
   const watches = [
     { name: 'fact_version_agents_labels_and_owners', table: 'fact_versions', when: `${LABELS} or ${OWNERS}` },
@@ -27,7 +27,7 @@ export async function agentsOwnersAndLabels(db: Kysely<unknown>, dialect: Store[
     await sql
       .raw(
         dialect === 'sqlite'
-          ? // As for the other triggers of agents (0020): what is changed in bulk renews both versions once.
+          ? // As the other triggers of agents (0020): a bulk change renews both versions once.
             `create trigger ${name} after update on agents
              when not exists (select 1 from bulk_changes where organisation_id = new.organisation_id) and (${when})
              begin

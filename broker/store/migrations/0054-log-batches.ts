@@ -2,9 +2,9 @@ import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
 /**
- * What one statement made final, in one row: a row for each audit row costs PostgreSQL as much to write and delete again as the place in the log
- * itself. SQLite has triggers for each row alone, and goes on with `log_pending`; both are read, so that rows of before an upgrade, and of
- * processes that were in the middle of one, are not left behind.
+ * Stores the rows that one statement made final in one row: on PostgreSQL a row per audit row costs as much to insert and delete as the
+ * log entry itself. SQLite has only per-row triggers, and keeps `log_pending`; both tables are read, so that rows from before an upgrade,
+ * and from processes in the middle of one, are not lost.
  */
 export async function logBatches(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   await db.schema
@@ -26,7 +26,7 @@ const batchesOf = (rows: string) => `
      return null;`;
 
 const ON_POSTGRES = [
-  // Gone within a second: what it would take to compress them is lost, and so is another table for the long ones.
+  // These rows live for a second: compressing them would be wasted, and so would a TOAST table for long values.
   'alter table log_batches alter column ids set storage external, alter column row_hashes set storage external',
   'alter table log_batches set (toast_tuple_target = 8160)',
   `create or replace function log_inserted_rows() returns trigger language plpgsql as $$

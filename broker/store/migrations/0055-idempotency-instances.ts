@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Which process makes the call of an `Idempotency-Key`, and whether that is a read, so that the key of a process that died before the
- * call was on record is free again as soon as that process is known to be dead. Null once it is answered or closed, and for keys of an
+ * The process that makes the call of an `Idempotency-Key`, and whether the call is a read, so that the key of a process that died before the
+ * call was recorded is released as soon as the process is known to be dead. Null once the call is answered or closed, and for keys of an
  * earlier release.
  */
 export async function idempotencyInstances(db: Kysely<unknown>): Promise<void> {

@@ -5,7 +5,7 @@ export async function pipelines(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('pipelines')
     .addColumn('organisation_id', 'text', (c) => c.notNull())
-    // Stands in the audience of the tokens, which names no organisation.
+    // Part of the audience of the tokens, which names no organisation.
     .addColumn('id', 'text', (c) => c.notNull().unique())
     .addColumn('name', 'text', (c) => c.notNull())
     .addColumn('role', 'text', (c) => c.notNull().check(sql`role in ('admin', 'viewer')`))

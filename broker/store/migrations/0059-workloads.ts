@@ -1,12 +1,12 @@
 import type { Kysely } from 'kysely';
 
-/** Workloads of agents: by whose tokens an agent is authenticated that keeps no key. */
+/** Workloads: issuers and subjects of the tokens that authenticate an agent without a key. */
 export async function workloads(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('workloads')
     .addColumn('organisation_id', 'text', (c) => c.notNull())
     .addColumn('agent_id', 'text', (c) => c.notNull())
-    // Stands in rows of the audit, and for what was trusted when a call began.
+    // Stored in audit rows, and as the credential that a call in flight depends on.
     .addColumn('id', 'text', (c) => c.notNull().unique())
     .addColumn('issuer', 'text', (c) => c.notNull())
     .addColumn('subject', 'text', (c) => c.notNull())

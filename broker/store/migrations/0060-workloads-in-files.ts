@@ -1,12 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** What a governance file says of a workload; when it was used last is nothing of it, and changes all the time. */
+/** The columns of a workload that a governance file covers; the time of last use is not among them, since it changes all the time. */
 const GOVERNED = ['issuer', 'subject', 'jwks_uri', 'origin'];
 
-/** Workloads in governance files: who set one, and a new version of what is governed at each change. */
+/** Workloads in governance files: who set one, and a new governance version on each change. */
 export async function workloadsInFiles(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
-  // `governance` or `owner`: a file takes away what it gave alone.
+  // `governance` or `owner`: a file removes only workloads that a file added.
   await db.schema
     .alterTable('workloads')
     .addColumn('origin', 'text', (c) => c.notNull().defaultTo('owner'))
@@ -17,7 +17,7 @@ export async function workloadsInFiles(db: Kysely<unknown>, dialect: Store['dial
     await sql
       .raw(
         dialect === 'sqlite'
-          ? // As for the triggers of agents (0020): what is changed in bulk renews the version once.
+          ? // As the triggers of agents (0020): a bulk change renews the version once.
             `create trigger governance_version_workloads_${on} after ${on} on workloads
              when not exists (select 1 from bulk_changes where organisation_id = ${row}.organisation_id)
                ${differs && `and (${differs})`}

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 
-/** Whether an owner's role follows the groups that the identity provider says the person is in. */
+/** Whether an owner's role is derived from the person's groups at the identity provider. */
 export async function rolesByGroups(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable('owners')

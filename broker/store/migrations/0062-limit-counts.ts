@@ -5,9 +5,9 @@ export async function limitCounts(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('limit_counts')
     .addColumn('organisation_id', 'text', (c) => c.notNull().references('organisations.id'))
-    // Where the rule stands, and its name.
+    // Where the rule is defined, and its name.
     .addColumn('rule', 'text', (c) => c.notNull())
-    // Of the agent, or of its parent; empty: of all agents together.
+    // The agent, or its parent; empty: all agents together.
     .addColumn('agent_id', 'text', (c) => c.notNull())
     .addColumn('period_start', 'bigint', (c) => c.notNull())
     .addColumn('used', 'double precision', (c) => c.notNull())

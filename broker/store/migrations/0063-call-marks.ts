@@ -1,13 +1,13 @@
 import type { Kysely } from 'kysely';
 
-/** Calls of agents that rules look back at. */
+/** Past calls of agents that rules with a look-back condition need. */
 export async function callMarks(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('call_marks')
     .addColumn('organisation_id', 'text', (c) => c.notNull().references('organisations.id'))
-    // Of the agent, or of its parent.
+    // The agent, or its parent.
     .addColumn('agent_id', 'text', (c) => c.notNull())
-    // A hash of which calls the rules look back at.
+    // Hash of the look-back condition that the call matches.
     .addColumn('kind', 'text', (c) => c.notNull())
     .addColumn('made_at', 'bigint', (c) => c.notNull())
     .addColumn('audit_id', 'text', (c) => c.notNull())

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 
-/** When the client of a held raw request was first told that there is no answer of a call that was or may have been made. */
+/** When the client of a held raw request was first told that a call which was, or may have been, made has no answer. */
 export async function toldJoins(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('held_joins').addColumn('told_at', 'bigint').execute();
 }

@@ -1,18 +1,18 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** What a governance file says of a connection (0018), besides its secret: the last two came later (0033). */
+/** The columns of a connection that a governance file covers (0018), except for its secret. The last two came later (0033). */
 const GOVERNED = ['platform_id', 'is_default', 'label', 'secret_reference', 'idle_ms', 'wait_ms'];
 const SECRET = ['credential', 'oauth'];
-/** The broker's own refresh: tokens were there before and are now, and no owner, callback or file set them, each of which counts the revision. */
+/** False for the broker's own token refresh: tokens exist before and after, and `revision` is unchanged, which every owner, callback or file increments. */
 const BY_SOMEBODY = 'old.oauth is null or new.oauth is null or old.revision is distinct from new.revision';
 
 const differs = (columns: readonly string[]) =>
   columns.map((one) => `old.${one} is distinct from new.${one}`).join(' or ');
 
 /**
- * Fresh tokens of an OAuth connection give what is governed no new version any more: of tokens a plan reads whether there are any, and with
- * many connections some are refreshed every few seconds. Whoever ends tokens reads the row in the transaction that does it.
+ * A token refresh of an OAuth connection no longer renews the governance version: a plan depends only on whether there are tokens, and with
+ * many connections some are refreshed every few seconds. Whoever ends tokens reads the row in the same transaction.
  */
 export async function refreshedTokens(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   const when = `${differs(GOVERNED)} or ((${differs(SECRET)}) and (${BY_SOMEBODY}))`;

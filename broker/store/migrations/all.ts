@@ -67,8 +67,8 @@ import { retentionSeals } from './0070-retention-seals.ts';
 import { refreshedTokens } from './0071-refreshed-tokens.ts';
 
 /**
- * Numbered, forward only. A published migration is never edited: a later one fixes it. From 0041 on they only add, and say in `readableBy` the
- * oldest release that may run on the store then: the one before the release that brings them.
+ * Numbered, forward only. A published migration is never edited: a later one fixes it. From 0041 on migrations only add, and name in
+ * `readableBy` the oldest release that may run on the store afterwards: the one before the release that ships them.
  */
 export const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<string, Step> => ({
   '0001-foundation': { up: (db: Kysely<unknown>) => foundation(db, types) },

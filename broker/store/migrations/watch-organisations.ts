@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Store } from '../store.ts';
 
-/** Of organisations, renews the version of their facts (0010) when one of these columns changes, and for no other any more. */
+/** Replaces the trigger of organisations, so that their fact version (0010) is renewed when one of these columns changes, and only then. */
 export async function watchOrganisations(
   db: Kysely<unknown>,
   dialect: Store['dialect'],

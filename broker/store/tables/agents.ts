@@ -1,4 +1,4 @@
-/** Tables of agents: their keys, what stopped them, and what they report. */
+/** Tables of agents: their keys, what stopped them, and their reports. */
 
 import type { ColumnType } from 'kysely';
 import type { AgentStatus, HaltCause } from '../../policy/facts.ts';
@@ -9,24 +9,24 @@ export type AgentTable = {
   agent_id: string;
   name: string;
   owner_id: string;
-  /** null: it has no key of its own, and tokens of its workload are taken for it. */
+  /** null: the agent has no key of its own; tokens of its workload authenticate it. */
   agent_type: 'key' | 'child' | 'mcp_client' | null;
   status: AgentStatus;
   status_since: number | null;
   status_cause: HaltCause | null;
   status_detail: string | null;
   policy_id: string | null;
-  /** Who made it: `apply` removes only what a governance file made. */
+  /** How it was created: `apply` removes only agents that a governance file created. */
   origin: 'governance' | 'owner' | 'registration';
   parent_id: string | null;
   public_key_pem: string | null;
-  /** RFC 7638 thumbprint of its key; of a child the hash of its token's `jti`. */
+  /** RFC 7638 thumbprint of its key; for a child the hash of its token's `jti`. */
   key_fingerprint: string | null;
   created_at: number;
   expires_at: number | null;
-  /** Uuids, a space between them: its tokens may name one of these instead. */
+  /** Uuids, separated by spaces: the agent's tokens may name one of these instead of the owner. */
   former_owners: string | null;
-  /** JSON: a list in the order of the alphabet; null: none. */
+  /** JSON: a list in alphabetical order; null: none. */
   labels: string | null;
 };
 
@@ -65,7 +65,7 @@ export type McpAuthorisationTable = {
   client_id: string;
   /** The client's self-declared name. */
   client_name: string;
-  /** Where its code was sent. */
+  /** Host of the redirect URI that its code was sent to. */
   redirect_host: string;
   scope: string;
   created_at: number;
@@ -82,18 +82,18 @@ export type StaticKeyTable = {
   /** The agent's uuid. */
   agent_id: string;
   connection_id: string;
-  /** What the owner calls it. */
+  /** Name that the owner gave it. */
   label: string;
   /** SHA-256 of the key, in hexadecimal. */
   token_hash: string;
-  /** Who issued it. */
+  /** The owner who issued it. */
   owner_id: string;
   created_at: number;
   expires_at: number;
-  /** Written now and then. */
+  /** Updated only occasionally. */
   last_used_at: number | null;
   ended_at: number | null;
-  /** `agent`: it was revoked. `connection`: it was removed. */
+  /** `agent`: the agent was revoked. `connection`: the connection was removed. */
   ended_because: 'owner' | 'agent' | 'connection' | null;
 };
 
@@ -113,21 +113,21 @@ export type DiagnosticTable = {
   received_at: number;
 };
 
-/** By whose tokens an agent is authenticated, besides those that it signs. One of an agent. */
+/** Issuer and subject of the tokens that authenticate an agent, besides those that it signs itself. At most one per agent. */
 export type WorkloadTable = {
   organisation_id: string;
   agent_id: string;
-  /** Another one with each change. */
+  /** Replaced on each change. */
   id: string;
   /** `iss` of the tokens. */
   issuer: string;
   /** `sub` of the tokens. */
   subject: string;
-  /** Where the keys of the issuer are; null: found by discovery. */
+  /** URL of the issuer's keys; null: found by discovery. */
   jwks_uri: string | null;
   created_at: number;
-  /** To some minutes; null: never. */
+  /** Accurate to some minutes; null: never. */
   last_used_at: number | null;
-  /** Who set it: a governance file takes away only what a file gave. */
+  /** Who set it: a governance file removes only workloads that a file set. */
   origin: 'governance' | 'owner';
 };

@@ -1,4 +1,4 @@
-/** Tables of held calls and of those who decide. */
+/** Tables of held calls, and of passkeys and other data for deciding them. */
 import type { DeedKind } from '../../policy/call-ask.ts';
 import type { Bit } from './column-types.ts';
 
@@ -26,11 +26,11 @@ export type ApprovalTable = {
   note: string | null;
   decision_audit_id: string | null;
   /**
-   * State of the replay of an approved call. `claimed`: nothing was sent yet; `intent`: it may be in progress; `unknown`: it may
-   * have been executed.
+   * State of the replay of an approved call. `claimed`: nothing was sent yet; `intent`: the call may be in flight; `unknown`: the call may have
+   * been executed.
    */
   exec_state: 'none' | 'claimed' | 'intent' | 'done' | 'failed' | 'unknown';
-  /** The process that replays it. */
+  /** The process that makes the replay. */
   lease_owner: string | null;
   /** Fencing token: incremented with each claim, so that writes of an earlier claimant are refused. */
   fence: number;
@@ -43,20 +43,20 @@ export type ApprovalTable = {
   replay_audit_id: string | null;
   /** JSON: the passkey that decided, whether the user was verified, and the counter. */
   decided_with: string | null;
-  /** What it does, in a sentence (approvals/held-sentence.ts), sealed; null: it was held before that was stored. */
+  /** Description of the call in one sentence (approvals/held-sentence.ts), sealed; null: held before this was stored. */
   sentence: Uint8Array | null;
-  /** JSON: names of the channels in which it may be decided by a button; null: none. */
+  /** JSON: names of the channels in which the call may be decided by a button; null: none. */
   decide_in: string | null;
-  /** JSON: the channel in which it was decided by a button, and as whom it knows them; then `decided_how` is `api`. */
+  /** JSON: the channel in which the call was decided by a button, and the person's identity there; then `decided_how` is `api`. */
   decided_on: string | null;
-  /** JSON: what decided it (`Basis` of policy/standing-terms.ts), sealed; null: no standing approval can be made from it. */
+  /** JSON: the basis of the decision to hold (`Basis` of policy/standing-terms.ts), sealed; null: no standing approval can be created from it. */
   basis: Uint8Array | null;
-  /** Of one that was corrected: the request as its agent had asked it, sealed; null: it is what the agent asked. */
+  /** For a corrected call: the agent's original request, sealed; null: not corrected. */
   asked: Uint8Array | null;
-  /** The owner's uuid, of whoever corrected it last. */
+  /** The uuid of the owner who corrected the call last. */
   corrected_by: string | null;
   corrected_at: number | null;
-  /** Of the last correction. */
+  /** The audit row of the last correction. */
   correction_audit_id: string | null;
 };
 
@@ -97,33 +97,33 @@ export type PasskeyTable = {
   /** COSE key. */
   public_key: Uint8Array;
   counter: number;
-  /** As a restored backup had it, until it is used since; null: it was not restored, keeps no counter, or was used. */
+  /** The counter in a restored backup, until the passkey is used again; null: not restored, no counter, or used since. */
   restored_counter: number | null;
-  /** JSON: a list of WebAuthn's transports. */
+  /** JSON: a list of WebAuthn transports. */
   transports: string;
   device_name: string;
   /** The authenticator's model id. */
   aaguid: string;
   /** Whether it is synced between devices; synced passkeys have no counter. */
   synced: Bit;
-  /** Whether it can sign its owner in without being named (WebAuthn section 4); null: not known. */
+  /** Whether it can sign its owner in without a credential id (WebAuthn section 4); null: unknown. */
   discoverable: Bit | null;
   /**
-   * `disabled`: its counter did not increase, so it may have been cloned. `removed`: a disabled one that its owner removed; kept so
-   * that it cannot be enrolled again.
+   * `disabled`: its counter did not increase, so it may have been cloned. `removed`: disabled, then removed by its owner; the row is kept so that
+   * the passkey cannot be enrolled again.
    */
   status: 'active' | 'disabled' | 'removed';
   created_at: number;
   last_used_at: number | null;
 };
 
-/** A passkey challenge that enrolled. `challenge_hash`: SHA-256 of its base64url, in hexadecimal. */
+/** A challenge that was used to enrol a passkey. `challenge_hash`: SHA-256 of its base64url, in hexadecimal. */
 export type UsedChallengeTable = { challenge_hash: string; expires_at: number };
 
-/** Lets calls pass that are like one that an owner approved. Its terms never change. */
+/** Allows calls like one that an owner approved, without asking again. Its terms never change. */
 export type StandingApprovalTable = {
   organisation_id: string;
-  /** In the order in which they were made. */
+  /** Sorts by creation. */
   id: string;
   /** The agent's uuid. */
   agent_id: string;
@@ -131,14 +131,14 @@ export type StandingApprovalTable = {
   connection_id: string;
   grant_id: string;
   scope: string;
-  /** The held call that it was made from. */
+  /** The held call that it was created from. */
   approval_id: string;
-  /** The only session that it is for; null: any. */
+  /** The only session that it applies to; null: any. */
   session_id: string | null;
   uses: number;
   uses_left: number;
   expires_at: number;
-  /** JSON: versions of policy, guardrails and manifest, and the rules that it stands in for. */
+  /** JSON: versions of policy, guardrails and manifest, and the holding rules that it replaces. */
   decided_on: string;
   /** JSON (facts/standing-terms.ts), sealed. */
   terms: Uint8Array;
@@ -147,41 +147,41 @@ export type StandingApprovalTable = {
   /** The owner's uuid. */
   decided_by: string;
   decided_how: 'console' | 'api' | 'passkey';
-  /** JSON: as of the approval. */
+  /** JSON, as in approvals. */
   decided_with: string | null;
   created_at: number;
   ended_at: number | null;
-  /** `used`: its last use was made. `agent`: the agent was revoked. `grant`: it was taken away. */
+  /** `used`: no uses are left. `agent`: the agent was revoked. `grant`: the grant was removed. */
   ended_because: 'owner' | 'used' | 'agent' | 'grant' | null;
-  /** The owner's uuid, of one that an owner ended. */
+  /** The uuid of the owner who ended it; null: ended otherwise. */
   ended_by: string | null;
 };
 
-/** A raw request that is held: the same request sent again joins it. */
+/** A held raw request: an identical request joins its approval. */
 export type HeldJoinTable = {
   organisation_id: string;
   agent_id: string;
-  /** SHA-256 of what makes it the same request. */
+  /** SHA-256 of everything that makes requests identical. */
   key: string;
   /** SHA-256 of its Idempotency-Key, or the empty string. */
   separate: string;
   approval_id: string;
   /** Until when a request waits for the decision. */
   open_until: number;
-  /** When its client was first told that there is no answer of a call that was or may have been made; null: not yet. */
+  /** When the client was first told that a call which was, or may have been, made has no answer; null: not yet. */
   told_at: number | null;
   created_at: number;
 };
 
-/** Something that an agent, or a child of it, did. */
+/** An action that an agent, or one of its children, has done. */
 export type AgentDeedTable = {
   organisation_id: string;
-  /** The agent; of a child its parent. */
+  /** The agent; for a child its parent. */
   agent_id: string;
-  /** Of its kind and of what it is, which is stored nowhere. */
+  /** Hash of the kind and the content of the action, which is not stored itself. */
   hash: string;
   kind: DeedKind;
-  /** Whether a call that changes something did it. */
+  /** Whether the action was done by a call that changes something. */
   changed: Bit;
   created_at: number;
 };

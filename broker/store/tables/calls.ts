@@ -1,6 +1,6 @@
-/** Tables of calls that may be repeated, and of how many there were. */
+/** Tables for deduplicating calls, and for counting them. */
 
-/** A count of a rate limit within its window, which ends at `until` by the store's clock. */
+/** A counter of a rate limit; its window ends at `until` by the store's clock. */
 export type RateCountTable = { key: string; count: number; until: number };
 
 export type IdempotencyTable = {
@@ -10,9 +10,9 @@ export type IdempotencyTable = {
   key_hash: string;
   request_hash: string;
   audit_id: string;
-  /** The process that makes its call; null once there is an answer, or that process was found dead. */
+  /** The process that makes the call; null once there is a response, or the process was found dead. */
   instance_id: string | null;
-  /** 1: its call is a read, which may be made without a durable intent. */
+  /** 1: the call is a read, which may be made without a durable intent. */
   is_read: number | null;
   status: number | null;
   answer: Uint8Array | null;
@@ -29,27 +29,27 @@ export type McpRepeatTable = {
   agent_id: string;
   /** SHA-256 of the call's content. */
   hash: string;
-  /** Its Idempotency-Key. */
+  /** The Idempotency-Key that the broker assigned to the call. */
   key: string;
   /** The reason of the first attempt. */
   reason: string | null;
-  /** Set once it is held. */
+  /** Set once the call is held. */
   approval_id: string | null;
   expires_at: number;
 };
 
-/** Calls by time and by agent or platform, for plots. */
+/** Number of calls by time and by agent or platform, for charts. */
 export type ActivityCountTable = {
   organisation_id: string;
   dimension: 'platform_hour' | 'agent_hour' | 'agent_day';
   /** The beginning of the hour or day (UTC), in milliseconds. */
   at: number;
-  /** The platform's id, '' where a call named none; or the agent's `agt_` id. */
+  /** The platform's id, '' when the call named none; or the agent's `agt_` id. */
   name: string;
-  /** The result; `failed`: the platform refused it. `made`, `made_failed`: what was made of a call that was approved. */
+  /** The result; `failed`: the platform refused it. `made`, `made_failed`: result of the replay of an approved call. */
   outcome: 'allowed' | 'failed' | 'held' | 'denied' | 'blocked' | 'errored' | 'made' | 'made_failed';
   calls: number;
 };
 
-/** Up to which row the calls of an organisation were counted. */
+/** The last audit row of an organisation that was counted. */
 export type ActivityCountedTable = { organisation_id: string; row_id: string };

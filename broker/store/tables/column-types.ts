@@ -1,4 +1,4 @@
-/** What columns of several tables are made of. */
+/** Column types used by several tables. */
 import type { ColumnType } from 'kysely';
 
 export type Bit = 0 | 1;

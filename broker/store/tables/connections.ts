@@ -1,4 +1,4 @@
-/** Tables of connections and the tokens that are got for them. */
+/** Tables of connections and their tokens. */
 import type { Bit } from './column-types.ts';
 
 export type ConnectionTable = {
@@ -9,9 +9,9 @@ export type ConnectionTable = {
   is_default: Bit;
   status: 'active' | 'reauth_needed';
   credential: Uint8Array | null;
-  /** Where the secret comes from, as governance.yaml names it: never the secret. */
+  /** Where the secret comes from, as in governance.yaml: never the secret itself. */
   secret_reference: string | null;
-  /** JSON: the OAuth scopes that the upstream granted; null when it has none, or does not say. */
+  /** JSON: the OAuth scopes that the upstream granted; null when there are none, or the upstream does not report them. */
   upstream_scopes: string | null;
   revision: number;
   created_at: number;
@@ -24,15 +24,15 @@ export type ConnectionTable = {
   /** The current refresh claim, and its expiry (lease). */
   refresh_claim: string | null;
   refresh_claim_until: number | null;
-  /** What the last test found, of the credential with this revision; all null: none was tested. */
+  /** Result of the last test, for the credential with this revision; all null: never tested. */
   tested_at: number | null;
   tested_revision: number | null;
   tested_ok: Bit | null;
   tested_status: number | null;
   tested_detail: string | null;
-  /** How long a streamed answer may be silent; null: as long as any. */
+  /** Idle timeout of a streamed answer; null: the default. */
   idle_ms: number | null;
-  /** How long a request of an unmodified client waits for a person, if it does not say; null: as long as any. */
+  /** How long a request of an unmodified client waits for a decision, unless it says otherwise; null: the default. */
   wait_ms: number | null;
 };
 
@@ -42,19 +42,19 @@ export type TestColumns = 'tested_at' | 'tested_revision' | 'tested_ok' | 'teste
 
 export type PatienceColumns = 'idle_ms' | 'wait_ms';
 
-/** A new connection, without tokens, and not tested. */
+/** A new connection, without tokens and test results. */
 export type NewConnection = Omit<ConnectionTable, TokenColumns | TestColumns | PatienceColumns> &
   Partial<Pick<ConnectionTable, PatienceColumns>>;
 
-/** An access token that the broker gets by itself; see the migration. */
+/** An access token that the broker requests by itself (migration 0023). */
 export type UpstreamTokenTable = {
   organisation_id: string;
   connection_id: string;
   purpose: string;
   id: string;
-  /** Sealed; null while the first one is on its way. */
+  /** Sealed; null while the first token is being requested. */
   token: Uint8Array | null;
-  /** From then on it is not used any more; null without a token. */
+  /** From when on the token is not used any more; null without a token. */
   refresh_at: number | null;
   expires_at: number;
   claim: string | null;

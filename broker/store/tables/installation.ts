@@ -26,16 +26,18 @@ export type SigningKeyTable = {
   created_at: number;
   activates_at: number;
   retired_at: number | null;
-  /** Shows that the broker made it (migration 0069); null: added by a release before that one. */
+  /** Proof that the broker created the key (migration 0069); null: added by an earlier release. */
   authenticator: Uint8Array | null;
 };
 
 /** Metadata of the store: master key check values, sandbox port. */
 export type MetaTable = { name: string; value: string };
 
-/** Running processes, to tell intents of dead processes from those of slow ones. */
-/** `release`: which it runs; null: one that does not say so. `member`: of the run (store/instances.ts); 0 while a starting process does not know whether another one is alive. */
+/**
+ * Running processes, to distinguish intents of dead processes from those of slow ones. `release`: null for an earlier release that does not
+ * store it. `member`: whether it is a member of the run (store/instances.ts); 0 until a starting process knows whether another one is alive.
+ */
 export type InstanceTable = { id: string; started_at: number; seen_at: number; member: Bit; release: string | null };
 
-/** Which process does a piece of work that one does at a time; `fence` grows with each holder. */
+/** Leases: at most one process at a time does a piece of work; `fence` grows with each holder. */
 export type LeaseTable = { name: string; holder: string | null; until: number; fence: number };

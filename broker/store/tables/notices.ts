@@ -1,6 +1,6 @@
-/** Tables of what owners are told, and where. */
+/** Tables of notices to owners, and of the channels for them. */
 
-/** The outbox: what owners are to be told. Written by the database itself (migration 0034), but for passkeys. */
+/** The outbox of notices. Written by triggers (migration 0034), except for notices about passkeys. */
 export type NoticeTable = {
   organisation_id: string;
   id: string;
@@ -22,7 +22,7 @@ export type PushKeyTable = {
   created_at: number;
 };
 
-/** Of what owners are told. */
+/** Events that owners are notified of. */
 export const NOTICE_EVENTS = [
   'call_held',
   'access_requested',
@@ -34,7 +34,7 @@ export const NOTICE_EVENTS = [
 
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
 
-/** That one of these is over: decided, expired, or as it should be again. */
+/** Events that end one of the above: decided, expired, or back to normal. */
 export type SettledEvent =
   | 'call_settled'
   | 'access_settled'
@@ -42,23 +42,23 @@ export type SettledEvent =
   | 'agent_settled'
   | 'connection_settled';
 
-/** Where owners are told. */
+/** A channel on which owners are notified. */
 export type NoticeChannelTable = {
   organisation_id: string;
   id: string;
   name: string;
   kind: string;
-  /** JSON, by kind (config-file/channels.ts): nothing secret. */
+  /** JSON, by kind (config-file/channels.ts): not secret. */
   settings: string;
   /** Sealed. */
   secret: Uint8Array | null;
-  /** Where the secret comes from, as governance.yaml names it. */
+  /** Where the secret comes from, as in governance.yaml. */
   secret_reference: string | null;
-  /** Of a channel of one person; null: of the organisation. */
+  /** The owner of a personal channel; null: it belongs to the organisation. */
   owner_id: string | null;
   /** JSON: a ChannelRules (config-file/channels.ts). */
   rules: string;
-  /** `gone`: the other side said that there is none any more; nothing is sent there. */
+  /** `gone`: the receiving service reported that the target no longer exists; nothing is sent to it. */
   status: 'active' | 'failing' | 'gone';
   last_ok_at: number | null;
   last_error: string | null;
@@ -69,7 +69,7 @@ export type NoticeChannelTable = {
 /** One message of a notice on one channel. */
 export type NoticeDeliveryTable = {
   organisation_id: string;
-  /** What the channel knows the message by: the same for a second copy. */
+  /** Identifies the message to the channel, so that it can detect duplicates. */
   id: string;
   channel_id: string;
   notice_id: string;
@@ -78,9 +78,9 @@ export type NoticeDeliveryTable = {
   step: 'first' | 'reminder' | 'outcome';
   due_at: number;
   attempts: number;
-  /** `over`: there was nothing to tell any more. */
+  /** `over`: cancelled, because there was nothing to report any more. */
   state: 'due' | 'sent' | 'over' | 'gave_up';
-  /** What the channel calls the message that was sent: to edit it. */
+  /** The channel's id of the sent message, for editing it. */
   external_ref: string | null;
   last_error: string | null;
   created_at: number;

@@ -11,21 +11,21 @@ export type OrganisationTable = {
   /** Lifetime of a held call. */
   approval_ttl_ms: number;
   created_at: number;
-  /** Whether deciding by passkey requires user verification (biometrics or PIN). */
+  /** Whether a decision by passkey requires user verification (biometrics or PIN). */
   require_user_verification: Bit;
   /** JSON: an AutoSuspend; null: no auto-suspension. */
   auto_suspend: string | null;
   /** JSON: a list of CallerIssuer; null: none. */
   caller_issuers: string | null;
-  /** JSON: an AgentsStopped; null: agents are not stopped as a whole. */
+  /** JSON: an AgentsStopped; null: the organisation's agents are not stopped. */
   agents_stopped: string | null;
-  /** JSON: a StoreRestored; null: no restored store waits for a review. */
+  /** JSON: a StoreRestored; null: no review of a restored store is pending. */
   restored: string | null;
   /** JSON: a Retention; null: everything is kept. */
   retention: string | null;
-  /** Shows that an admin set it (migration 0070); null beside a retention: that is not known. */
+  /** Proof that an admin set the retention (migration 0070); null with a retention: unproven. */
   retention_seal: Uint8Array | null;
-  /** Who decides by passkey without a session. */
+  /** Who may decide by passkey without a session. */
   passkey_deciders: PasskeyDeciders;
 };
 
@@ -34,18 +34,18 @@ export type OwnerTable = {
   id: string;
   email: string;
   role: 'admin' | 'approver' | 'viewer';
-  /** `first_start`: made by the first start, kept beside the ones that governance.yaml names. */
+  /** `first_start`: created by the first start; kept beside the owners in governance.yaml. */
   origin: 'first_start' | 'governance' | 'added';
   created_at: number;
-  /** Issuer and `sub` of the identity provider, a space between them, from the first sign-in on. */
+  /** Issuer and `sub` of the identity provider, separated by a space, from the first sign-in on; null before. */
   oidc_subject: string | null;
-  /** 1: the role follows the groups that the identity provider says the person is in. */
+  /** 1: the role is derived from the person's groups at the identity provider. */
   role_by_groups: number;
-  /** When a session was last made by a sign-in link, a passkey or the identity provider. */
+  /** When a session was last created by a sign-in link, a passkey or the identity provider. */
   last_sign_in_at: number | null;
 };
 
-/** What plans and applies governance files with tokens of its own platform, such as a CI job. */
+/** A program that plans and applies governance files with tokens of its own platform, such as a CI job. */
 export type PipelineTable = {
   organisation_id: string;
   id: string;
@@ -55,7 +55,7 @@ export type PipelineTable = {
   issuer: string;
   /** `sub` of its tokens. */
   subject: string;
-  /** Where the keys of the issuer are; null: found by discovery. */
+  /** URL of the issuer's keys; null: found by discovery. */
   jwks_uri: string | null;
   created_at: number;
   last_used_at: number | null;
@@ -64,26 +64,26 @@ export type PipelineTable = {
 /** An apply of a governance file. */
 export type GovernanceApplyTable = {
   organisation_id: string;
-  /** Of the audit row `governance_applied`. */
+  /** Id of the audit row `governance_applied`. */
   id: string;
   made_by: string;
   how: string;
   detail: string | null;
   change_count: number;
-  /** JSON: the first of them. */
+  /** JSON: the first changes only. */
   changes: string;
-  /** What was in force before it as a file, in gzip. */
+  /** The state before the apply as a file, in gzip; null: too long. */
   file_before: Uint8Array | null;
   created_at: number;
 };
 
-/** Replaced by triggers, in the transaction of any change to an organisation's data that facts.ts reads. */
+/** Replaced by triggers, in the transaction of any change to data of the organisation that facts.ts reads. */
 export type FactVersionTable = { organisation_id: string; version: string };
 
-/** The same with whatever a governance file speaks of. */
+/** Replaced by triggers likewise, for everything that a governance file covers. */
 export type GovernanceVersionTable = { organisation_id: string; version: string };
 
-/** A transaction that changes many rows of an organisation; never committed (migration 0020). `never`: names no row. */
+/** Marks a transaction that changes many rows of an organisation; never committed (migration 0020). `never`: refers to a row that never exists. */
 export type BulkChangeTable = { organisation_id: string; never: string };
 
 export type DefaultedOrganisationColumns =
@@ -101,5 +101,5 @@ export type NewOrganisation = Omit<OrganisationTable, DefaultedOrganisationColum
 export type NewOwner = Omit<OwnerTable, 'oidc_subject' | 'last_sign_in_at' | 'role_by_groups'> &
   Partial<Pick<OwnerTable, 'role_by_groups'>>;
 
-/** Owner sessions that were signed out before they ended by themselves. */
+/** Owner sessions that ended before their expiry, such as by signing out. */
 export type EndedSessionTable = { organisation_id: string; session_id: string; expires_at: number };

@@ -2,13 +2,13 @@
 import type { Bit } from './column-types.ts';
 import type { ConnectionTable } from './connections.ts';
 
-/** The HMAC key with which an organisation's people are hashed. Sealed, and never replaced. */
+/** The HMAC key for hashing the identities of an organisation's people. Sealed, and never replaced. */
 export type PersonKeyTable = { organisation_id: string; id: string; hash_key: Uint8Array };
 
-/** A person for whom agents call. `hash`: of who it is; `id`: random, and the only name that leaves the broker. */
+/** A person for whom agents call. `hash`: keyed hash of the identity; `id`: random, and the only identifier that leaves the broker. */
 export type PersonTable = { organisation_id: string; id: string; hash: string; created_at: number };
 
-/** Who identified a person, and for which agent, as owners and the person see it. */
+/** Who identified a person, and for which agent; shown to owners and to the person. */
 type IdentifiedBy = {
   /** A source, or the issuer of an assertion. */
   named_by: string;
@@ -17,7 +17,7 @@ type IdentifiedBy = {
   agent_id: string;
 };
 
-/** Tokens that a person gave for a connection; the token columns as those of a connection. */
+/** Tokens of a person for a connection; the token columns are the same as for a connection. */
 export type PersonTokenTable = IdentifiedBy &
   Pick<
     ConnectionTable,
@@ -37,18 +37,18 @@ export type PersonTokenTable = IdentifiedBy &
     connection_id: string;
     person_id: string;
     /**
-     * `obtained`: the person has not said yet that it is to be kept. `unconfirmed`: an owner has to confirm it. Only what is `kept`
-     * is used; of a person and a connection there is one.
+     * `obtained`: the person has not confirmed them yet. `unconfirmed`: an owner has to confirm them. Only `kept` tokens are used; a person has at
+     * most one such row per connection.
      */
     standing: 'obtained' | 'unconfirmed' | 'kept';
     consent_id: string;
-    /** SHA-256 of the cookie of the browser that obtained them, whose they are until they are kept; null from then on. */
+    /** SHA-256 of the cookie of the browser that obtained the tokens, to which they are bound until they are kept; null from then on. */
     browser_hash: string | null;
-    /** To within some minutes; null: never. */
+    /** Accurate to some minutes; null: never. */
     last_used_at: number | null;
   };
 
-/** A browser in which a person is known for a while. `consent_id`: what is shown; empty: all that the person gave. */
+/** A browser session of a person. `consent_id`: the only consent that it shows; empty: all of the person's. */
 export type PersonSessionTable = {
   cookie_hash: string;
   organisation_id: string;
@@ -57,7 +57,7 @@ export type PersonSessionTable = {
   expires_at: number;
 };
 
-/** A person's consent that was begun (specification, Per-person consent). */
+/** A consent started for a person (specification, Per-person consent). */
 export type PersonConsentTable = IdentifiedBy & {
   token_hash: string;
   organisation_id: string;
@@ -68,10 +68,10 @@ export type PersonConsentTable = IdentifiedBy & {
   connection_id: string;
   person_id: string;
   status: 'pending' | 'completed';
-  /** SHA-256 of the cookie of the browser that goes through it. */
+  /** SHA-256 of the cookie of the browser that the consent is bound to. */
   browser_hash: string | null;
   state_hash: string | null;
-  /** Sealed: the flow that `state_hash` belongs to. */
+  /** Sealed: the OAuth flow with this state. */
   flow: Uint8Array | null;
   created_at: number;
   expires_at: number;

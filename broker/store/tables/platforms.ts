@@ -10,13 +10,13 @@ export type PlatformTable = {
   created_at: number;
 };
 
-/** Manifests never change once written: a version is a cache key. */
+/** Immutable once written: a version can be a cache key. */
 export type PlatformVersionTable = {
   organisation_id: string;
   platform_id: string;
   version: number;
   manifest: string;
-  /** What the manifest of a built-in platform was made from, as JSON; null: it is one's own, or of an earlier release. */
+  /** The entry that the manifest of a built-in platform was generated from, as JSON; null: a custom platform, or stored by an earlier release. */
   entry: string | null;
   created_at: number;
 };
@@ -43,7 +43,7 @@ export type McpToolTable = {
   accepted: string | null;
   accepted_hash: string | null;
   accepted_at: number | null;
-  /** The owner's uuid; null: it was in the server's first list. */
+  /** The owner's uuid; null: accepted because it was in the server's first list. */
   accepted_by: string | null;
   offered: string;
   offered_hash: string;

@@ -1,10 +1,10 @@
-/** Tables of the receipt log, and of where the audit goes. */
+/** Tables of the receipt log, of retention, and of audit sinks. */
 import type { RetainedKind } from '../../policy/retention.ts';
 
-/** A final audit row that has no place in the receipt log yet. */
+/** A final audit row that has no index in the receipt log yet. */
 export type LogPendingTable = { organisation_id: string; row_id: string; row_hash: string; finished_at: number };
 
-/** Final audit rows that have no place yet, which one statement wrote: their ids and hashes one after the other, and when the first and the last ended. */
+/** Final audit rows without an index that one statement wrote: their concatenated ids and hashes, and the earliest and latest finish time. */
 export type LogBatchTable = {
   organisation_id: string;
   rows: number;
@@ -14,41 +14,41 @@ export type LogBatchTable = {
   last_at: number;
 };
 
-/** Where the receipt log of an organisation stands, and its newest checkpoint. Roots are base64. */
+/** State of an organisation's receipt log, and its newest checkpoint. Roots are base64. */
 export type ReceiptLogTable = {
   organisation_id: string;
-  /** The name of the log in its checkpoints and keys. It stays when the broker's URL changes: what was signed under it has to verify. */
+  /** Name of the log in its checkpoints and keys. Unchanged when the broker's URL changes, so that earlier signatures still verify. */
   origin: string;
   size: number;
   root: string;
-  /** The key that signed last, which is on record. */
+  /** The key of the newest signature, which is recorded in the audit. */
   signed_with: string | null;
   checkpoint_size: number | null;
   checkpoint_root: string | null;
   checkpoint_at: number | null;
-  /** As the line of a note has it. */
+  /** As in the signature line of a note. */
   signature: string | null;
 };
 
-/** Up to where rows of a kind that are kept no longer were deleted, by index in the receipt log. */
+/** Progress of deleting expired rows of a kind, by index in the receipt log. */
 export type AuditPurgeTable = {
   organisation_id: string;
   kind: RetainedKind;
-  /** Of the next row to delete. */
+  /** Index of the next row to delete. */
   next_index: number;
-  /** Of the first row that no event has announced. */
+  /** Index of the first row that no event has announced. */
   announced_index: number;
-  /** The audit row of the last event. */
+  /** The audit row of the last announcement. */
   event_id: string | null;
 };
 
-/** The entries of a tile of level 0: 16 bytes of a row's id, and 32 of its hash, each. */
+/** The entries of a tile of level 0, each 16 bytes of a row's id and 32 bytes of its hash. */
 export type LogEntriesTable = {
   organisation_id: string;
   tile_index: number;
   ids: Uint8Array;
   row_hashes: Uint8Array;
-  /** The latest end of a row up to here, in milliseconds since the epoch: it never falls from one tile to the next. */
+  /** The latest finish time of all rows up to the end of this tile, in milliseconds since the epoch; never decreases from tile to tile. */
   last_at: number;
 };
 
@@ -61,7 +61,7 @@ export type LogCheckpointTable = {
   root: string;
   at: number;
   signature: string;
-  /** Lines of witnesses, each with its newline. */
+  /** Cosignature lines of witnesses, each with its newline. */
   cosignatures: string | null;
 };
 
@@ -74,37 +74,37 @@ export type LogKeyTable = {
   private_key: Uint8Array | null;
   created_at: number;
   retired_at: number | null;
-  /** As of `signing_keys`. */
+  /** As in `signing_keys`. */
   authenticator: Uint8Array | null;
 };
 
-/** Where the audit of an organisation is pushed to (migration 0045). */
+/** Sinks that the audit of an organisation is pushed to (migration 0045). */
 export type AuditSinkTable = {
   organisation_id: string;
   id: string;
   name: string;
   kind: string;
   format: string;
-  /** JSON, by kind (config-file/audit-sinks.ts): nothing secret. */
+  /** JSON, by kind (config-file/audit-sinks.ts): not secret. */
   settings: string;
   /** Sealed. */
   secret: Uint8Array | null;
   status: 'active' | 'paused';
-  /** Of the first row of the receipt log that the receiver has not acknowledged. */
+  /** Index of the first row of the receipt log that the receiver has not acknowledged. */
   next_index: number;
-  /** The batch that is on its way ends before this index; null: none is. */
+  /** Exclusive end of the batch in flight; null: there is none. */
   batch_end: number | null;
-  /** Rows that the receiver took from us and said that it does not keep. */
+  /** Number of rows that the receiver accepted but reported as not stored. */
   rejected_rows: number;
   delivered_at: number | null;
-  /** null: the last batch arrived. */
+  /** Since when batches fail; null: the last batch arrived. */
   failing_since: number | null;
   failures: number;
-  /** In our own words. */
+  /** In the broker's own words. */
   last_error: string | null;
-  /** Nothing is sent before. */
+  /** Nothing is sent before this time. */
   retry_at: number | null;
   created_at: number;
-  /** Where the secret came from, as a governance file names it. */
+  /** Where the secret comes from, as in a governance file. */
   secret_reference: string | null;
 };

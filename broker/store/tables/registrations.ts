@@ -1,4 +1,4 @@
-/** Tables by which agents and their secrets come in: registrations, invites, one-time tokens. */
+/** Tables for creating agents and delivering their secrets: registrations, invites, one-time tokens. */
 import type { Bit } from './column-types.ts';
 
 export type OneTimeTokenTable = {
@@ -7,9 +7,9 @@ export type OneTimeTokenTable = {
   kind: 'bootstrap' | 'sign_in';
   /** The agent's uuid or the owner's uuid. */
   subject: string;
-  /** Of a bootstrap token: it may replace the key that its agent has. */
+  /** For a bootstrap token: whether it may replace the agent's existing key. */
   rotates: Bit;
-  /** Who made it: the uuid of an owner or pipeline, or `operator`; null: nobody wrote it down. */
+  /** Who made it: the uuid of an owner or pipeline, or `operator`; null: not stored, by an earlier release. */
   made_by: string | null;
   created_at: number;
   expires_at: number;
@@ -19,7 +19,7 @@ export type OneTimeTokenTable = {
 /** A registration (specification, Registration). */
 export type RegistrationTable = {
   token_hash: string;
-  /** Null: the owner_id is unknown; the row exists so that this cannot be observed. */
+  /** Null: the owner_id is unknown; the row exists so that the caller cannot detect that. */
   organisation_id: string | null;
   id: string;
   owner_id: string;
@@ -45,7 +45,7 @@ export type RegistrationTable = {
   claimed_at: number | null;
 };
 
-/** Scopes on a platform, as a registration asks for them. */
+/** Scopes on a platform, as a registration requests them. */
 export type ScopesOn = { platformId: string; scopes: string[] };
 
 /** A one-time secret with which an agent of this name binds its own key. */
@@ -62,7 +62,7 @@ export type InviteTable = {
   created_at: number;
   expires_at: number;
   claimed_at: number | null;
-  /** The agent's uuid, once there is one. */
+  /** The agent's uuid, once it was created. */
   agent_id: string | null;
 };
 
@@ -88,7 +88,7 @@ export type SecretAuthorizationTable = {
   label: string;
   /** JSON: scopes of the grant that is created; null: an existing grant uses the secret. */
   scopes: string | null;
-  /** Who authorised it. */
+  /** The owner who authorised it. */
   owner_id: string;
   created_at: number;
   expires_at: number;

@@ -1,4 +1,4 @@
-/** Tables of what agents may do: grants, policies, guardrails, and what is asked for. */
+/** Tables of what agents may do: grants, policies, guardrails, access requests, and the counters of rules. */
 import type { Bit } from './column-types.ts';
 
 export type GrantTable = {
@@ -35,7 +35,7 @@ export type AccessRequestTable = {
   token: string;
   agent_id: string;
   platform_id: string;
-  /** Empty when none was named. */
+  /** Empty when the request names no scope. */
   scope: string;
   reason_code: 'not_connected' | 'not_granted' | 'grant_expired' | 'needs_consent' | 'scope_denied';
   /** The agent's stated reason. */
@@ -52,25 +52,25 @@ export type AccessRequestTable = {
   decision_audit_id: string | null;
 };
 
-/** What an agent used of the limit of a rule in a period. */
+/** The used amount of a rule's limit, per agent and period. */
 export type LimitCountTable = {
   organisation_id: string;
-  /** Where the rule stands, its name, and what is counted: `guardrail <name> day`, `policy <uuid> <name> day <hash of the expression>`. */
+  /** Where the rule is defined, its name, and what is counted: `guardrail <name> day`, `policy <uuid> <name> day <hash of the expression>`. */
   rule: string;
-  /** Of the agent, or of its parent; empty: of all agents together. */
+  /** The agent, or its parent; empty: all agents together. */
   agent_id: string;
   period_start: number;
   used: number;
 };
 
-/** The newest call of a kind that an agent made, for rules that look back at it. */
+/** The newest call of a kind that an agent made, for rules with a look-back condition. */
 export type CallMarkTable = {
   organisation_id: string;
-  /** Of the agent, or of its parent. */
+  /** The agent, or its parent. */
   agent_id: string;
-  /** A hash of which calls the rules look back at. */
+  /** Hash of the look-back condition that the call matches. */
   kind: string;
   made_at: number;
-  /** Of its audit row. */
+  /** Id of its audit row. */
   audit_id: string;
 };
