@@ -1,31 +1,31 @@
 /**
- * Limits of concurrent batches, so that no receiver holds up those of others: one that answers, but slowly, holds a place for half a minute with each
- * batch.
+ * Limits of concurrent batches, so that no receiver delays those of others: a receiver that answers slowly occupies a slot for half a minute
+ * with each batch.
  */
 import { makePlaces, makeSharedPlaces } from '../runtime/places.ts';
 import type { SinkWithLog } from '../store/audit-sinks.ts';
 
-/** To sinks that took the last batch, of which an organisation may have twenty. */
+/** Slots for sinks whose last batch succeeded quickly; an organisation may have twenty sinks. */
 const WORKING = { inAll: 6, ofOrganisation: 2 };
-/** To those that took it, but not soon. */
+/** Slots for sinks whose last batch succeeded slowly. */
 const SLOW = { inAll: 4, ofOrganisation: 1 };
-/** To those that did not take it. */
+/** Slots for sinks whose last batch failed. */
 const FAILING = { inAll: 6, ofOrganisation: 1 };
-/** Files are written one after the other: their folder may hang. */
+/** Slots for files: one, because the folder of all files may hang. */
 const FILES = 1;
-/** A receiver that takes longer for a batch is slow. */
+/** A receiver that takes longer than this for a batch is slow. */
 const SLOW_MS = 2_000;
 
 type Placed = Pick<SinkWithLog, 'id' | 'organisation_id' | 'kind' | 'failures'>;
 
 export type BatchPlaces = {
-  /** Runs `work`, which sends a batch to this sink, as soon as there is a place. */
+  /** Runs `work`, which sends a batch to this sink, as soon as a slot is free. */
   send<Value>(sink: Placed, work: () => Promise<Value>): Promise<Value>;
-  /** The sink took a batch, in so many milliseconds. */
+  /** Reports that the sink accepted a batch, and after how many milliseconds. */
   taken(sinkId: string, milliseconds: number): void;
 };
 
-/** Keeps in memory which sinks are slow: a process that starts learns it again. */
+/** Creates the limits. Which sinks are slow is kept in memory only, and learnt again after a restart. */
 export function makeBatchPlaces(): BatchPlaces {
   const working = makeSharedPlaces(WORKING.inAll, WORKING.ofOrganisation);
   const slow = makeSharedPlaces(SLOW.inAll, SLOW.ofOrganisation);

@@ -1,4 +1,4 @@
-/** The next batch of a sink: rows of the receipt log from its cursor on, as they are sent. */
+/** Builds the next batch of a sink: rows of the receipt log from its cursor on, in the sink's format. */
 import { setImmediate } from 'node:timers/promises';
 import type { Broker } from '../broker.ts';
 import type { Format } from '../config-file/audit-sinks.ts';
@@ -9,14 +9,14 @@ import { ocsfEvent } from './ocsf.ts';
 import type { OcsfSource } from './ocsf-parts.ts';
 import type { Batch, Line } from './sink.ts';
 
-/** Rows of a batch, unless its receiver takes fewer. */
+/** Maximum rows in a batch, unless its receiver accepts fewer. */
 export const MOST_ROWS = 500;
-/** UTF-8 bytes of the texts of a batch. */
+/** Maximum UTF-8 bytes of the texts in a batch. */
 const MOST_BYTES = 1024 * 1024;
-/** Rows that are read and written down without a turn of the event loop: calls wait for it. */
+/** Rows that are read and serialised per turn of the event loop, since calls wait for it. */
 const AT_ONCE = 32;
 
-/** A row that this version cannot read, as one that a later version wrote; says which, and what to do. */
+/** A row that this version cannot read, such as one written by a later version; the message names the row and the remedy. */
 export class UnreadableRow extends Error {}
 
 function lineOf(placed: PlacedRow, format: Format, source: OcsfSource): Line {
@@ -30,8 +30,8 @@ function lineOf(placed: PlacedRow, format: Format, source: OcsfSource): Line {
 }
 
 /**
- * The batch that is on its way, as it was when it was sent first; or a new one, of up to `mostRows`. `end`: the index of the row after it; the
- * same as the cursor where there is nothing to send. `lines` may be none, of rows that are not there any more. Rejects with UnreadableRow.
+ * Returns the batch in flight, with the same rows as when it was first sent, or a new one of up to `mostRows`. `end`: exclusive end index;
+ * equal to the cursor when there is nothing to send. `lines` may be empty, when all of the rows were deleted. Rejects with UnreadableRow.
  */
 export async function nextBatch(
   broker: Pick<Broker, 'store' | 'baseUrl' | 'did'>,
@@ -50,7 +50,7 @@ export async function nextBatch(
     for (const placed of await rowsOfEntries(broker.store.db, organisationId, entries, end)) {
       const line = lineOf(placed, sink.format as Format, source);
       bytes += Buffer.byteLength(line.text);
-      // A row that is larger than a batch goes alone.
+      // A row larger than the limit is sent alone.
       if (batch_end === null && bytes > MOST_BYTES && lines.length > 0) return { end: placed.index, lines };
       lines.push(line);
     }
@@ -60,7 +60,7 @@ export async function nextBatch(
   return { end, lines };
 }
 
-/** A batch with its id, which says who sends, from where to where, and of which history of the log: ids of rows are never used again. */
+/** Builds a batch. Its id names sink and range, and a row's id, which tells apart histories of the log: ids of rows are never reused. */
 export function batchOf(sinkId: string, first: number, end: number, lines: readonly Line[]): Batch | undefined {
   const [line, ...more] = lines;
   return (

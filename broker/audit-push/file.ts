@@ -1,7 +1,7 @@
 /**
- * Batches appended to a file of JSON lines: `AUDIT_FOLDER/<organisation id>/<name>.jsonl`. Before the cursor moves they are on the disk. What is
- * in the file already tells where to go on: rows are neither lost nor doubled by a crash, and a line that it cut off is taken away. Rows that are
- * asked for again come in another file: in one file the indexes rise.
+ * Appends batches to a file of JSON lines: `AUDIT_FOLDER/<organisation id>/<name>.jsonl`. They are synced to disk before the cursor moves. The
+ * file's last line determines where to continue, so that a crash neither loses nor duplicates rows; an incomplete last line is truncated.
+ * Rows that are requested again go to another file: within a file indexes increase.
  */
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,20 +15,20 @@ type Handle = Awaited<ReturnType<typeof open>>;
 
 const MOST_BYTES = 100 * 1024 ** 2;
 const INDEX_DIGITS = 12;
-/** Others of the group may read, to ship them on. */
+/** Readable for the group, so that a log shipper can read the files. */
 const FILE_MODE = 0o640;
 const FOLDER_MODE = 0o750;
-/** Of the end of a file, to find its last line; doubled until it is whole. */
+/** Bytes read from the end of a file to find its last line; doubled until the line is complete. */
 const TAIL_BYTES = 64 * 1024;
 
-/** A row that is in a file. */
+/** A row in a file. */
 type Written = { index: number; id: string };
-/** The end of a file: its bytes up to the end of the last whole line, and the row that stands there; undefined: there is none. */
+/** The end of a file: its size up to the last complete line, and that line's row; undefined: the file has no row. */
 type Tail = { bytes: number; last: Written | undefined };
 
 const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** Reads the row that a line holds, in either format; undefined: it holds none. */
+/** Parses a line in either format; undefined: it is not a row. */
 function rowIn(line: string): Written | undefined {
   try {
     const { index, row, metadata } = JSON.parse(line);
@@ -39,7 +39,7 @@ function rowIn(line: string): Written | undefined {
   }
 }
 
-/** The last bytes of a file, and where they begin in it. */
+/** Reads the last `length` bytes of a file; `from`: their offset. */
 async function endOf(handle: Handle, length: number): Promise<{ bytes: Buffer; from: number }> {
   const { size } = await handle.stat();
   const from = Math.max(0, size - length);
@@ -52,7 +52,7 @@ async function tailOf(handle: Handle): Promise<Tail> {
   for (let length = TAIL_BYTES; ; length *= 2) {
     const { bytes, from } = await endOf(handle, length);
     const end = bytes.lastIndexOf(10);
-    // The newline before the last line, or the beginning of the file.
+    // The newline before the last line, or -1 at the beginning of the file.
     const begin = end <= 0 ? -1 : bytes.lastIndexOf(10, end - 1);
     if (from > 0 && begin < 0) continue;
     if (end < 0) return { bytes: 0, last: undefined };
@@ -60,12 +60,12 @@ async function tailOf(handle: Handle): Promise<Tail> {
   }
 }
 
-/** The indexes of the last rows that a file holds, from `first` on. */
+/** Returns the indexes of a file's last rows, from `first` on. */
 async function indexesFrom(path: string, first: number): Promise<Set<number>> {
   return await reading(path, async (handle) => {
     for (let length = TAIL_BYTES; ; length *= 2) {
       const { bytes, from } = await endOf(handle, length);
-      // The first line may have been cut.
+      // The first line may be incomplete.
       const lines = bytes
         .toString('utf8')
         .split('\n')
@@ -86,13 +86,13 @@ async function reading<T>(path: string, read: (handle: Handle) => Promise<T>): P
   }
 }
 
-/** The last row that a file holds; undefined: there is none in it. */
+/** Returns the last row of a file; undefined: it has none. */
 const lastIn = (path: string): Promise<Written | undefined> =>
   reading(path, async (handle) => (await tailOf(handle)).last);
 
 /**
- * The file that was renamed last, which is named after the index of its last row: the one that was written to last. Others may have higher indexes: of before a
- * restore of the store, or of before rows were asked for again.
+ * Returns the file that was rotated last (by modification time), which was written to last. Files are named after the index of their last row,
+ * but older files may have higher indexes: from before a restore of the store, or before rows were requested again.
  */
 async function newestRotated(folder: string, name: string): Promise<string | undefined> {
   const prefix = `${name}.`;
@@ -107,7 +107,7 @@ async function newestRotated(folder: string, name: string): Promise<string | und
   return newest?.name;
 }
 
-/** Renames the file so that another one is begun; what is there under that name stays. */
+/** Renames the file, so that the next write creates a new one; never overwrites an existing file. */
 async function rotate(folder: string, name: string, last: number): Promise<void> {
   const to = join(folder, `${name}.${String(last).padStart(INDEX_DIGITS, '0')}`);
   for (let copy = 0; ; copy++) {
@@ -117,7 +117,7 @@ async function rotate(folder: string, name: string, last: number): Promise<void>
   }
 }
 
-/** The lines of a batch that a file does not have, which ends with row `last`; undefined: rows from before that one were asked for again. */
+/** Returns the lines of a batch that are missing in a file whose last row is `last`; undefined: earlier rows were requested again. */
 async function remainderOf(
   { first, end, lines }: Batch,
   last: number,
@@ -141,7 +141,7 @@ async function append({ name, settings, now, idAt }: File, folder: string, batch
     const rotated = tail.last ? undefined : await newestRotated(folder, file);
     const newest = rotated === undefined ? path : join(folder, rotated);
     const last = tail.last ?? (rotated === undefined ? undefined : await lastIn(newest));
-    // After a restore of the store other rows have these indexes: then the file is of the time before the restore, and is renamed.
+    // After a restore of the store other rows have these indexes. A file from before the restore is then rotated.
     const isOurs = last !== undefined && (await idAt(last.index)) === last.id;
     const remainder = isOurs ? await remainderOf(batch, last.index, newest) : undefined;
     const lines = remainder ?? batch.lines;
@@ -169,7 +169,7 @@ const CODES: Readonly<Record<string, string>> = {
   EROFS: 'The file system is read-only.',
 };
 
-/** Runs `write` with the folder of the organisation, which is made. */
+/** Runs `write` with the folder of the organisation, which is created if necessary. */
 async function inFolder(
   { folder, organisationId }: File,
   write: (folder: string) => Promise<void>,

@@ -1,4 +1,4 @@
-/** The kinds of sinks there are. What owners write of each is in config-file/audit-sinks.ts. */
+/** The kinds of sinks. config-file/audit-sinks.ts has the settings of each. */
 
 import { type SettingsOf, SINK_KINDS, type SinkKindName, STORED_SETTINGS } from '../config-file/audit-sinks.ts';
 import { readStored } from '../store/stored-json.ts';
@@ -10,10 +10,10 @@ import { webhook } from './webhook.ts';
 
 const KINDS: { readonly [Kind in SinkKindName]: Sink<SettingsOf<Kind>> } = { webhook, otlp, s3, file };
 
-/** What is delivered with, but for the settings: their JSON text. */
+/** A sink as stored: settings are JSON text. */
 export type Stored = Omit<Delivering<unknown>, 'settings'> & { kind: string; settings: string };
 
-/** Delivers a batch, or without one tries whether it would be taken. @throws Error when the stored settings cannot be read */
+/** Delivers a batch, or without one tests whether the sink would accept it. @throws Error when the stored settings cannot be read */
 export async function deliverTo({ kind, settings, ...rest }: Stored, batch?: Batch): Promise<Delivered> {
   const name = SINK_KINDS.find((one) => one === kind);
   if (name === undefined)

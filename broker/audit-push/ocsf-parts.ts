@@ -1,4 +1,4 @@
-/** What events of OCSF have in common, whatever their class. */
+/** Parts of OCSF events that all classes share. */
 import type { AuditRow } from '../store/audit.ts';
 
 /** `issuer`: the broker's DID. `chain`: the name of the receipt log. */
@@ -10,11 +10,11 @@ export type Named = readonly [id: number, caption: string];
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** Without the members that are null or undefined. */
+/** Returns the record without members that are null or undefined. */
 export const known = (record: Json): Json =>
   Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined && value !== null));
 
-/** Who did it: of a call the agent; of an event whoever made the change, or the agent that it is about, or the broker. */
+/** Returns the actor: for a call the agent; for an event the author of the change, or the agent that it is about, or the broker. */
 export function actorOf(row: AuditRow, change: Json): Json {
   const by = textOf(change.by);
   const agent = { uid: row.agent_id, name: row.agent_public_id, type_id: 4, type: 'Service' };
@@ -25,7 +25,7 @@ export function actorOf(row: AuditRow, change: Json): Json {
   return row.agent_id === null ? { name: 'broker', type_id: 3, type: 'System' } : known(agent);
 }
 
-/** The row's own hash, which its receipt signs and its place in the receipt log covers. */
+/** Returns the row's hash, which its receipt signs and its entry in the receipt log covers. */
 export function attestationOf(
   { id, row_hash, receipt, finished_at, created_at }: AuditRow,
   { issuer, chain }: OcsfSource,
@@ -58,7 +58,7 @@ export function attestationOf(
   });
 }
 
-/** Who sends them. */
+/** The product that sends the events. */
 export const productOf = ({ issuer }: OcsfSource) => ({
   name: 'Agent Broker',
   vendor_name: 'Agent Broker',

@@ -1,9 +1,9 @@
-/** Owners who sign in and out, as events of the class Authentication (3002). */
+/** Sign-ins and sign-outs of owners, as events of the class Authentication (3002). */
 import type { AuditRow } from '../store/audit.ts';
 import { actorOf, type Json, type Named, type OcsfSource, textOf } from './ocsf-parts.ts';
 
 const LOGOFF: Named = [2, 'Logoff'];
-/** Events of owners' sessions, which are of the class Authentication. */
+/** Reasons of audit rows that become events of the class Authentication. */
 export const SIGN_INS: ReadonlyMap<string, Named> = new Map<string, Named>([
   ['owner_signed_in', [1, 'Logon']],
   ['owner_signed_out', LOGOFF],
@@ -16,7 +16,7 @@ const PROTOCOLS: ReadonlyMap<string, Json> = new Map([
   ['link', { auth_protocol_id: 99, auth_protocol: 'Link' }],
 ]);
 
-/** What stands in an event of the class alone. Sessions that the provider ended are told of by nobody: `owner` is whose they were. */
+/** Returns the members specific to the class. When the provider ended sessions, no person did it: `owner` is the owner of those sessions. */
 export function authentication(
   row: AuditRow,
   [activity_id, activity_name]: Named,

@@ -1,7 +1,7 @@
 /**
- * Audit rows as events of the Open Cybersecurity Schema Framework: OCSF 1.9.0, class API Activity (6003), and of owners who sign in and out
- * Authentication (3002), with the profiles `ai_operation`, `record_integrity` and `security_control`. What the class has no place for stands
- * in `unmapped`, so that an event holds all of its row.
+ * Audit rows as events of the Open Cybersecurity Schema Framework: OCSF 1.9.0, class API Activity (6003), and for owners who sign in and out
+ * Authentication (3002), with the profiles `ai_operation`, `record_integrity` and `security_control`. Data without a place in the class goes
+ * to `unmapped`, so that an event has all data of its row.
  */
 import { type AuditFlags, shownFlags } from '../audit/audit-flags.ts';
 import { receiptOf } from '../audit/receipt.ts';
@@ -39,11 +39,11 @@ const BY_RESULT: Readonly<Record<string, { status: Named; action: Named; disposi
   blocked: { status: [2, 'Failure'], action: [2, 'Denied'], disposition: [2, 'Blocked'] },
   errored: { status: [2, 'Failure'], action: [1, 'Allowed'], disposition: [27, 'Error'] },
 };
-/** Events that somebody should look at. */
+/** Events that a person should review. */
 const WORTH_A_LOOK =
   /^(?:passkey_counter_regression|passkey_counter_restored|button_refused|breaker_opened|mcp_tools_changed|store_restored|log_key_announced|all_agents_stopped|outcome_unknown)$/;
 
-/** Of an event the reason says what was done, such as `policy_created`. */
+/** Returns the activity. For an event it is the reason, such as `policy_created`. */
 function activityOf({ kind, method, reason }: AuditRow): Named {
   if (kind === 'action') return BY_METHOD[method ?? ''] ?? [99, method ?? 'call'];
   if (/_(?:created|added|issued|made|enrolled|connected|bound)$/.test(reason)) return [1, 'Create'];
@@ -57,7 +57,7 @@ function severityOf({ result, reason }: AuditRow): Named {
   return result === 'denied' || result === 'blocked' || result === 'errored' ? [2, 'Low'] : [1, 'Informational'];
 }
 
-/** By whose authority the agent acted beyond its own: an approval, a standing approval, or the parent of a child identity. */
+/** Returns the authority beyond the agent's own: an approval, a standing approval, or the parent of a child agent. */
 function delegationOf(row: AuditRow, flags: AuditFlags, issuer: string): Json | undefined {
   const standing = textOf(flags.standing_approval?.id);
   const approval = flags.approval === undefined ? standing : (row.approval_id ?? undefined);
@@ -79,7 +79,7 @@ function policyOf(decision: Json): Json | undefined {
   return known({ uid: policy.id, name: policy.name, version: String(policy.version), is_applied: true });
 }
 
-/** What it was done to. */
+/** Returns the resources that were acted on. */
 function resourcesOf({ kind, agent_id, agent_public_id, platform_id, connection_id }: AuditRow): Json[] {
   const agent = kind === 'event' && agent_id !== null && { uid: agent_id, name: agent_public_id, type: 'agent' };
   const platform = platform_id !== null && { name: platform_id, type: 'platform' };
@@ -87,7 +87,7 @@ function resourcesOf({ kind, agent_id, agent_public_id, platform_id, connection_
   return [agent, platform, connection].flatMap((one) => (one ? [known({ ...one, role_id: 1, role: 'Target' })] : []));
 }
 
-/** The event of a row. Throws when the receipt has a format that this version does not know. */
+/** Builds the event of a row. Throws when the receipt has a format that this version does not know. */
 export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
   const flags = shownFlags(row);
   const decision = openMembers(row.decision);
@@ -144,7 +144,7 @@ export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
   });
 }
 
-/** What stands in an event of the class alone. */
+/** Returns the members specific to the class. */
 function apiActivity(row: AuditRow, flags: AuditFlags, change: Json, source: OcsfSource): Json {
   const [activity_id, activity_name] = activityOf(row);
   const isCall = row.kind === 'action';
@@ -178,7 +178,7 @@ function apiActivity(row: AuditRow, flags: AuditFlags, change: Json, source: Ocs
         ? { http_method: row.method, url: { path } }
         : undefined,
     http_response: row.upstream_status === null ? undefined : { code: row.upstream_status },
-    // Where a call came from is not on record.
+    // The source address of a call is not recorded.
     src_endpoint: isCall && agentName !== undefined ? { name: agentName } : { name: 'agent-broker' },
     dst_endpoint: isCall && row.platform_id !== null ? { svc_name: row.platform_id } : undefined,
     resources: resourcesOf(row),

@@ -1,4 +1,4 @@
-/** Rows as log records, by OTLP over HTTP in its JSON encoding (OpenTelemetry Protocol 1.x, "OTLP/HTTP"). */
+/** Sends rows as log records, by OTLP over HTTP in its JSON encoding (OpenTelemetry Protocol 1.x, "OTLP/HTTP"). */
 
 import type { SettingsOf } from '../config-file/audit-sinks.ts';
 import { answeredJson } from '../notify/post.ts';
@@ -17,7 +17,7 @@ type AnyValue =
   | { kvlistValue: { values: { key: string; value: AnyValue }[] } }
   | Record<string, never>;
 
-/** A JSON value as the data model has it; null is an empty value. Integers have 64 bits there, and a collector refuses a batch with a longer one. */
+/** Converts a JSON value to OTLP's AnyValue; null is an empty value. Integers have 64 bits; a collector rejects a batch with a longer one. */
 function anyValue(value: unknown): AnyValue {
   if (typeof value === 'string') return { stringValue: value };
   if (typeof value === 'boolean') return { boolValue: value };
@@ -48,7 +48,7 @@ const logRecord = ({ index, id, at, reason, text }: Line, now: number) => ({
   body: anyValue(JSON.parse(text)),
 });
 
-/** Collectors are given by their base, from which signals have their own paths, and vendors also name that of logs itself. */
+/** Returns the logs endpoint: a collector's base URL gets the path for logs, while vendors may give the complete URL of the endpoint. */
 function logsUrl(address: string): URL {
   const base = address.replace(/\/$/, '');
   return new URL(base.endsWith(LOGS_PATH) ? base : `${base}${LOGS_PATH}`);

@@ -1,18 +1,18 @@
-/** Sending over HTTP through the guarded way out, and what an answer means: any 2xx says that the receiver has it. */
+/** Sends batches over HTTP through egress, and interprets the answer: any 2xx means that the receiver has the batch. */
 import type { Answer } from '../egress/dispatcher.ts';
 import { judge, type Post, post } from '../notify/post.ts';
 import type { Delivered, Delivering } from './sink.ts';
 
-/** A batch is up to some MiB. */
+/** Generous, because a batch may have some MiB. */
 const TIMEOUT_MS = 30_000;
-/** "Content Too Large" (RFC 9110 section 15.5.14), as proxies answer by their own limits, too. */
+/** "Content Too Large" (RFC 9110 section 15.5.14), which proxies also return for limits of their own. */
 const TOO_LARGE = 413;
-/** Of an answer; receivers may tell of each row, and its status says it all. */
+/** Bytes of an answer that are read: receivers may report on each row, but the status is sufficient. */
 const ENOUGH_BYTES = 48 * 1024;
 
 type Sending = Pick<Delivering<unknown>, 'outbound' | 'sinkId' | 'now'>;
 
-/** `taken`: the answer of a receiver that took it. */
+/** Posts a batch. `taken`: the answer of a receiver that accepted it. */
 export async function postBatch(
   { outbound, sinkId, now }: Sending,
   request: Post,

@@ -1,6 +1,6 @@
 /**
- * Pushes the audit to sinks: one process on a store at a time, by lease; each sink in the order of the log, several sinks beside each other.
- * The cursor moves after the receiver has acknowledged, so what a crash cuts off is sent again, as the same batch.
+ * Pushes the audit to sinks: one process on a store at a time, by lease; each sink in the order of the log, several sinks concurrently. The
+ * cursor moves after the receiver has acknowledged, so that after a crash the same batch is sent again.
  */
 
 import type { Broker } from '../broker.ts';
@@ -31,7 +31,7 @@ const LEASE = 'audit push';
 const POLL_MS = 1_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-/** How long a stop waits for batches that are on their way. */
+/** How long a stop waits for batches in flight. */
 const STOP_MS = 3_000;
 
 type Needs = Pick<
@@ -39,7 +39,7 @@ type Needs = Pick<
   'store' | 'vault' | 'clock' | 'log' | 'auditFolder' | 'baseUrl' | 'did' | 'outbound' | 'instanceId' | 'storeOutage'
 >;
 
-/** What a sink is delivered with. Rejects with SealError when its secret was altered in the store. */
+/** Returns what a delivery to this sink needs. Rejects with SealError when its secret was altered in the store. */
 export function deliveringTo(broker: Needs, sink: SinkWithLog): Stored {
   const { organisation_id: organisationId, id, secret } = sink;
   const place = { table: 'audit_sinks', organisationId, rowId: id } as const;
@@ -58,20 +58,20 @@ export function deliveringTo(broker: Needs, sink: SinkWithLog): Stored {
   };
 }
 
-/** Whole milliseconds before the next try: twice as long each time, and not at the same instant as others. `failures`: with this one. */
+/** Returns the back-off in whole milliseconds: doubled each time, with jitter. `failures`: including this one. */
 const pauseMs = (failures: number): number =>
   Math.ceil(Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 16), LONGEST_PAUSE_MS) * (0.75 + Math.random() / 4));
 
 export type Pusher = {
-  /** Sends nothing more, waits a moment for what is on its way, and lets another process go on. */
+  /** Starts no more batches, waits a moment for those in flight, and releases the lease. */
   stop(): Promise<void>;
 };
 
-/** Starts it. Does nothing while another process pushes. */
+/** Starts the pusher. It does nothing while another process holds the lease. */
 export function startPusher(broker: Needs): Pusher {
   const { store, clock, log, storeOutage } = broker;
   const { db } = store;
-  /** Sinks to which something is being sent, and how that goes. */
+  /** Sinks with a batch in flight, and the promise of their work. */
   const lanes = new Map<string, Promise<void>>();
   const limits = makeRowLimits();
   const places = makeBatchPlaces();
@@ -79,7 +79,7 @@ export function startPusher(broker: Needs): Pusher {
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
 
-  /** After `until` only a clock that was ahead puts a retry. */
+  /** A retry time after `until` can only come from a clock that was ahead. */
   const due = () => ({ now: clock(), until: clock() + MAX_AFTER_MS });
 
   const lease: KeptLease = keepLease(broker, LEASE, () => {});
@@ -112,9 +112,9 @@ export function startPusher(broker: Needs): Pusher {
     if (sink.failures === 0) log.warn({ sink: sink.id, why }, 'an audit sink takes no rows; trying again');
   };
 
-  /** Sends one batch. Answers whether the next one may follow. */
+  /** Sends one batch. Returns whether the next one may follow. */
   const push = async (ref: SinkRef): Promise<boolean> => {
-    // It may have waited for its place until the broker stopped.
+    // The broker may have stopped, or lost the lease, while this batch waited for a slot.
     if (!held()) return false;
     const sink = await findSink(db, ref);
     if (!sink || !isDue(sink)) return false;
@@ -137,13 +137,13 @@ export function startPusher(broker: Needs): Pusher {
     const batch = batchOf(sink.id, sink.next_index, end, lines);
     const sentAt = performance.now();
     const delivered = batch ? await attempt(sink, batch) : { kind: 'arrived' as const };
-    // What arrived while this process lost the lease is sent again by the one that has it.
+    // Without the lease the result is not stored: the process that has it sends the batch again.
     const ended = lease.fence();
     if (ended === undefined) return false;
     const by = { name: LEASE, fence: ended };
     if (delivered.kind === 'failed') {
       const shorterEnd = lines[Math.ceil(lines.length / 2)]?.index;
-      // One row cannot be made shorter: then it is a failure like others.
+      // A single row cannot be split: it is treated like any other failure.
       if (delivered.isTooLarge && lines.length > 1 && shorterEnd !== undefined) {
         log.warn({ sink: sink.id, rows: lines.length }, 'an audit sink takes no batch of so many rows; halving it');
         limits.refused(sink.id, lines.length);
@@ -159,7 +159,7 @@ export function startPusher(broker: Needs): Pusher {
     return await finishBatch(db, sink, { end, now: clock(), rejected, why }, by);
   };
 
-  /** Sends all that waits for a sink, until it fails or nothing is left. */
+  /** Sends all pending rows of a sink, until a batch fails or nothing is left. */
   const drain = async (ref: SinkRef): Promise<void> => {
     for (let more = true; more; ) {
       const sink = await findSink(db, ref);

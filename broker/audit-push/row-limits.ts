@@ -1,19 +1,19 @@
-/** How many rows a batch to each sink may have: receivers limit the size of requests, and tell it by refusing one (413). */
+/** Limits of rows per batch and sink: receivers limit the size of requests, which shows only when they refuse one (413). */
 import { MOST_ROWS } from './batch.ts';
 
-/** A batch of as many rows as may be that was taken adds a sixteenth, so that few batches begin with a refusal. */
+/** A successful batch of the maximum size raises the limit by a sixteenth, so that few batches are refused first. */
 const GROWTH = 1 / 16;
 
 export type RowLimits = {
-  /** Rows that the next batch may have, at least 1. */
+  /** Returns the limit of rows for the next batch, at least 1. */
   of(sinkId: string): number;
-  /** A batch of so many rows was too large: the next ones have half as many. */
+  /** Reports that a batch of this many rows was too large: halves the limit. */
   refused(sinkId: string, rows: number): void;
-  /** A batch of so many rows was taken. */
+  /** Reports that a batch of this many rows was accepted. */
   taken(sinkId: string, rows: number): void;
 };
 
-/** Keeps them in memory, where a sink has fewer than all others: a process that starts learns them again. */
+/** Creates the limits. They are kept in memory, only for sinks below the maximum, and learnt again after a restart. */
 export function makeRowLimits(): RowLimits {
   const limits = new Map<string, number>();
   const of = (sinkId: string) => limits.get(sinkId) ?? MOST_ROWS;

@@ -1,4 +1,4 @@
-/** Batches as objects of an S3-compatible storage. A batch that is sent again is the same object under the same key. */
+/** Stores batches as objects of an S3-compatible storage. A batch that is sent again has the same key and content. */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type SettingsOf, s3Auth } from '../config-file/audit-sinks.ts';
@@ -12,8 +12,8 @@ const INDEX_DIGITS = 12;
 const digits = (index: number): string => String(index).padStart(INDEX_DIGITS, '0');
 
 /**
- * `<prefix>/YYYY/MM/DD/<first>-<last>-<part of an id>.jsonl.gz`, by the day (UTC) on which its first row became final. The id is of that row:
- * after a restore of the broker's store other rows have the same indexes.
+ * `<prefix>/YYYY/MM/DD/<first>-<last>-<part of an id>.jsonl.gz`, by the day (UTC) on which the first row became final. The id is that of the first
+ * row: after a restore of the broker's store other rows have the same indexes.
  */
 function keyOf(prefix: string | undefined, { first, end, lines: [line] }: Batch): string {
   const day = new Date(line.at).toISOString().slice(0, 10).replaceAll('-', '/');

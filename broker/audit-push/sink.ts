@@ -1,4 +1,4 @@
-/** What a kind of sink is: one file in this folder that delivers batches. It is named in kinds.ts, and its settings in config-file/audit-sinks.ts. */
+/** The interface of a kind of sink: one file in this folder that delivers batches. kinds.ts lists it; its settings are in config-file/audit-sinks.ts. */
 
 import type { Format } from '../config-file/audit-sinks.ts';
 import type { Secret } from '../crypto/secret.ts';
@@ -6,11 +6,11 @@ import type { Outbound } from '../egress/dispatcher.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { RemoteFolder } from '../runtime/remote-folder.ts';
 
-/** A row of the audit as it is sent. */
+/** A row of the audit in the sink's format. */
 export type Line = {
-  /** In the receipt log. */
+  /** Index in the receipt log. */
   index: number;
-  /** Of the row. */
+  /** Id of the audit row. */
   id: string;
   /** When the row became final. */
   at: Instant;
@@ -20,17 +20,17 @@ export type Line = {
   text: string;
 };
 
-/** Rows that are delivered together, and again together until they arrived. At least one. */
+/** Rows that are delivered together, and retried together until they arrive. At least one row. */
 export type Batch = {
-  /** The same each time that the same rows are sent: receivers that keep it take nothing twice. */
+  /** The same for each retry of the same rows, so that receivers can detect duplicates. */
   id: string;
-  /** Index of the first row, and of the row after the last. */
+  /** Index of the first row, and exclusive end. */
   first: number;
   end: number;
   lines: readonly [Line, ...Line[]];
 };
 
-/** What a batch is delivered with. */
+/** What a delivery needs. */
 export type Delivering<Settings> = {
   sinkId: string;
   name: string;
@@ -38,27 +38,27 @@ export type Delivering<Settings> = {
   format: Format;
   settings: Settings;
   secret: Secret | undefined;
-  /** The only way out to the network. */
+  /** Egress: all outgoing requests go through it. */
   outbound: Outbound;
-  /** Undefined: this broker writes no files. */
+  /** Undefined: AUDIT_FOLDER is not set, so this broker writes no files. */
   folder: RemoteFolder | undefined;
   now: Instant;
-  /** The id of the row that stands at an index of the log; undefined: there is none (any more). */
+  /** Returns the id of the row at an index of the log; undefined: there is none (any more). */
   idAt: (index: number) => Promise<string | undefined>;
 };
 
 /**
- * What came of it. `arrived`: the receiver acknowledged all of it; `rejected`: so many rows of it it said that it does not keep. `failed`:
- * it is sent again, not before `afterMs` where the receiver said so. `isTooLarge`: its request is, and a batch of fewer rows may be taken.
- * `why`: a sentence of ours, with nothing secret in it.
+ * Result of a delivery. `arrived`: the receiver acknowledged the batch; `rejected`: the rows in it that the receiver reported as not stored.
+ * `failed`: the batch is retried, not before `afterMs` if the receiver gave a time. `isTooLarge`: the request was too large; a batch of fewer
+ * rows may succeed. `why`: the broker's own sentence, without secrets.
  */
 export type Delivered =
   | { kind: 'arrived'; rejected?: { rows: number; why: string } }
   | { kind: 'failed'; why: string; afterMs?: number; isTooLarge?: true };
 
 export type Sink<Settings> = {
-  /** Must not throw for what the other side does. */
+  /** Delivers a batch. Must not throw for faults of the receiver. */
   deliver(delivering: Delivering<Settings>, batch: Batch): Promise<Delivered>;
-  /** Tries whether it would take a batch, without a row. */
+  /** Tests whether the receiver would accept a batch, without sending a row. */
   test(delivering: Delivering<Settings>): Promise<Delivered>;
 };

@@ -1,4 +1,4 @@
-/** Batches posted to an address: JSON lines, or of OCSF an array; signed by Standard Webhooks, or with a header. */
+/** Posts batches to a URL: JSON lines, or an array for OCSF; signed by Standard Webhooks, or with a header. */
 
 import type { SettingsOf } from '../config-file/audit-sinks.ts';
 import { signWebhook } from '../notify/sign-webhook.ts';
@@ -16,7 +16,7 @@ async function send(delivering: Webhook, id: string, texts: readonly string[]): 
     url: new URL(settings.url),
     headers: {
       'content-type': format === 'ocsf' ? 'application/json' : 'application/x-ndjson',
-      // Also where nothing is signed: it tells a batch that came twice.
+      // The id is sent without a signature, too, so that receivers can detect duplicates.
       ...(settings.header === undefined
         ? signed
         : { 'webhook-id': id, [settings.header.toLowerCase()]: secret.reveal() }),
