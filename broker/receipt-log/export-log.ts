@@ -1,4 +1,4 @@
-/** The receipt log as a file that anybody can check offline: rows in their order, tiles, and the checkpoint that covers them. */
+/** Exports the receipt log as a file that can be verified offline: rows in order, tiles, and the checkpoint that covers them. */
 import { setImmediate } from 'node:timers/promises';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -21,31 +21,31 @@ export type LogHeader = {
   checkpoint: string | null;
   keys: string[];
 };
-/** The hashes of a tile (C2SP tlog-tiles), one after the other in base64. */
+/** The hashes of a tile (C2SP tlog-tiles), concatenated, in base64. */
 export type LogTile = { type: 'tile'; level: number; index: number; hashes: string };
 export type LogLine = LogHeader | LogRow | LogTile;
 
 type Exporting = Pick<Broker, 'store' | 'storeClock' | 'vault' | 'baseUrl'>;
 
-/** How long a hold lasts without being renewed: whoever reads may be slow. */
+/** Lifetime of a hold without renewal: the client may read slowly. */
 const HOLD_MS = 10 * 60_000;
 const RENEW_MS = 60_000;
-/** An export that takes longer holds nothing any more. */
+/** Limit of an export's duration; after it the hold ends. */
 const LONGEST_MS = 24 * 3600 * 1000;
-/** A standby is waited for in these steps, as far as it may be behind. */
+/** Interval and number of checks while waiting for a standby, for as long as it may lag. */
 const STANDBY_STEP_MS = 200;
 const STANDBY_STEPS = 50;
 
 /**
- * The lines of an export up to the newest checkpoint, in groups of a tile. `first`: the index of the first row, rounded down to the
- * beginning of its tile. While it is under way no rows are deleted but those of which the checkpoint proves it (purge.ts). Throws when that
+ * Yields the lines of an export up to the newest checkpoint, in groups of a tile. `first`: index of the first row, rounded down to the beginning
+ * of its tile. During the export only rows are deleted whose deletion is proved by the exported checkpoint (purge.ts). Throws when the rows
  * cannot be held any longer.
  */
 export async function* exportLog(broker: Exporting, organisationId: string, first: number): AsyncGenerator<LogLine[]> {
   const { db } = broker.store;
   const hold = { organisationId, id: uuidv4() };
   const until = () => broker.storeClock.now() + HOLD_MS;
-  // Before the checkpoint is chosen: what a later one proves deleted stays from here on.
+  // Before the checkpoint is chosen: from here on, rows are kept whose deletion only a later checkpoint proves.
   await putHold(db, hold, until());
   try {
     const began = performance.now();
@@ -60,12 +60,12 @@ export async function* exportLog(broker: Exporting, organisationId: string, firs
       yield lines;
     }
   } finally {
-    // It ends by itself where that fails.
+    // If this fails, the hold expires by itself.
     await dropHold(db, hold).catch(() => {});
   }
 }
 
-/** What is read: a standby, where rows were deleted once it has the newest checkpoint, which proves it. */
+/** Returns the database to read. A standby only once it has the newest checkpoint, if rows were deleted: that checkpoint proves the deletions. */
 async function readerOf({ store }: Exporting, organisationId: string): Promise<Db> {
   const db = await store.reports();
   if ((await purgedUntil(store.db, organisationId)) === 0) return db;
@@ -94,15 +94,15 @@ async function* groupsOf(
   for (let start = begin; start < size; start += TILE_WIDTH) {
     const index = start / TILE_WIDTH;
     const stored = await findEntries(db, organisationId, index);
-    // Of the last tile there may be more by now than the checkpoint covers.
-    // A row that is not there any more is left out, and named by whoever verifies, unless an event says that its time was over (purge.ts).
+    // The last tile may have grown beyond what the checkpoint covers.
+    // Deleted rows are left out. A verifier reports them as missing, unless an event announces that their retention had expired (purge.ts).
     const entries = (stored ? entriesIn(stored) : []).slice(0, size - start);
     const lines: LogLine[] = (await rowsOfEntries(db, organisationId, entries, start)).map(logRow);
     const hashes = Buffer.concat(entries.map(({ hash }) => leafHash(hash))).toString('base64');
     yield { lines: [...lines, { type: 'tile', level: 0, index, hashes }], size };
     await setImmediate();
   }
-  // All of them: what stands before `first` is known by its hashes.
+  // All tiles of higher levels: rows before `first` are represented by their hashes.
   for (
     let level = 1, count = Math.floor(size / TILE_WIDTH);
     count > 0;

@@ -1,4 +1,4 @@
-/** Where rows stand in their receipt log, and what proves it. */
+/** Finds the index of a row in its receipt log, and the inclusion proof. */
 import type { Broker } from '../broker.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { findCheckpointFrom, listEntriesSince } from '../store/receipt-logs.ts';
@@ -6,11 +6,11 @@ import { inclusionProof, TILE_WIDTH } from './merkle.ts';
 import { noteOf, originOf } from './read-log.ts';
 import { entriesIn, tileReader } from './tree.ts';
 
-/** Tiles that are read at once, and in all: a row is sequenced soon after its end, so it stands in one of the first. */
+/** Tiles per query, and limit of all: a row is sequenced soon after it is final, so one of the first tiles has it. */
 const TILES_AT_ONCE = 16;
 const MOST_TILES = 4_096;
 
-/** The index of a final row in its log; undefined: it has none yet. */
+/** Returns the index of a final row in its log; undefined: it has none yet. */
 export async function findIndex(
   { store }: Pick<Broker, 'store'>,
   {
@@ -20,7 +20,7 @@ export async function findIndex(
     created_at,
   }: Pick<AuditRow, 'organisation_id' | 'id' | 'finished_at' | 'created_at'>,
 ): Promise<number | undefined> {
-  // Tiles know the latest end up to them: the row cannot stand before the first one that reaches its own.
+  // Each tile has the latest finish time up to it: the row cannot be before the first tile that reaches the row's own time.
   const since = finished_at ?? created_at;
   for (let from = 0, seen = 0; seen < MOST_TILES; seen += TILES_AT_ONCE) {
     const tiles = await listEntriesSince(store.db, organisation_id, { since, from, limit: TILES_AT_ONCE });
@@ -35,10 +35,10 @@ export async function findIndex(
   return undefined;
 }
 
-/** That a row is in the log. Hashes are base64. */
+/** Proof that a row is in the log. Hashes are base64. */
 export type Inclusion = { index: number; size: number; proof: string[]; checkpoint: string };
 
-/** The proof for a row in the oldest tree with a checkpoint that has it; undefined: there is none yet. */
+/** Returns the proof for a row in the oldest tree with a checkpoint that covers it; undefined: there is none yet. */
 export async function findInclusion(
   broker: Pick<Broker, 'store' | 'baseUrl'>,
   row: AuditRow,

@@ -1,25 +1,25 @@
-/** The newest checkpoint of every receipt log, in memory: each answer to an agent carries its organisation's. */
+/** Caches the newest checkpoint of every receipt log: each answer to an agent carries that of its organisation. */
 import type { Broker } from '../broker.ts';
 import { listSignedSince } from '../store/receipt-logs.ts';
 
-/** With the origin, which whoever keeps it knows, all that a checkpoint is made of (C2SP tlog-checkpoint). */
+/** Together with the log's origin, which clients that save it know, all data of a checkpoint (C2SP tlog-checkpoint). */
 export type LogHead = {
   size: number;
   /** Base64. */
   root: string;
   /** When it was signed; not part of what is signed. */
   at: string;
-  /** As the line of a note has it: base64 of the key's id and the signature. */
+  /** As in the signature line of a note: base64 of the key's id and the signature. */
   sig: string;
 };
 
 export type LogHeads = {
   of(organisationId: string): LogHead | undefined;
-  /** Reads those that are new. */
+  /** Reads new checkpoints. */
   refresh(): Promise<void>;
 };
 
-/** The clocks of processes differ by so much at most. */
+/** Maximum difference between the clocks of processes. */
 const OVERLAP_MS = 60_000;
 
 export function makeLogHeads({ store, clock }: Pick<Broker, 'store' | 'clock'>): LogHeads {
@@ -28,7 +28,7 @@ export function makeLogHeads({ store, clock }: Pick<Broker, 'store' | 'clock'>):
   return {
     of: (organisationId) => heads.get(organisationId),
     refresh: async () => {
-      // A checkpoint that was made by a clock that was ahead is no reason to pass over those that are made since.
+      // Bounded by the current time: a checkpoint made by a clock that was ahead must not hide those made since.
       for (const log of await listSignedSince(store.db, Math.min(newest, clock()) - OVERLAP_MS)) {
         const { organisation_id, checkpoint_size: size, checkpoint_root: root, checkpoint_at: at, signature } = log;
         if (size === null || root === null || at === null || signature === null) continue;

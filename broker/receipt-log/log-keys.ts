@@ -1,4 +1,4 @@
-/** The keys that sign checkpoints of receipt logs: one for all of them, under the name of each (C2SP signed-note). */
+/** The keys that sign checkpoints of receipt logs: the same key for all logs, under the name of each (C2SP signed-note). */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
@@ -17,13 +17,13 @@ export type LogSigner = { id: string; publicKey: Buffer; privateKey: KeyObject }
 
 const placeOf = (id: string) => ({ table: 'log_keys', organisationId: WHOLE_BROKER, rowId: id }) as const;
 
-/** The name of an organisation's log that begins now: `<host>/orgs/<uuid>`, below which it is served (C2SP tlog-checkpoint, origin). */
+/** Returns the name for a new log of an organisation: `<host>/orgs/<uuid>`, below which it is served (C2SP tlog-checkpoint, origin). */
 export const newOrigin = (baseUrl: string, organisationId: string): string =>
   `${new URL(baseUrl).host}/orgs/${organisationId}`;
 
 const publishedAs = (id: string) => ({ table: 'log_keys', id, use: 'log' }) as const;
 
-/** The stored keys that this broker made, newest first. */
+/** Lists the stored keys that this broker created, newest first. */
 export async function ownLogKeys({ store, vault }: Pick<Broker, 'store' | 'vault'>): Promise<LogKeyTable[]> {
   const own: LogKeyTable[] = [];
   for (const row of await listLogKeys(store.db)) {
@@ -34,7 +34,7 @@ export async function ownLogKeys({ store, vault }: Pick<Broker, 'store' | 'vault
   return own;
 }
 
-/** The keys of the log of this name, newest first. */
+/** Lists the keys for the log of this name, newest first. */
 export async function logKeysOf(broker: Pick<Broker, 'store' | 'vault'>, origin: string) {
   return (await ownLogKeys(broker)).map((row): NoteKey & { retiredAt: number | null } => ({
     ...logKey(origin, Buffer.from(row.public_key, 'base64')),
@@ -42,14 +42,14 @@ export async function logKeysOf(broker: Pick<Broker, 'store' | 'vault'>, origin:
   }));
 }
 
-/** The key that signs now; makes one where there is none: at first, and after a restore. Throws SealError when it was altered in the store. */
+/** Returns the current signing key; creates one where there is none (at first, and after a restore). Throws SealError when it was altered in the store. */
 export async function logSigner({ store, vault, clock }: HasKeys): Promise<LogSigner> {
   const able = (await ownLogKeys({ store, vault })).find((key) => key.private_key !== null);
   const row = able ?? (await makeKey({ store, vault, clock }));
   return { id: row.id, publicKey: Buffer.from(row.public_key, 'base64'), privateKey: privateHalf(vault, row) };
 }
 
-/** Throws SealError when it was altered in the store. */
+/** Decrypts the private half. Throws SealError when it was altered in the store. */
 function privateHalf(vault: Vault, { id, private_key }: LogKeyTable): KeyObject {
   const der = vault.open(placeOf(id), present(private_key, 'private half of the log key'));
   return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
@@ -70,7 +70,7 @@ async function makeKey({ store, vault, clock }: HasKeys): Promise<LogKeyTable> {
   return row;
 }
 
-/** Makes a key that signs from the next checkpoint on, and destroys the private halves of those before. Answers its id. */
+/** Creates a key that signs from the next checkpoint on, and destroys the private halves of earlier keys. Returns its id. */
 export async function rotateLogKey(broker: HasKeys): Promise<string> {
   const { id } = await makeKey(broker);
   await retireLogKeys(broker.store.db, id, broker.clock());

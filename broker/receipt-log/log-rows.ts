@@ -1,4 +1,4 @@
-/** Rows of a receipt log in their order, as an export and a push take them. */
+/** Reads rows of a receipt log in order, for exports and pushes. */
 import { receiptOf } from '../audit/receipt.ts';
 import { type AuditRow, findAuditRowsById } from '../store/audit.ts';
 import { HASHED_COLUMNS } from '../store/audit-columns.ts';
@@ -7,7 +7,7 @@ import type { Db } from '../store/store.ts';
 import { TILE_WIDTH } from './merkle.ts';
 import { type Entry, entriesIn } from './tree.ts';
 
-/** A row in its place. `row`: the columns that its hash covers, as they are stored. */
+/** A row with its index. `row`: the columns that its hash covers, as stored. */
 export type LogRow = {
   type: 'row';
   index: number;
@@ -20,8 +20,8 @@ export type LogRow = {
 export type PlacedRow = { index: number; row: AuditRow };
 
 /**
- * The rows of entries that stand in the log from index `start` on. A row that is not there any more is left out: nothing in the
- * broker deletes rows.
+ * Returns the rows of entries whose first has index `start` in the log. Rows that do not exist any more are left out: their retention has
+ * expired (purge.ts), or somebody deleted them in the database.
  */
 export async function rowsOfEntries(
   db: Db,
@@ -37,14 +37,14 @@ export async function rowsOfEntries(
   });
 }
 
-/** The entries of a log from `first` on, to the end of their tile; fewer than `end` - `first`, and none where the log ends. */
+/** Returns the entries of a log from `first` up to `end` or the end of the tile, whichever comes first; empty at the end of the log. */
 export async function entriesFrom(db: Db, organisationId: string, first: number, end: number): Promise<Entry[]> {
   const tile = await findEntries(db, organisationId, Math.floor(first / TILE_WIDTH));
   const start = first - (first % TILE_WIDTH);
   return tile ? entriesIn(tile).slice(first - start, end - start) : [];
 }
 
-/** A row as a line of an export. */
+/** Returns a row as a line of an export. */
 export const logRow = ({ index, row }: PlacedRow): LogRow => ({
   type: 'row',
   index,

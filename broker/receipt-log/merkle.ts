@@ -10,14 +10,14 @@ export const EMPTY_ROOT: Buffer = hash('sha256', '', 'buffer');
 
 const HASH_BYTES = 32;
 
-/** What is hashed, one after the other: a buffer of its own for each hash takes as long as the hash. */
+/** Reused buffers for the hash inputs: allocating a buffer for each hash takes as long as the hash. */
 const leaf = Buffer.alloc(1 + HASH_BYTES, 0);
 const node = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
-/** By way of a string, which is more than twice as fast as a buffer of its own for each hash. */
+/** Converts through a binary string, which is more than twice as fast as a buffer for each hash. */
 const sha256 = (bytes: Uint8Array): Buffer => Buffer.from(hash('sha256', bytes, 'binary'), 'binary');
 
-/** Hash of a leaf. `entry`: what the log holds, here the 32 bytes of a row's hash. */
+/** Hash of a leaf. `entry`: entry of the log, which is the 32 bytes of a row's hash. */
 export function leafHash(entry: Uint8Array): Buffer {
   if (entry.length !== HASH_BYTES) throw new Error(`An entry of ${entry.length} bytes is no hash of a row.`);
   leaf.set(entry, 1);
@@ -31,32 +31,32 @@ function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return sha256(node);
 }
 
-/** The largest power of two that is smaller than `count`, which is at least 2. */
+/** Returns the largest power of two that is smaller than `count`, which is at least 2. */
 function splitOf(count: number): number {
   let split = 1;
   while (split * 2 < count) split *= 2;
   return split;
 }
 
-/** Root over subtrees of one size in their order, of which the last may be smaller: those from `start` up to `end`. At least one. */
+/** Root over subtrees `start` to `end` (exclusive, at least one) in order; they have equal sizes, except that the last may be smaller. */
 function rootOver(hashes: readonly Uint8Array[], start = 0, end = hashes.length): Uint8Array {
   if (end - start === 1) return hashes[start] as Uint8Array;
   const split = start + splitOf(end - start);
   return nodeHash(rootOver(hashes, start, split), rootOver(hashes, split, end));
 }
 
-/** The tiles of a tree at its right edge, by level: those that the next leaves change. None of them is full. */
+/** The incomplete tiles at the right edge of a tree, by level, which the next leaves change. */
 export type Edge = { size: number; tiles: Uint8Array[][] };
 
-/** A tile as it stands after new leaves. */
+/** A tile after leaves were appended. */
 export type ChangedTile = { level: number; index: number; hashes: readonly Uint8Array[] };
 
 /**
- * Appends leaf hashes to the edge, in place. Answers every tile that is other than before, also those that became full; their hashes
- * are good until more is appended.
+ * Appends leaf hashes to the edge, in place. Returns every tile that changed, including those that became full; their hashes are valid until
+ * the next append.
  */
 export function appendLeaves(edge: Edge, leaves: readonly Uint8Array[]): ChangedTile[] {
-  // By its hashes: a level begins with another list when its tile is full.
+  // Keyed by the list of hashes: a level gets a new list when its tile is full.
   const changed = new Map<readonly Uint8Array[], ChangedTile>();
   const push = (level: number, node: Uint8Array, leavesBefore: number): void => {
     edge.tiles[level] ??= [];
@@ -129,7 +129,7 @@ export async function inclusionProof(read: TileReader, index: number, size: numb
   return await path(0, size);
 }
 
-/** That the tree of `first` leaves is a prefix of the one of `second` (RFC 9162 section 2.1.4.1). 0 < first <= second. */
+/** Proof that the tree of `first` leaves is a prefix of the tree of `second` (RFC 9162 section 2.1.4.1). 0 < first <= second. */
 export async function consistencyProof(read: TileReader, first: number, second: number): Promise<Uint8Array[]> {
   const path = async (start: number, end: number, isWhole: boolean): Promise<Uint8Array[]> => {
     if (first === end) return isWhole ? [] : [await subtreeHash(read, start, end, second)];

@@ -1,17 +1,17 @@
 /** Signed notes and checkpoints (C2SP signed-note, tlog-checkpoint, tlog-cosignature), with Ed25519. */
 import { createPublicKey, generateKeyPairSync, hash, type KeyObject, sign, verify } from 'node:crypto';
 
-/** Signature types of signed-note: of the log itself, and of a witness with the time at which it looked. */
+/** Signature types of signed-note: of the log itself, and of a witness with the time of its signature. */
 const LOG_TYPE = 0x01;
 const COSIGNATURE_TYPE = 0x04;
 
-/** DER before the 32 bytes of an Ed25519 public key (RFC 8410 section 4). */
+/** DER prefix of a 32-byte Ed25519 public key (RFC 8410 section 4). */
 const SPKI_HEAD = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** The key of a note, as a vkey says it. `key`: 32 bytes. `isWitness`: it co-signs checkpoints of logs. */
+/** The key of a note, as in its vkey. `key`: 32 bytes. `isWitness`: it co-signs checkpoints of logs. */
 export type NoteKey = { name: string; type: number; id: Buffer; key: Buffer; isWitness: boolean };
 
-/** A new key pair: `publicKey` 32 bytes, `privatePkcs8` DER, to be sealed. */
+/** Generates a key pair: `publicKey` 32 bytes, `privatePkcs8` DER, to be sealed. */
 export function generateNoteKey(): { publicKey: Buffer; privatePkcs8: Buffer } {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   return {
@@ -32,11 +32,11 @@ export const logKey = (name: string, key: Buffer): NoteKey => ({
   isWitness: false,
 });
 
-/** The text by which others know a key: `name+id+key`. */
+/** Returns the verifier key for others: `name+id+key`. */
 export const vkeyOf = ({ name, type, id, key }: NoteKey): string =>
   `${name}+${id.toString('hex')}+${Buffer.concat([Buffer.from([type]), key]).toString('base64')}`;
 
-/** Reads a vkey of an Ed25519 key, of a log or a witness. @throws Error that says what is wrong */
+/** Parses a vkey of an Ed25519 key, of a log or a witness. @throws Error that says what is wrong */
 export function readVkey(text: string): NoteKey {
   const [, name, hexId, base64] = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/.exec(text.trim()) ?? [];
   if (name === undefined || hexId === undefined || base64 === undefined)
@@ -58,17 +58,17 @@ export type TreeHead = { origin: string; size: number; root: Uint8Array };
 export const checkpointText = ({ origin, size, root }: TreeHead): string =>
   `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
 
-/** Signs a tree head. Answers the signature as a note has it: base64 of the key's id and the signature. */
+/** Signs a tree head. Returns the signature as in a note: base64 of the key's id and the signature. */
 export function signHead(head: TreeHead, { id }: Pick<NoteKey, 'id'>, privateKey: KeyObject): string {
   return Buffer.concat([id, sign(null, Buffer.from(checkpointText(head)), privateKey)]).toString('base64');
 }
 
-/** The checkpoint as a note. `lines`: signature lines of witnesses. */
+/** Builds the checkpoint as a note. `lines`: signature lines of witnesses. */
 export const checkpointNote = (head: TreeHead, signature: string, lines: readonly string[] = []): string =>
   `${checkpointText(head)}\n— ${head.origin} ${signature}\n${lines.map((line) => `${line}\n`).join('')}`;
 
 /**
- * The line of a witness among those of its answer that verifies for this head, without its newline; undefined: there is none.
+ * Returns the first line of a witness's answer that is a valid cosignature of this head, without its newline; undefined: there is none.
  */
 export function cosignatureOf(head: TreeHead, answer: string, witness: NoteKey): string | undefined {
   const publicKey = createPublicKey({ key: Buffer.concat([SPKI_HEAD, witness.key]), format: 'der', type: 'spki' });

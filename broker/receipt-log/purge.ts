@@ -1,7 +1,7 @@
 /**
- * Deletes audit rows that their organisation keeps no longer, oldest first, in small steps beside the calls. Their hashes stay in the
- * receipt log. An event says which rows go, and they go when a checkpoint covers it and no export is under way that ends before it, so that a verifier can always tell them from rows that
- * somebody removed.
+ * Deletes audit rows whose retention has expired, oldest first, in small steps in the background. Their hashes stay in the receipt log. An event
+ * announces which rows are deleted; they are deleted once a checkpoint covers the event, and no export with an earlier checkpoint is running,
+ * so that a verifier can always tell them from rows that somebody removed.
  */
 
 import { shownFlags } from '../audit/audit-flags.ts';
@@ -23,19 +23,19 @@ import { findIndex } from './find-place.ts';
 import { type Aged, bitsByTile, oldPlacesFrom, oldRowsOf, placesFrom } from './purged-places.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
-/** Between two steps, for the calls. */
+/** Pause between two steps, so that calls are not delayed. */
 const PAUSE_MS = 20;
-/** Other chores wait for this one; the next round goes on where this one ended. */
+/** Time limit of a round, since other background jobs wait for this one; the next round continues where this one ended. */
 const ROUND_MS = 10_000;
 
-/** `isAnnouncing`: what was announced before this round is deleted; what is announced in it is deleted in the next one. */
+/** `isAnnouncing`: rows announced before this round are deleted; rows announced in this round are deleted in the next one. */
 type Owed = Aged & { isAnnouncing: boolean };
 
 type Purging = Changing & Uses<'storeClock' | 'vault'>;
 
 /**
- * The chore. A round goes on after the kind and organisation with which the last one ended: else those that come first would use up every round. What
- * fails for one organisation keeps no other from its turn. `roundMs`: for tests.
+ * Creates the background job. A round continues after the kind and organisation with which the last one ended; otherwise the first ones would
+ * use up every round. A failure for one organisation does not affect the others. `roundMs`: for tests.
  */
 export function purgeChore(services: Purging, roundMs = ROUND_MS): (now: Instant) => Promise<void> {
   let last = '';
@@ -47,7 +47,7 @@ export function purgeChore(services: Purging, roundMs = ROUND_MS): (now: Instant
       owed.findIndex((one) => placeOf(one) > last),
     );
     let isTimeUp = false;
-    // In turns, so that an organisation with much to delete does not keep the others waiting.
+    // Round robin, so that an organisation with much to delete does not delay the others.
     for (let turn = [...owed.slice(next), ...owed.slice(0, next)]; turn.length > 0 && !isTimeUp; ) {
       const more: Owed[] = [];
       for (const one of turn) {
@@ -70,7 +70,7 @@ export function purgeChore(services: Purging, roundMs = ROUND_MS): (now: Instant
 
 const placeOf = ({ organisationId, kind }: Owed): string => `${organisationId} ${kind}`;
 
-/** What is kept no longer of all organisations, by their places. `failures`: of those whose retention was altered in the store. */
+/** Lists the expired kinds of all organisations, sorted. `failures`: errors of organisations whose retention was altered in the store. */
 async function listOwed(
   { store, vault }: Pick<Broker, 'store' | 'vault'>,
   now: Instant,
@@ -97,7 +97,7 @@ async function listOwed(
   return { owed: owed.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)), failures };
 }
 
-/** Deletes some of what was announced and is proved by a checkpoint; when all of it is gone, announces more. Undefined: nothing is left to do in this round. */
+/** Deletes some announced rows whose event a checkpoint covers; when all are deleted, announces more. Undefined: done for this round. */
 async function purgeStep(services: Purging, owed: Owed): Promise<Owed | undefined> {
   const { organisationId, kind, isAnnouncing } = owed;
   const purge = await findPurge(services.broker.store.db, organisationId, kind);
@@ -111,8 +111,8 @@ async function purgeStep(services: Purging, owed: Owed): Promise<Owed | undefine
 }
 
 /**
- * Whether a checkpoint covers the events, and no export is under way whose checkpoint does not: it could not tell that rows were deleted for
- * their time.
+ * Whether a checkpoint covers the event, and no export with an earlier checkpoint is running: that export would lack the proof that the rows
+ * were deleted because their retention had expired.
  */
 async function mayGo(
   broker: Pick<Broker, 'store' | 'storeClock'>,
@@ -120,12 +120,12 @@ async function mayGo(
   event: AuditRow | null | undefined,
 ): Promise<boolean> {
   const { db } = broker.store;
-  // No event: none of the rows so far was of the kind.
+  // No event: none of the rows up to here was of the kind.
   if (event === null) return true;
   const index = event && (await findIndex(broker, event));
   if (index === undefined) return false;
   const isCovered = index < ((await findReceiptLog(db, organisationId))?.checkpoint_size ?? 0);
-  // In this order: an export that begins in between has the checkpoint.
+  // In this order: an export that begins in between uses a checkpoint that covers the event.
   return isCovered && !(await isHeld(db, organisationId, index, broker.storeClock.now()));
 }
 
@@ -147,7 +147,7 @@ async function deleteAnnounced(
   });
 }
 
-/** What was announced goes, also where it is to be kept for longer by now. */
+/** Returns the cutoff time: announced rows are deleted even if the retention was extended since. */
 function announcedBefore(event: AuditRow | null | undefined, { before, now }: Owed): Instant {
   const announced = Date.parse(String(event ? shownFlags(event).change?.before : ''));
   const latest = Number.isNaN(announced) ? before : Math.max(before, announced);

@@ -1,4 +1,4 @@
-/** Places of the receipt log whose rows are kept no longer, and what of their rows may go. */
+/** Finds entries of the receipt log whose retention has expired, and which of their rows can be deleted. */
 import { rowHash } from '../audit/receipt.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { RetainedKind } from '../policy/retention.ts';
@@ -10,15 +10,15 @@ import type { LogEntriesTable } from '../store/tables/receipt-log.ts';
 import { TILE_WIDTH } from './merkle.ts';
 import { type Entry, entriesIn } from './tree.ts';
 
-/** In one transaction: calls wait for it where the store has one writer. */
+/** Tiles per transaction: calls wait for it where the store has a single writer. */
 const TILES_AT_ONCE = 2;
 
-/** Rows of a kind that ended before `before` are kept no longer. */
+/** Rows of a kind that finished before `before` are expired. */
 export type Aged = { organisationId: string; kind: RetainedKind; before: Instant; now: Instant };
 
 /**
- * The ids of the rows of a kind among these places that ended before `before`. One that is not as it was recorded, or ended later than its tile says, stays,
- * and shows in every export: whoever altered it, or the tile, may want it gone. `left`: how many do.
+ * Returns the ids of the rows of a kind among these entries that finished before `before`. A row that differs from its recorded hash, or finished
+ * later than its tile says, is kept, and appears in every export: whoever altered it, or the tile, may want it deleted. `left`: number of those.
  */
 export async function oldRowsOf(
   db: Db,
@@ -35,16 +35,16 @@ export async function oldRowsOf(
 
 export type Place = Entry & { index: number };
 
-/** The next places of the log from an index on. */
+/** Returns the next entries of the log from an index on. */
 export async function placesFrom(db: Db, organisationId: string, from: number): Promise<Place[]> {
   return placesIn(await tilesFrom(db, organisationId, from), from);
 }
 
-/** The same up to the first tile with a row that ended at `before` or later. */
+/** Returns the next entries up to the first tile with a row that finished at `before` or later. */
 export async function oldPlacesFrom(db: Db, { organisationId, before, now }: Aged, from: number): Promise<Place[]> {
   const old: LogEntriesTable[] = [];
   for (const tile of await tilesFrom(db, organisationId, from)) {
-    // By a clock that was ahead: what stands after it was final later.
+    // The tile's time was set by a clock that was ahead: the time of the next tile is used, whose rows finished later.
     const isKnown = tile.last_at <= now;
     const end = isKnown ? tile.last_at : await endOfNextTile(db, organisationId, tile.tile_index, now);
     if (end === undefined || end >= before) break;
@@ -61,7 +61,7 @@ const placesIn = (tiles: readonly LogEntriesTable[], from: number): Place[] =>
     .flatMap((tile) => entriesIn(tile).map((entry, at) => ({ ...entry, index: tile.tile_index * TILE_WIDTH + at })))
     .filter(({ index }) => index >= from);
 
-/** Which rows of each tile: base64 of 32 bytes, row `i` of the tile being bit `i % 8`, from the lowest, of byte `i / 8`. */
+/** Encodes which rows of each tile: base64 of 32 bytes, where row `i` of the tile is bit `i % 8`, from the lowest, of byte `i / 8`. */
 export function bitsByTile(indexes: readonly number[]): Record<string, string> {
   const tiles = Map.groupBy(indexes, (index) => Math.floor(index / TILE_WIDTH));
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** The receipt log as it is served: its checkpoints as notes, its tiles as bytes, where it stands. */
+/** Reads the receipt log for its routes: checkpoints as notes, tiles as bytes, and its state. */
 
 import type { Broker } from '../broker.ts';
 import { countPending } from '../store/log-pending.ts';
@@ -12,17 +12,17 @@ import { entriesIn, tileHashes, tileReader } from './tree.ts';
 
 type HasLog = Pick<Broker, 'store' | 'baseUrl'>;
 
-/** The name of an organisation's log, also of one that has not begun. */
+/** Returns the name of an organisation's log, also when the log is still empty. */
 export const originOf = async ({ store, baseUrl }: HasLog, organisationId: string): Promise<string> =>
   (await findReceiptLog(store.db, organisationId))?.origin ?? newOrigin(baseUrl, organisationId);
 
-/** A stored checkpoint of the log of this name as a signed note, with the lines of witnesses. */
+/** Returns a stored checkpoint of the log of this name as a signed note, with the cosignatures of witnesses. */
 export function noteOf(origin: string, { size, root, signature, cosignatures }: LogCheckpointTable): string {
   const head = { origin, size, root: Buffer.from(root, 'base64') };
   return checkpointNote(head, signature, cosignatures?.split('\n').filter(Boolean));
 }
 
-/** The verifier keys of the log of this name, newest first. */
+/** Lists the verifier keys of the log of this name, newest first. */
 export const verifierKeys = async (broker: Pick<Broker, 'store' | 'vault'>, origin: string): Promise<string[]> =>
   (await logKeysOf(broker, origin)).map(vkeyOf);
 
@@ -32,10 +32,10 @@ export async function newestNote(broker: HasLog, organisationId: string): Promis
   return checkpoint && noteOf(await originOf(broker, organisationId), checkpoint);
 }
 
-/** `entries` in place of a level: the entries under the tile of level 0 with this index. */
+/** `entries` instead of a level: the entries below the tile of level 0 with this index. */
 export type TileName = { level: number | 'entries'; index: number; width: number };
 
-/** The bytes of a tile as tlog-tiles has them; undefined: there is none, or it is not as wide. */
+/** Returns the bytes of a tile as in tlog-tiles; undefined: there is none, or it is not as wide. */
 export async function readTileBytes(
   { store: { db } }: HasLog,
   organisationId: string,
@@ -51,7 +51,7 @@ async function bundle(db: Store['db'], organisationId: string, index: number): P
   return entries && entriesIn(entries).map(({ hash }) => Buffer.concat([Buffer.from([0, hash.length]), hash]));
 }
 
-/** Where a log stands. Times in milliseconds since the epoch. */
+/** State of a log. Times in milliseconds since the epoch. */
 export type LogStatus = {
   origin: string;
   keys: string[];
@@ -61,7 +61,7 @@ export type LogStatus = {
 };
 
 export async function logStatus(broker: HasLog & Pick<Broker, 'vault'>, organisationId: string): Promise<LogStatus> {
-  // Before the log is read, so that a row which gets its place meanwhile is in one of the two.
+  // Before the log is read, so that a row that gets its index meanwhile is counted in at least one of the two.
   const waiting = await countPending(broker.store.db, organisationId);
   const log = await findReceiptLog(broker.store.db, organisationId);
   const origin = log?.origin ?? newOrigin(broker.baseUrl, organisationId);
@@ -75,7 +75,7 @@ export async function logStatus(broker: HasLog & Pick<Broker, 'vault'>, organisa
   };
 }
 
-/** The proof in base64 that the tree of `first` rows is the beginning of that of `second`; undefined: there are no such trees. */
+/** Returns the proof in base64 that the tree of `first` rows is a prefix of that of `second`; undefined: there are no such trees. */
 export async function proveConsistency(
   { store: { db } }: HasLog,
   organisationId: string,

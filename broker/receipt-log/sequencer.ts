@@ -1,6 +1,6 @@
 /**
- * Gives final audit rows their places in the receipt logs, and signs checkpoints: one process on a store at a time, by lease. A
- * row's place is the order in which it was taken, never its time or id: replicas commit in any order.
+ * Assigns final audit rows their indexes in the receipt logs, and signs checkpoints: one process on a store at a time, by lease. Indexes
+ * follow the order in which rows are read, not their times or ids: replicas commit in any order.
  */
 import type { Broker } from '../broker.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
@@ -19,16 +19,16 @@ import type { Witnesses } from './witnesses.ts';
 
 const LEASE = 'receipt log';
 const EVERY_MS = 1_000;
-/** In one transaction: rows on SQLite, where calls wait for it, and what so many statements wrote on PostgreSQL. */
+/** Limit per transaction: rows on SQLite, where calls wait for it; on PostgreSQL entries, each of the rows that one statement wrote. */
 export const PLACES_AT_ONCE = { sqlite: 2_048, postgres: 256 };
-/** A log gets at most one checkpoint in this time. */
+/** Minimum time between two checkpoints of a log. */
 const CHECKPOINT_MS = 5_000;
 const CHECKPOINTS_AT_ONCE = 100;
-/** How often checkpoints of other processes are looked for. */
+/** Interval of reading checkpoints of other processes. */
 const REFRESH_MS = 3_000;
-/** Edges that are kept: 48 KiB each at most. */
+/** Cached edges, of 48 KiB each at most. */
 const EDGES = 200;
-/** A log that cannot be continued is tried again after this time, while the others go on. With more than so many of them, the fault is the store's. */
+/** A log that cannot be continued is retried after this time, while others go on. With more than MOST_LEFT_OUT of them, the store is at fault. */
 const RETRY_MS = 60_000;
 const MOST_LEFT_OUT = 50;
 
@@ -36,7 +36,7 @@ export type Sequencer = {
   stop(): Promise<void>;
 };
 
-/** `heads`: what is read again after each round. `announce`: puts on record that a log is signed by another key from now on. */
+/** `heads`: cache that is refreshed after each round. `announce`: records that a log is signed by another key from now on. */
 export function startSequencer(
   broker: Pick<Broker, 'baseUrl' | 'instanceId' | 'clock' | 'log' | 'store' | 'storeOutage' | 'vault'>,
   heads: LogHeads,
@@ -50,7 +50,7 @@ export function startSequencer(
   let timer: NodeJS.Timeout | undefined;
   let turn: Promise<void> = Promise.resolve();
 
-  /** Whether there may be logs whose newest rows no checkpoint covers. */
+  /** Whether there may be logs with rows that no checkpoint covers. */
   let isOwed = true;
   let refreshedAt = Number.NEGATIVE_INFINITY;
 
@@ -59,13 +59,13 @@ export function startSequencer(
     isOwed = true;
   });
 
-  /** Logs that cannot be continued, and when each is tried again. */
+  /** Logs that cannot be continued, with the time of the next attempt. */
   const leftOut = new Map<string, number>();
   const others = (): string[] => {
     for (const [organisationId, until] of leftOut) if (performance.now() >= until) leftOut.delete(organisationId);
     return [...leftOut.keys()];
   };
-  /** Whether the fault is of this log alone, which then waits while the others go on. */
+  /** Whether the fault is in this log alone; the log is then left out until it is retried, while the others go on. */
   const leaveOut = (organisationId: string, error: unknown): boolean => {
     const isItsOwn = error instanceof DamagedLog || isRowFault(error);
     if (!isItsOwn || leftOut.size >= MOST_LEFT_OUT) return false;
@@ -79,7 +79,7 @@ export function startSequencer(
 
   const edgeOf = async (tx: Db, organisationId: string, size: number, head: string): Promise<LogEdge> => {
     const known = edges.get(organisationId);
-    // Out of the map until it is committed: what is appended to it may be rolled back.
+    // Removed from the cache until the commit: the append may be rolled back.
     edges.delete(organisationId);
     return known?.size === size ? known : await readEdge(tx, organisationId, size, head);
   };
@@ -95,13 +95,13 @@ export function startSequencer(
     return edge;
   };
 
-  /** Answers whether there may be more. */
+  /** Appends pending rows. Returns whether there may be more. */
   const sequence = async (fence: number): Promise<boolean> => {
     const without = others();
     if (!(await hasPending(db, without))) return false;
     let appendingTo: string | undefined;
     const appending = db.transaction().execute(async (tx) => {
-      // Locks the lease until the end: whoever takes it over reads what was committed here.
+      // Locks the lease until the commit, so that the next holder reads what was committed here.
       if (!(await renewLease(tx, { name: LEASE, fence }))) return undefined;
       const { pending, isFull } = await takePending(tx, store, PLACES_AT_ONCE[store.dialect], without);
       const appended = new Map<string, LogEdge>();
@@ -131,7 +131,7 @@ export function startSequencer(
     return done.isFull;
   };
 
-  /** Answers whether more logs may be due. */
+  /** Signs checkpoints. Returns whether more logs may be due. */
   const sign = async (fence: number): Promise<boolean> => {
     if (!isOwed) return false;
     const now = clock();
@@ -159,11 +159,11 @@ export function startSequencer(
     return due.length === CHECKPOINTS_AT_ONCE;
   };
 
-  /** False: another process holds the lease. */
+  /** Signs one checkpoint. False: another process holds the lease. */
   const signOne = async (head: ReceiptLogTable, signer: LogSigner, fence: number): Promise<boolean> => {
     const { organisation_id, origin, size, root, signed_with } = head;
     const key = logKey(origin, signer.publicKey);
-    // Before it signs: after a crash in between it is announced twice, and never left out.
+    // Before signing: after a crash in between, the key is announced twice, but never not at all.
     if (signed_with !== null && signed_with !== signer.id) await announce(organisation_id, vkeyOf(key));
     const treeHead = { origin, size, root: Buffer.from(root, 'base64') };
     const signature = signHead(treeHead, key, signer.privateKey);
@@ -176,7 +176,7 @@ export function startSequencer(
     return isSigned;
   };
 
-  /** In turns, so that neither rows that keep coming nor many logs keep the other from being done. Answers whether there may be more. */
+  /** Alternates between appending and signing, so that neither starves the other. Returns whether there may be more. */
   const work = async (): Promise<boolean> => {
     const fence = lease.fence();
     if (fence === undefined || stopped) return false;
@@ -223,5 +223,5 @@ export function startSequencer(
   };
 }
 
-/** Ids hold the time, so rows that were taken together stand about as they came. */
+/** Ids contain the time, so rows that were read together are ordered approximately by creation. */
 const byId = (a: PendingRows, b: PendingRows): number => (a.ids < b.ids ? -1 : 1);

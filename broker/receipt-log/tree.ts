@@ -1,4 +1,4 @@
-/** The tree of an organisation's receipt log in the store: its right edge, what is appended, and its tiles. */
+/** The tree of an organisation's receipt log in the store: its right edge, appending, and its tiles. */
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
 import type { PendingRows } from '../store/log-pending.ts';
@@ -10,13 +10,13 @@ import { appendLeaves, type Edge, edgeTiles, leafHash, rootOfEdge, TILE_WIDTH, t
 const HASH_BYTES = 32;
 const ID_BYTES = 16;
 
-/** What the log holds of a row. `hash`: the 32 bytes of its `row_hash`, which is the entry of the log. */
+/** An entry of the log for one row. `hash`: the 32 bytes of its `row_hash`, which are the leaf's content. */
 export type Entry = { id: string; hash: Buffer };
 
-/** The bytes of uuids that stand one after the other. */
+/** Returns the bytes of concatenated uuids. */
 const idBytes = (uuids: string): Buffer => Buffer.from(uuids.replaceAll('-', ''), 'hex');
 
-/** The right edge of a log, and the ids and row hashes of its last tile, one after the other, with which it goes on. */
+/** The right edge of a log, with the concatenated ids and row hashes of its last tile, to which the next rows are appended. */
 export type LogEdge = Edge & { ids: Buffer; rowHashes: Buffer; lastAt: number };
 
 function uuidOf(bytes: Buffer): string {
@@ -31,7 +31,7 @@ const hashesIn = (bytes: Uint8Array): Buffer[] => {
   );
 };
 
-/** The entries of a stored tile in their order. */
+/** Returns the entries of a stored tile in order. */
 export function entriesIn({ ids, row_hashes }: { ids: Uint8Array; row_hashes: Uint8Array }): Entry[] {
   const all = Buffer.from(ids);
   return hashesIn(row_hashes).map((hash, at) => ({
@@ -40,10 +40,10 @@ export function entriesIn({ ids, row_hashes }: { ids: Uint8Array; row_hashes: Ui
   }));
 }
 
-/** What is stored of a log is not what was written: nothing may be appended to it. */
+/** The stored data of a log differs from what was written: nothing may be appended to it. */
 export class DamagedLog extends Error {}
 
-/** Reads the edge of a log of `size` entries, whose root was `root`, in base64. Throws DamagedLog where it is another. */
+/** Reads the edge of a log with `size` entries and this `root` (base64). Throws DamagedLog when the root differs. */
 export async function readEdge(db: Db, organisationId: string, size: number, root: string): Promise<LogEdge> {
   const edge: LogEdge = { size, tiles: [], ids: Buffer.alloc(0), rowHashes: Buffer.alloc(0), lastAt: 0 };
   if (size === 0) return edge;
@@ -51,7 +51,7 @@ export async function readEdge(db: Db, organisationId: string, size: number, roo
     if (found === undefined) throw new DamagedLog('A tile at the edge of the receipt log is missing.');
     return found;
   };
-  // Also of a full tile: the time does not fall from one tile to the next, but after a clock that was ahead.
+  // Also when the last tile is full: times do not decrease from tile to tile, except after a clock that was ahead.
   edge.lastAt = whole(await findEntries(db, organisationId, Math.floor((size - 1) / TILE_WIDTH))).last_at;
   for (const { level, index, width } of edgeTiles(size)) {
     if (width === 0) {
@@ -67,13 +67,13 @@ export async function readEdge(db: Db, organisationId: string, size: number, roo
     if (edge.tiles[level]?.length !== width)
       throw new DamagedLog('A tile at the edge of the receipt log has another length than it was written with.');
   }
-  // Else a checkpoint would be signed that contradicts the one before.
+  // Otherwise a checkpoint would be signed that contradicts the previous one.
   if (Buffer.from(rootOfEdge(edge)).toString('base64') !== root)
     throw new DamagedLog('The tiles at the edge of the receipt log have another root than its head.');
   return edge;
 }
 
-/** Appends rows in this order, to the edge in place and in the store, in a transaction that moves the head as well. `now`: by the store's clock. */
+/** Appends rows in this order, to the edge in place and to the store, in a transaction that also moves the head. `now`: by the store's clock. */
 export async function appendRows(
   db: Db,
   organisationId: string,
@@ -81,7 +81,7 @@ export async function appendRows(
   pending: readonly PendingRows[],
   now: Instant,
 ): Promise<void> {
-  // All at once: each row by itself takes several times as long.
+  // All rows together: one by one takes several times as long.
   const added = Buffer.from(pending.map((rows) => rows.row_hashes).join(''), 'hex');
   const ids = Buffer.concat([edge.ids, idBytes(pending.map((rows) => rows.ids).join(''))]);
   const rowHashes = Buffer.concat([edge.rowHashes, added]);
@@ -94,7 +94,7 @@ export async function appendRows(
   let covered = before;
   for (let start = 0; start < count; start += TILE_WIDTH) {
     const end = Math.min(count, start + TILE_WIDTH);
-    // A time of a clock that was ahead is not handed on to the tiles that follow: by it they would be young, and searched for earlier rows, until then.
+    // A time from a clock that was ahead is not passed on to later tiles: until then they would seem recent, and be searched for earlier rows.
     if (edge.lastAt > now && (start > 0 || before === 0))
       edge.lastAt = covered > start ? present(pending[taken - 1], 'rows').last_at : 0;
     for (; covered < end; taken++) {
@@ -112,17 +112,17 @@ export async function appendRows(
   }
   await putEntries(db, entries);
   const rest = count - (count % TILE_WIDTH);
-  // Copies: what was appended at once is not kept for as long as the edge.
+  // Copied, so that the edge does not keep the whole batch's buffer alive.
   edge.ids = Buffer.from(ids.subarray(rest * ID_BYTES));
   edge.rowHashes = Buffer.from(rowHashes.subarray(rest * HASH_BYTES));
   const changed = appendLeaves(edge, hashesIn(added).map(leafHash));
-  // Those of level 0 are made of the entries when they are read.
+  // Tiles of level 0 are computed from the entries when they are read.
   for (const { level, index: tile, hashes } of changed)
     if (level > 0)
       await putTile(db, { organisation_id: organisationId, level, tile_index: tile, hashes: Buffer.concat(hashes) });
 }
 
-/** Reads tiles of a log, each once. */
+/** Returns a reader of a log's tiles that reads each tile only once. */
 export function tileReader(db: Db, organisationId: string): TileReader {
   const read = new Map<string, readonly Uint8Array[]>();
   return async (level, index, width) => {
@@ -134,7 +134,7 @@ export function tileReader(db: Db, organisationId: string): TileReader {
   };
 }
 
-/** All hashes of a tile so far, or undefined. */
+/** Returns all hashes that a tile has so far; undefined when there is no such tile. */
 export async function tileHashes(
   db: Db,
   organisationId: string,

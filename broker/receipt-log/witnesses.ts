@@ -1,4 +1,4 @@
-/** Asks witnesses to co-sign checkpoints (C2SP tlog-witness), beside everything else: a witness that is away holds nothing up. */
+/** Requests cosignatures of checkpoints from witnesses (C2SP tlog-witness), in the background: an unavailable witness delays nothing. */
 import type { Broker } from '../broker.ts';
 import type { Answer } from '../egress/dispatcher.ts';
 import { type Outage, watchOutage } from '../outage.ts';
@@ -11,13 +11,13 @@ import { tileReader } from './tree.ts';
 const TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** A head that the log's key signed. */
+/** A tree head with the signature of the log's key. */
 export type SignedHead = TreeHead & { organisationId: string; signature: string };
 
 export type Witnesses = {
-  /** Asks all of them for this head soon; a newer one of the same log takes the place of one that waits. */
+  /** Requests cosignatures of this head from all witnesses soon; a newer head of the same log replaces one that is waiting. */
   ask(head: SignedHead): void;
-  /** Asks nobody any more; resolves when nothing is on its way. */
+  /** Sends no more requests; resolves when none is in flight. */
   stop(): Promise<void>;
 };
 
@@ -30,7 +30,7 @@ type Witness = {
   work: Promise<void> | undefined;
 };
 
-/** Throws when a verifier key of `LOG_WITNESSES` is none of a witness. */
+/** Throws when a verifier key in `LOG_WITNESSES` is not one of a witness. */
 export function makeWitnesses(
   broker: Pick<Broker, 'config' | 'log' | 'outbound' | 'store' | 'storeOutage'>,
 ): Witnesses {
@@ -67,10 +67,10 @@ export function makeWitnesses(
       totalTimeoutMs: TIMEOUT_MS,
     });
 
-  /** Throws with what went wrong. */
+  /** Requests one cosignature. Throws an error with the cause. */
   const askOne = async (witness: Witness, head: SignedHead): Promise<void> => {
     const { organisationId, origin, size, signature } = head;
-    // What it has seen is asked of it once, by 409; a witness keeps its own account of that.
+    // A witness keeps its own record of the tree size it has seen, and reports it with 409; the request is then repeated from that size.
     for (let attempt = 0; attempt < 3; attempt++) {
       const old = witness.seen.get(origin) ?? 0;
       if (old > size) {
@@ -104,7 +104,7 @@ export function makeWitnesses(
       if (stopped) return;
       witness.waiting.delete(origin);
       try {
-        // A restored store may be a copy. The review that ends it is in the log: the next checkpoint covers it, and is asked for.
+        // A restored store may be a copy. The review is recorded in the log, so the next checkpoint after it covers it, and is sent then.
         if (await findRestored(store.db, head.organisationId)) continue;
         await askOne(witness, head);
         witness.outage.worked();
@@ -112,7 +112,7 @@ export function makeWitnesses(
         if (!broker.storeOutage.isLasting()) witness.outage.failed(error);
       }
     }
-    // With the end of the loop, so that no head is left waiting between the two.
+    // In the same turn as the end of the loop, so that no head added in between is left waiting.
     witness.work = undefined;
   };
 
