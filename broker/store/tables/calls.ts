@@ -29,7 +29,7 @@ export type McpRepeatTable = {
   agent_id: string;
   /** SHA-256 of the call's content. */
   hash: string;
-  /** The Idempotency-Key that the broker assigned to the call. */
+  /** Its Idempotency-Key. */
   key: string;
   /** The reason of the first attempt. */
   reason: string | null;
