@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL that break, also at the moment when nobody can tell whether a write was made. */
+/** Connections to PostgreSQL that break, including at a commit whose result is then unknown. */
 import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -13,7 +13,7 @@ import { listAuditRows } from '../world/rows.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
-/** As it stands in a message of the protocol, to its end. */
+/** The COMMIT statement as in a protocol message, including its terminator. */
 const COMMIT = 'commit\0';
 
 const patch = (item: string) => ({
@@ -24,18 +24,18 @@ const patch = (item: string) => ({
   data: { a: 1 },
 });
 
-/** A world whose way to the database can lose answers. */
+/** A world with a proxy to the database that can lose answers. */
 async function lossyWorld() {
   const lossy = await startLossy(await newMigratedDatabase());
   const world = await startWorld('sqlite', { DATABASE_URL: lossy.url, DATABASE_CONNECTIONS: '8' });
-  // Not at the end of the file: the server takes a hundred connections, and each of these brokers holds several.
+  // Stopped here and not at the end of the file: the server accepts a hundred connections, and each of these brokers holds several.
   onTestFinished(() => world.running.stop());
   const organisation = await world.organisation();
   await organisation.platform();
   return { lossy, world, organisation, agent: await organisation.agent() };
 }
 
-describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that breaks${postgresNote}`, () => {
+describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that is lost${postgresNote}`, () => {
   test.each<[string, (lose: () => void, world: World) => void]>([
     ['the intent', (lose) => lose()],
     [
@@ -47,7 +47,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
         };
       },
     ],
-  ])('ST-10 at the commit of %s: the write is repeated, the call is not', async (_what, arm) => {
+  ])('ST-10 at the commit of %s: the write is retried, the platform is called once', async (_what, arm) => {
     const { lossy, world, agent } = await lossyWorld();
     expect((await agent.act(patch('before'))).status).toBe(200);
     world.upstream.seen.length = 0;
@@ -59,7 +59,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     expect(row).toMatchObject({ path: '/items/lost', result: 'allowed' });
   });
 
-  test('ST-10 when the answer of an Idempotency-Key is kept: it is given all the same, and the call is not repeated', async () => {
+  test('ST-10 while storing the response of an Idempotency-Key: the response is returned, and a retry gets it without another call', async () => {
     const { lossy, world, agent } = await lossyWorld();
     world.upstream.answer = (_request, response) => {
       lossy.loseAnswerTo('update "idempotency_keys"');
@@ -72,7 +72,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     expect(world.upstream.seen).toHaveLength(1);
   });
 
-  test('ST-10 at the commit of a held call: it is held, once, also for whoever repeats it with its key', async () => {
+  test('ST-10 at the commit of a held call: the call is held once, and a retry with its Idempotency-Key gets the same answer', async () => {
     const { lossy, world, organisation, agent } = await lossyWorld();
     lossy.loseAnswerTo(COMMIT);
     const held = { ...patch('x'), endpoint: '/items', method: 'POST' };
@@ -88,7 +88,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     expect(rows.map((row) => [row.id, row.result])).toEqual([[_meta.audit_id, 'held']]);
   });
 
-  test('ST-10 at the commit of a key handed out, of a key bound and of a child made: each is answered as it is', async () => {
+  test('ST-10 at the commit of claiming a key, binding a key and creating a child: each succeeds, and takes effect once', async () => {
     const { lossy, world, organisation, agent } = await lossyWorld();
     const { baseUrl } = world.running;
     const post = (path: string, body: object) =>
@@ -122,10 +122,10 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     expect(children).toEqual([{ agent_id: child.body.child_agent_id }]);
   });
 
-  test('ST-10 at a commit that was not made: refused, and nothing is there', async () => {
+  test('ST-10 a commit that fails: the call is refused with audit_unavailable, and nothing is stored', async () => {
     const { world, agent } = await lossyWorld();
     const { db } = world.running.broker.store;
-    // Answered with an error at the very commit, as by a server that goes down there.
+    // The server answers with an error at the commit, as when it shuts down at that moment.
     await sql`create function fail() returns trigger language plpgsql as
       $$ begin raise exception 'no' using errcode = '57P01'; end $$`.execute(db);
     await sql`create constraint trigger fails after insert on approvals deferrable initially deferred
@@ -140,7 +140,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     expect(await db.selectFrom('audit_rows').select('id').execute()).toEqual([]);
   });
 
-  test('ST-10 at the commit of a held call, and then the store is away: nobody says that it is not held', async () => {
+  test('ST-10 at the commit of a held call, with the store unavailable afterwards: the answer is that the call may be held', async () => {
     const { lossy, world, agent } = await lossyWorld();
     lossy.loseAnswerTo(COMMIT, { andAllThatFollows: true });
     const held = { ...patch('x'), endpoint: '/items', method: 'POST' };
@@ -163,7 +163,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     ['the intent', 2],
     ['the outcome', 3],
   ])(
-    'ST-10 at the commit of %s of an approved call: it is made, once, and the agent reads its answer',
+    'ST-10 at the commit of %s of an approved call: the call is made once, and the agent can read its answer',
     async (_what, commit) => {
       const { lossy, world, organisation, agent } = await lossyWorld();
       const { approval_id: id } = (await agent.act({ ...patch('x'), endpoint: '/items', method: 'POST' })).body;
@@ -190,7 +190,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     },
   );
 
-  test('ST-10 again and again under load: every call that the platform saw is on record, once', async () => {
+  test('ST-10 repeatedly under load: every call that the platform received has exactly one audit row', async () => {
     const database = await newMigratedDatabase();
     const world = await startWorld('sqlite', { DATABASE_URL: database, DATABASE_CONNECTIONS: '8' });
     const organisation = await world.organisation();
@@ -202,7 +202,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
       kinds: [
         { share: 2, method: 'GET', scope: 'demo:read' },
         { share: 3, method: 'PATCH', scope: 'demo:write', data: { a: 1 } },
-        // Held, in a transaction of several statements: a connection may break between two of them.
+        // A held call takes a transaction of several statements: the connection may be lost between two of them.
         { share: 1, method: 'POST', scope: 'demo:write', data: { a: 1 }, collection: true },
       ],
       workers: 6,

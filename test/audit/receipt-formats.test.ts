@@ -1,6 +1,6 @@
 /**
- * Receipts are the same bytes for as long as their rows are kept. receipts/ has rows as each version wrote them, with the
- * receipt that was signed: of a format that is in use none of these lines is ever changed.
+ * Receipts stay the same bytes for as long as their rows are kept. receipts/ has rows as written by each version, with the signed receipt. For a
+ * format in use none of these lines may ever change.
  */
 import { createPublicKey } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ const golden = (file: string): Golden[] =>
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
-/** `whole.jsonl`: as written before there were formats. */
+/** `whole.jsonl`: rows from before formats were introduced. */
 const FILES = readdirSync(GOLDEN).filter((name) => name.endsWith('.jsonl'));
 
 const signed = (row: Partial<AuditRow>): AuditRow => {
@@ -60,20 +60,20 @@ test.each<[format: number, row: Partial<AuditRow>]>([
   [8, { flags: '{"workload":"a"}' }],
   [9, { flags: '{"refused_refs":["refs/heads/a"]}' }],
   [9, { flags: '{"push_report":"not_asked"}' }],
-])('a new receipt has the first format that can say all of its row: %i', (format, row) => {
+])('a new receipt has the lowest format that carries all data of its row: %i', (format, row) => {
   expect(signed(row).receipt_format).toBe(format);
   expect([...new Set(golden(`format-${format}.jsonl`).map((one) => one.row.receipt_format ?? null))]).toEqual(
-    // Events without a receipt.
+    // Some events have no receipt.
     format === 1 ? [1, null] : [format],
   );
 });
 
-test('whole.jsonl is older than formats, and there are no other files', () => {
+test('rows in whole.jsonl have no format, and receipts/ has exactly one file per format besides', () => {
   expect(FILES).toEqual([...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((format) => `format-${format}.jsonl`), 'whole.jsonl']);
   expect(golden('whole.jsonl').every(({ row }) => row.receipt_format === undefined)).toBe(true);
 });
 
-test('one format says what those before say, and what is new in it at the end', () => {
+test('the highest format carries the members of all earlier ones, and appends its own at the end', () => {
   const flags = {
     trace_id: '4b',
     standing_approval: { id: 'a', left: 1 },
@@ -98,7 +98,7 @@ test('one format says what those before say, and what is new in it at the end', 
   ]);
 });
 
-test('registered claims have the types of RFC 7519, which libraries check: no agent, no sub', () => {
+test('registered claims have the types of RFC 7519, which libraries check: without an agent there is no sub', () => {
   const byOwner = decodeJwt(receiptOf(signed({ kind: 'event', agent_id: null, agent_public_id: null }))!);
   expect(byOwner).toMatchObject({ iss: 'did:web:x', jti: expect.any(String), iat: 0, agent: null });
   expect(byOwner).not.toHaveProperty('sub');
@@ -115,7 +115,7 @@ describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {
         : openPostgres(await newDatabase(), { connections: 4, onError: () => {} });
     afterFile(() => store.close());
     await migrate(store);
-    // As the version before formats left the store: its columns, its rows.
+    // As the version before formats left the store: only its columns and rows.
     for (const column of ['receipt_format', 'receipt_issuer'])
       await sql`alter table audit_rows drop column ${sql.ref(column)}`.execute(store.db);
     for (const { row } of golden('whole.jsonl')) await store.db.insertInto('audit_rows').values(row).execute();
@@ -148,7 +148,7 @@ describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {
   );
 });
 
-describe.each(STORES)(`receipts as they are read, on %s${postgresNote}`, (kind) => {
+describe.each(STORES)(`reading receipts on %s${postgresNote}`, (kind) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
@@ -174,7 +174,7 @@ describe.each(STORES)(`receipts as they are read, on %s${postgresNote}`, (kind) 
       .find((line: AuditRow) => line.id === id);
   };
 
-  test('a row has the signature of its receipt only, and all of it comes out', async () => {
+  test('a row stores only the signature, and the whole receipt is rebuilt from it', async () => {
     const id = await call();
     const row = await rowOf(id);
     expect(row).toMatchObject({ receipt_format: 1, receipt_issuer: world.running.broker.did });
@@ -185,7 +185,7 @@ describe.each(STORES)(`receipts as they are read, on %s${postgresNote}`, (kind) 
     expect((await exported(id)).receipt).toBe(receipt);
   });
 
-  test('a row of an earlier version has the whole receipt, which comes out as it is', async () => {
+  test('a row of an earlier version stores the whole receipt, which is returned unchanged', async () => {
     const id = await call();
     const receipt = await fetched(id);
     await change(id, { receipt, receipt_format: null, receipt_issuer: null });
@@ -196,7 +196,7 @@ describe.each(STORES)(`receipts as they are read, on %s${postgresNote}`, (kind) 
     expect(Object.keys(line)).not.toEqual(expect.arrayContaining(['receipt_issuer']));
   });
 
-  test('the broker may get another address: a receipt keeps the one that it was signed with', async () => {
+  test('a receipt keeps its issuer when the URL of the broker changes', async () => {
     const id = await call();
     const receipt = await fetched(id);
     const { broker } = world.running;
@@ -209,7 +209,7 @@ describe.each(STORES)(`receipts as they are read, on %s${postgresNote}`, (kind) 
     }
   });
 
-  test('the receipt of a row that was changed in the store does not verify', async () => {
+  test('the receipt of a row that was altered in the store does not verify', async () => {
     const keys = world.running.broker.keys.set('evidence').verifyKeys;
     for (const set of [
       { path: '/others' },
@@ -223,7 +223,7 @@ describe.each(STORES)(`receipts as they are read, on %s${postgresNote}`, (kind) 
     }
   });
 
-  test('a format that this version does not know is said, and no receipt is made up', async () => {
+  test('an unknown receipt format is an error that names it, and no receipt is returned', async () => {
     const id = await call();
     const row = { ...(await rowOf(id)), receipt_format: 999 };
     expect(() => receiptOf(row)).toThrow(/format 999, which this version of agent-broker does not know/);

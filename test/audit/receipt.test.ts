@@ -38,12 +38,12 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
     id = auditIdOf(await agent.act(READ));
   });
 
-  test('JSON, by default: the receipt, its key, and where to verify it', async () => {
+  test('by default the answer is JSON with the receipt, its key, and the URL for verifying it', async () => {
     const answer = await agent.get(`/v1/audit/${id}/receipt`);
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(answer.headers.get('ratelimit')).toMatch(/^"receipts";/);
-    // The proof comes with it as soon as the row is in the receipt log.
+    // The inclusion proof is added as soon as the row is in the receipt log.
     const { inclusion: _, ...body } = answer.body;
     expect(body).toEqual({
       audit_id: id,
@@ -85,7 +85,7 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
     expect((await verifyReceipt(world, receipt)).payload.jti).toBe(id);
   });
 
-  test('an owner reads every receipt of the organisation, an agent its own, nobody another organisation’s', async () => {
+  test('an owner reads all receipts of the organisation, an agent only its own, and no one those of another organisation', async () => {
     for (const role of ['viewer', 'approver'] as const) {
       const owner = await organisation.addOwner(role);
       expect((await organisation.ask('GET', `/v1/audit/${id}/receipt`, undefined, owner)).status).toBe(200);
@@ -110,7 +110,7 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
     expect((await halted.get(`/v1/audit/${own}/receipt`)).status).toBe(200);
   });
 
-  test('what is no row, or has no receipt yet, is a 404', async () => {
+  test('an unknown audit id, and a row without a receipt yet, answer 404', async () => {
     for (const unknown of [crypto.randomUUID(), 'x', `{${id}}`, '%00', '..%2f', `${id}%20`])
       expectEnvelope(await agent.get(`/v1/audit/${unknown}/receipt`), 404, 'not_found');
     let during: { status: number } | undefined;
@@ -127,7 +127,7 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
     expect((await agent.get(`/v1/audit/${auditIdOf(made)}/receipt`)).status).toBe(200);
   });
 
-  test('DI-03 MR-07 a new key is published two hours before it signs, and the old one for ever', async () => {
+  test('DI-03 MR-07 a new key is published two hours before it signs, and the old key stays published forever', async () => {
     const before = await evidenceOf(world, agent, id);
     const local = world.running.services.local.token.reveal();
     const rotated = await send(`${world.running.baseUrl}/owner/keys/rotate`, {
@@ -155,7 +155,7 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
     await evidenceOf(world, agent, id);
   });
 
-  test('carries what the specification lists, and nothing that it forbids, whatever is called', async () => {
+  test('the receipt of any kind of call has the members that the specification lists, and none that it forbids', async () => {
     const free = await organisation.agent({
       policy: await organisation.policy([
         { effect: 'allow', methods: ['GET', 'POST'] },
@@ -211,7 +211,7 @@ describe.each(ONE_STORE)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (sto
     );
   });
 
-  test('the hash of the agent’s words differs from call to call: a short sentence cannot be looked up', async () => {
+  test('the hash of the agent’s reason differs from call to call, so that a short sentence cannot be looked up', async () => {
     const hashes = await Promise.all(
       [1, 2].map(async () => {
         const answer = await agent.act({ ...READ, reason: 'the same' });

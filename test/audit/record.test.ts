@@ -15,16 +15,16 @@ import { givenWorld } from '../world/given.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 
-/** What becomes of one write: before it reaches the store, or after, when only its answer is lost. */
+/** Result of one write: refused before it reached the store, written, or written with its answer lost. */
 type Fate = 'written' | 'refused' | 'answer lost' | { answerLostAfterMs: number };
 
 describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
 
-  /** A row of the broker that lives: as an orphan, it might be closed by a round of recovery before its outcome is there. */
+  /** A row owned by the running broker: as an orphan it could be closed by a recovery sweep before its outcome is stored. */
   const ownRow = (over: Partial<AuditRow> = {}) => auditRow({ instance_id: world.running.broker.instanceId, ...over });
 
-  /** A recorder on the real store, whose next writes have these fates; the ones after them are written. */
+  /** A recorder on the real store, whose next writes have these fates; all later ones succeed. */
   function recorderWith(...fates: Fate[]): { recorder: Recorder; writes: number[]; left(): LeftBehind[] } {
     const { broker } = world.running;
     const writes: number[] = [];
@@ -44,7 +44,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
       return { accepted: real.accepted, written };
     };
     const instanceId = uuidv4();
-    // A folder of its own: the world's broker takes care of what it finds in the common one.
+    // A data folder of its own, because the world's broker processes journals in the shared one.
     const config = { ...broker.config, dataFolder: newFolder() };
     const { heartbeat } = world.running.services;
     const recorder = makeRecorder({ ...broker, config, instanceId }, heartbeat, { ...writer, write });
@@ -54,7 +54,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   const stored = (row: AuditRow) => findAuditRow(world.running.broker.store.db, row.organisation_id, row.id);
 
-  /** The stored row says what this one says, under the broker's evidence key. */
+  /** Expects the stored row to equal this one, with a receipt signed by the broker's evidence key. */
   const expectSigned = (found: AuditRow, row: AuditRow) => {
     expect(rowHash(found)).toBe(rowHash(row));
     expect(found.row_hash).toBe(rowHash(found));
@@ -81,7 +81,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     return error as AuditUnavailable;
   };
 
-  test('rows that come together are written together, and each is signed over what is stored', async () => {
+  test('concurrent rows are written as one batch, and each is signed over its stored columns', async () => {
     const { recorder, writes } = recorderWith();
     const rows = Array.from({ length: 20 }, () => ownRow());
     await Promise.all(rows.map((row) => finish(recorder, row, false)));
@@ -92,11 +92,11 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('what is recorded is made by a recorder only: no copy, literal or other value is taken for it', async () => {
+  test('only a recorder creates a Recorded value: no copy, literal or changed value has its type', async () => {
     const recorded: Recorded<string> = await finish(recorderWith().recorder, ownRow(), false);
     const take = (given: Recorded<string>) => given.value;
     expect(take(recorded)).toBe('the answer');
-    // Each of these is an error of the compiler; that it is none would be one, too.
+    // Each of these lines must be a compile error.
     // @ts-expect-error a copy
     expect(take({ ...recorded })).toBeUndefined();
     // @ts-expect-error a copy with another value
@@ -107,7 +107,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(() => (Object.assign(recorded, {}).value = 'another')).toThrow(TypeError);
   });
 
-  test('one bad row does not take the others with it', async () => {
+  test('one invalid row does not make the other rows of its batch fail', async () => {
     const { recorder } = recorderWith();
     const rows = Array.from({ length: 5 }, () => ownRow());
     const bad = auditRow({ kind: 'nonsense' as 'action' });
@@ -121,7 +121,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     for (const row of rows) expect(await stored(row)).toMatchObject({ state: 'final' });
   });
 
-  test('a store that is away is not asked once for each row that waits', async () => {
+  test('while the store is unavailable, waiting rows are not retried one by one', async () => {
     const { recorder, writes } = recorderWith(...Array<Fate>(50).fill('refused'));
     const rows = Array.from({ length: 40 }, () => ownRow());
     const errors = await Promise.all(rows.map((row) => refused(finish(recorder, row, false))));
@@ -130,7 +130,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(rows[0]!)).toBeUndefined();
   });
 
-  test('C10 a call whose intent cannot be stored is not made, and later its row says so', async () => {
+  test('C10 a call whose intent cannot be stored is not made, and its row is later closed as not sent', async () => {
     const { recorder, writes } = recorderWith(...Array<Fate>(5).fill('refused'));
     const row = ownRow();
     let made = false;
@@ -141,7 +141,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
       }),
     );
     expect([made, error.sent]).toEqual([false, false]);
-    // On a machine that is busy it is tried twice, and not three times.
+    // A busy machine may manage only two attempts instead of three.
     const [tried, refusals] = [writes.length, 5];
     expect(tried).toBeOneOf([2, 3]);
     for (let left = refusals - tried; left > 0; left--) expect(await recorder.retryLate()).toBe(1);
@@ -149,7 +149,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'audit_unavailable' });
   });
 
-  test('a claim that finds nothing left undoes the intent: its reason is the answer, no call is made, and the next one is', async () => {
+  test('a claim that returns a rollback: its reason is returned, no intent is stored, no call is made; the next call succeeds', async () => {
     const { recorder } = recorderWith();
     const row = ownRow();
     const claim = async () => rollback('nothing_left' as const);
@@ -163,14 +163,14 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(next)).toMatchObject({ state: 'final', flags: expect.stringContaining('"left":1') });
   });
 
-  test('an outcome is tried again until it is stored', async () => {
+  test('storing an outcome is retried until it succeeds', async () => {
     const { recorder } = recorderWith('written', 'refused', 'refused', 'refused');
     const row = ownRow();
     expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed' });
   });
 
-  test('C11 an outcome that cannot be stored in time is withheld, and stored when the store is back', async () => {
+  test('C11 an outcome that cannot be stored in time is not returned, and is stored once the store is available again', async () => {
     const { recorder } = recorderWith('written', ...Array<Fate>(200).fill('refused'));
     const row = ownRow();
     const began = performance.now();
@@ -185,7 +185,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expectSigned(found, row);
   });
 
-  test('an outcome that the store can never take does not keep those behind it waiting', async () => {
+  test('a deferred outcome that the store always rejects does not block those after it', async () => {
     const kept: string[] = [];
     const [bad, good] = [ownRow(), ownRow()];
     const late = makeLateRows(
@@ -203,9 +203,9 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   });
 
   test.each([
-    ['a mistake in the code', new TypeError('x is not a function')],
+    ['a bug in the code', new TypeError('x is not a function')],
     ['a statement of too many parts', Object.assign(new Error('too many SQL variables'), { errcode: 1 })],
-  ])('what is stored with an outcome and cannot be, by %s, stops no other call', async (_, fault) => {
+  ])('a companion that fails by %s does not affect other calls', async (_, fault) => {
     const { recorder } = recorderWith();
     const row = ownRow();
     const companion = { store: () => Promise.reject(fault) };
@@ -217,7 +217,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect((await recorder.intend(next, () => finish(recorder, next, true))).value).toBe('the answer');
   });
 
-  test('a call that was refused after its intent is closed later, too', async () => {
+  test('the row of a call that was refused after its intent is closed later, too', async () => {
     const { recorder } = recorderWith('written', ...Array<Fate>(4).fill('refused'));
     const row = ownRow();
     const error = await refused(recorder.intend(row, () => finish(recorder, row, false)));
@@ -229,9 +229,9 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expectSigned(found, row);
   });
 
-  test('ST-10 a write whose answer is lost is repeated, and changes nothing: intent and outcome', async () => {
+  test('ST-10 a write whose answer is lost is retried without further effect: intent and outcome', async () => {
     const { recorder, writes } = recorderWith('written', 'answer lost', 'written', 'answer lost');
-    // The thread that writes has started: what an intent waits for is the store alone.
+    // Starts the recording thread first, so that the intent waits only for the store.
     await finish(recorder, ownRow(), false);
     const row = ownRow();
     let made = 0;
@@ -245,13 +245,13 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expectSigned(found, row);
   });
 
-  test('ST-10 a connection that takes its time to break is gone round once; a store that is silent is not waited for twice', async () => {
+  test('ST-10 after a connection that breaks slowly the write is retried once; after a timeout of the store it is not', async () => {
     const { recorder, writes } = recorderWith('written', { answerLostAfterMs: 400 }, 'written', {
       answerLostAfterMs: 400,
     });
     await finish(recorder, ownRow(), false);
     const row = ownRow();
-    // The intent, and then the decision of another call.
+    // The intent of one call, and then the decision of another.
     expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
     const other = ownRow();
     expect((await finish(recorder, other, false)).value).toBe('the answer');
@@ -262,7 +262,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(silent.writes.length).toBe(1);
   });
 
-  test('R7 a row that another process closed stays as it is signed, and the late outcome is withheld', async () => {
+  test('R7 a row that another process closed keeps its signed state, and the late outcome is not returned', async () => {
     const { recorder } = recorderWith();
     const other = recorderWith().recorder;
     const row = ownRow();
@@ -282,7 +282,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   });
 
   test.each(['intent', 'final'])(
-    'nothing is stored, nor tried again, where another process has taken over what the row is about: %s',
+    'when another process has taken over what the row is about, nothing is stored or retried: %s',
     async (state) => {
       const { recorder } = recorderWith();
       const row = ownRow();
@@ -309,7 +309,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('an intent on a row that is final is no permission to call', async () => {
+  test('no call is made when its intent meets a final row of the same id', async () => {
     const { recorder } = recorderWith();
     const row = ownRow();
     await finish(recorder, { ...row }, false);
@@ -323,7 +323,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect([made, error.sent]).toEqual([false, false]);
   });
 
-  test('whatever breaks off in the middle of a call, its row is closed as unknown', async () => {
+  test('the row of a call that throws is closed as unknown', async () => {
     const { recorder } = recorderWith();
     for (const method of ['PATCH', 'GET']) {
       const row = ownRow({ method });
@@ -333,7 +333,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('a read has no intent row but a note, which is taken back when its row is stored', async () => {
+  test('a read has a journal entry instead of an intent row, which is removed when its row is stored', async () => {
     const { recorder, writes, left } = recorderWith();
     const row = auditRow({ method: 'GET', scope: 'demo:read', path: '/items/1' });
     const { value } = await recorder.intend(row, async () => {
@@ -346,11 +346,11 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(left()).toEqual([]);
   });
 
-  test('the note of a read whose process is gone can be read', async () => {
+  test('the journal entry of a read can be read after its process has ended', async () => {
     const { recorder, left } = recorderWith();
     const row = auditRow({ method: 'GET', path: '/items/2', decision: '{"matched":["é\\n"]}' });
     await recorder.intend(row, async () => {
-      // As when the process ends here: nobody holds the notes any more.
+      // Simulates the end of the process: the journal is no longer locked.
       await recorder.close();
       const found = left();
       expect(found.map(({ rows }) => rows)).toEqual([[row]]);
@@ -360,7 +360,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('notes of reads that are finished are taken out while others are in flight, and a slot is used again', async () => {
+  test('journal entries of finished reads are removed while others are in flight, and their slots are reused', async () => {
     const { recorder, left } = recorderWith();
     const read = () => ownRow({ method: 'GET', scope: 'demo:read', path: '/items/3' });
     const [long, again] = [read(), read()];
@@ -384,7 +384,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('a read that is too large for a note has an intent row', async () => {
+  test('a read whose row is too large for the journal has an intent row', async () => {
     const { recorder, writes } = recorderWith();
     const row = auditRow({ method: 'GET', decision: JSON.stringify({ matched: 'x'.repeat(9_000) }) });
     await recorder.intend(row, async () => {
@@ -395,7 +395,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(row)).toMatchObject({ state: 'final' });
   });
 
-  test('a stop waits for the calls in flight, but not for ever', async () => {
+  test('a stop waits for the calls in flight, up to a timeout', async () => {
     const { recorder } = recorderWith();
     const row = ownRow();
     let answer: (() => void) | undefined;

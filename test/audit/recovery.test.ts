@@ -1,4 +1,4 @@
-/** Two brokers on one PostgreSQL: whose calls are whose to close. */
+/** Two brokers on one PostgreSQL: which of them may close whose calls. */
 import { existsSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ import { listAuditRows } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
-/** A sixteenth of the real one, so that what takes 20 to 25 s there takes two here. */
+/** A sixteenth of the production value, so that what takes 20 to 25 s there takes two here. */
 const BEAT_MS = 300;
 const DEAD_AFTER_MS = 4 * BEAT_MS;
 
@@ -35,7 +35,7 @@ const patch = (item: string) => ({
   data: { a: 1 },
 });
 
-/** Stops the sweeps of a process, and with them its heartbeats, until what it answers is called; what else it does goes on. */
+/** Stops the sweeps of a process, and with them its heartbeats; the returned function resumes them. Everything else goes on. */
 function stopHeartbeats({ broker }: Running): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   const check = vi.spyOn(broker.storeClock, 'check').mockReturnValue(promise);
@@ -52,7 +52,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());
   beforeAll(async () => {
-    // Its beats are 5 s apart, so the others would take it for dead.
+    // This broker's heartbeats are 5 s apart, so the others would consider it dead.
     await world.running.stop();
   });
 
@@ -79,7 +79,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
 
   const at = (baseUrl: string) => new TestAgent({ ...agent, baseUrl });
 
-  /** Sends a call that the platform does not answer yet. */
+  /** Sends a call that the platform has not answered yet. */
   async function callInFlight(through: TestAgent, item: string) {
     const asked = new Promise<ServerResponse>((resolve) => {
       world.upstream.answer = (_request, response) => resolve(response);
@@ -93,11 +93,11 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     return rows.find((row) => row.path === `/items/${item}`)!;
   }
 
-  /** When this process was seen last, by those of the others; undefined when it is off their list. */
+  /** Returns the last heartbeat of the process `id` in the store; undefined when it is not registered. */
   const seenAt = async ({ broker }: Running, id: string): Promise<number | undefined> =>
     (await listInstances(broker.store.db)).find((one) => one.id === id)?.seen_at;
 
-  /** `beats`: gets the beats that the process makes meanwhile. */
+  /** Waits for the call's final row. `beats`: collects the heartbeats of the waiting process meanwhile. */
   async function untilFinal(running: Running, item: string, beats = new Set<number | undefined>()): Promise<AuditRow> {
     const end = performance.now() + 15_000;
     for (;;) {
@@ -105,12 +105,12 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
       const row = await rowOf(running, item);
       if (row.state === 'final') return row;
       expect(performance.now(), `waited in vain for the row of ${item}`).toBeLessThan(end);
-      // Far below a beat.
+      // Far shorter than the interval of heartbeats.
       await pause(BEAT_MS / 6);
     }
   }
 
-  test('the call of a process that lives but is slow is nobody else’s to close', async () => {
+  test('the call of a slow but live process is not closed by another', async () => {
     const [slow, other] = [await startReplica(), await startReplica()];
     const { answer, response } = await callInFlight(at(slow.baseUrl), 'slow');
     await pause(3 * DEAD_AFTER_MS);
@@ -120,7 +120,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     expect(await rowOf(other, 'slow')).toMatchObject({ state: 'final', result: 'allowed' });
   });
 
-  test('MR-02 the calls of a process that was killed are closed by another, once it was silent for long enough', async () => {
+  test('MR-02 the calls of a killed process are closed by another after enough missed heartbeats', async () => {
     const { child, through } = await spawnReplica();
     const other = await startReplica();
     const { answer } = await callInFlight(through, 'killed');
@@ -128,14 +128,14 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     await expect(answer).rejects.toThrow();
     const beats = new Set<number | undefined>();
     const row = await untilFinal(other, 'killed', beats);
-    // Counted, because a busy machine beats late: six, that is 30 s with the real ones, and the one before.
+    // Counted in heartbeats, which are late on a busy machine: six (30 s in production) plus the one before.
     expect(beats.size).toBeLessThanOrEqual(7);
     expect(row).toMatchObject({ result: 'errored', reason: 'outcome_unknown' });
     await evidenceOf({ ...world, running: other }, at(other.baseUrl), row.id);
     expect(world.upstream.seen).toHaveLength(1);
   });
 
-  test('R7 a process that was stopped for too long withholds the answer: what was signed stands', async () => {
+  test('R7 a process that was suspended for too long does not return the answer, and the signed row stays unchanged', async () => {
     const { child, through } = await spawnReplica();
     const other = await startReplica();
     const { answer, response } = await callInFlight(through, 'stopped');
@@ -149,7 +149,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     expect(late.body.detail).toContain('may have been made');
     expect(late.text).not.toContain('withheld"');
     expect(await findAuditRow(other.broker.store.db, organisation.id, closed.id)).toEqual(closed);
-    // It is back: its beats put it on the list again, and its next call is an ordinary one.
+    // After it resumes, its heartbeat registers it again, and its next call succeeds.
     await vi.waitUntil(async () => (await seenAt(other, instance_id)) !== undefined, { timeout: 10_000 });
     world.upstream.answer = undefined;
     expect((await through.act(patch('next'))).status).toBe(200);
@@ -157,13 +157,13 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     expect(await child.ended).toEqual({ code: 0, signal: null });
   });
 
-  test('R7 a process that is off the list registers before its next call is sent, which nobody else closes then', async () => {
+  test('R7 an unregistered process registers before its next call is sent, so that no other process closes the call', async () => {
     const back = await startReplica();
     const other = await startReplica();
     const goOn = stopHeartbeats(back);
     await vi.waitUntil(async () => (await seenAt(other, back.broker.instanceId)) === undefined, { timeout: 10_000 });
     const { answer, response } = await callInFlight(at(back.baseUrl), 'back');
-    // Between the second beat from here and the third the other one makes a whole sweep.
+    // The other process makes a complete sweep between its second and third heartbeat from here.
     const beats = new Set<number | undefined>();
     const otherBeats = async () => beats.add(await seenAt(other, other.broker.instanceId)).size;
     await vi.waitUntil(async () => (await otherBeats()) === 3, { timeout: 10_000, interval: 20 });
@@ -173,7 +173,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     expect(await rowOf(other, 'back')).toMatchObject({ state: 'final', result: 'allowed' });
   });
 
-  test('clocks that disagree do not make anybody look dead', async () => {
+  test('clocks that differ do not make a live process look dead', async () => {
     const ahead = await startReplica(() => Date.now() + 3600_000);
     const slow = await startReplica();
     const { answer, response } = await callInFlight(at(slow.baseUrl), 'skewed');
@@ -184,8 +184,8 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
   });
 });
 
-describe.each(STORES)(`a process that is taken off the list of processes on %s${postgresNote}`, (store) => {
-  /** One with heartbeats every 50 ms. */
+describe.each(STORES)(`a process that was unregistered on %s${postgresNote}`, (store) => {
+  /** Starts a broker with a heartbeat every 50 ms. */
   async function startFast() {
     const world = await startWorld(store);
     const organisation = await world.organisation();
@@ -205,16 +205,16 @@ describe.each(STORES)(`a process that is taken off the list of processes on %s${
     expectEnvelope(await agent.act(patch('unsure')), 503, 'audit_unavailable');
     expect(world.upstream.seen).toHaveLength(0);
     await putBack();
-    // A heartbeat that was begun while the table was hidden may refuse one more.
+    // A heartbeat that began while the table was hidden may cause one more refusal.
     await expect.poll(async () => (await agent.act(patch('sure'))).status).toBe(200);
     expect(world.upstream.seen).toHaveLength(1);
     expect(await listInstances(running.broker.store.db)).toHaveLength(1);
   });
 
-  test('between its beat and its look does not close its own calls', async () => {
+  test('does not close its own calls when it is unregistered between its heartbeat and its sweep', async () => {
     const { world, organisation, agent, running } = await startFast();
     const { db } = running.broker.store;
-    // As another process does that saw none of its beats for too long, at the worst instant, and in every round.
+    // A trigger removes the process right after each heartbeat, as another process would that had missed its heartbeats.
     await sql`create table beats (at integer)`.execute(db);
     const forget = 'insert into beats values (1); delete from instances where id = new.id;';
     if (store === 'sqlite')
@@ -236,7 +236,7 @@ describe.each(STORES)(`a process that is taken off the list of processes on %s${
     const answer = agent.act(patch('own'));
     const response = await asked;
     const before = Number(await rounds());
-    // The third beat from here comes after two whole looks.
+    // By the third heartbeat from here two complete sweeps have run.
     await vi.waitUntil(async () => Number(await rounds()) >= before + 3, { timeout: 10_000 });
     response.setHeader('content-type', 'application/json').end('{"id":7}');
     const made = await answer;
@@ -244,14 +244,14 @@ describe.each(STORES)(`a process that is taken off the list of processes on %s${
     expect(await findAuditRow(db, organisation.id, made.body._meta.audit_id)).toMatchObject({ result: 'allowed' });
   });
 
-  test('ST-03 the Idempotency-Key of a call that a dead process had not begun is free again', async () => {
+  test('ST-03 the Idempotency-Key of a call that a dead process had not begun is released', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();
     await organisation.platform();
     const agent = await organisation.agent();
     const { broker } = world.running;
     const now = broker.clock();
-    // As a process leaves it that was killed between its claim and its intent.
+    // The state that a process leaves when it is killed between its claim and its intent.
     const claim = (key: string, instance_id: string, is_read = 0) =>
       claimIdempotencyKey(broker.store.db, {
         organisation_id: organisation.id,
@@ -274,16 +274,16 @@ describe.each(STORES)(`a process that is taken off the list of processes on %s${
     expect(world.upstream.seen).toHaveLength(2);
     const rows = await listAuditRows(broker.store.db, organisation.id, { limit: 50 });
     const closed = rows.filter((row) => row.kind === 'action').map(({ path, result }) => `${path} ${result}`);
-    // Of the read there may be a note, which becomes a row of its own.
+    // The read may have had a journal entry, which becomes a row of its own.
     expect(closed.toSorted()).toEqual(['/items/dead allowed', '/items/read allowed', 'null errored']);
   });
 });
 
-describe.each(STORES)(`notes of reads that a dead process left on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`journal entries of reads that a dead process left on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
 
-  test('are put on record, but for those from before the store was restored', async () => {
+  test('are recorded in the audit, except those from before the store was restored', async () => {
     const { store, config } = world.running.broker;
     const agent = await organisation.agent();
     await agent.act(READ);

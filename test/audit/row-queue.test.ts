@@ -5,7 +5,7 @@ import type { RowWriter } from '../../broker/audit/row-writer.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { auditRow } from '../world/rows.ts';
 
-/** A queue before a writer that accepts a batch when it is told to. */
+/** A queue with a writer whose batches are accepted by `done()`. */
 function queue() {
   const batches: { rows: readonly AuditRow[]; done(): void }[] = [];
   const write: RowWriter['write'] = (rows) => {
@@ -21,7 +21,7 @@ function queue() {
   return { batches, put, turns, empty: rows.empty, sizes: () => batches.map((batch) => batch.rows.length) };
 }
 
-test('under load, rows of the next two turns of the event loop join those that wait', async () => {
+test('under load, rows of the next two turns of the event loop join the waiting batch', async () => {
   const { batches, put, turns, empty, sizes } = queue();
   const stored = put(4);
   await turns(1);
@@ -41,7 +41,7 @@ test('under load, rows of the next two turns of the event loop join those that w
   expect(sizes()).toEqual([4, 3]);
 });
 
-test('after a batch of a few rows the next one does not wait', async () => {
+test('after a small batch the next one starts immediately', async () => {
   const { batches, put, turns, empty, sizes } = queue();
   const stored = put(3);
   await turns(1);

@@ -27,9 +27,9 @@ describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _
   };
   const stored = (row: AuditRow) => findAuditRow(broker.store.db, row.organisation_id, row.id);
 
-  test('what is final is hashed and signed, an intent is not, and what was final already is not written', async () => {
+  test('final rows are hashed and signed, intents are not, and rows that are final in the store are not written again', async () => {
     const writer = open();
-    // Its process lives: no round of recovery closes it.
+    // Owned by the running process, so that no recovery sweep closes it.
     const intent = auditRow({ instance_id: broker.instanceId });
     const rows = [final(), intent, final({ path: '/é', detail: '\u202e' })];
     const ids = rows.map(({ id }) => id);
@@ -51,14 +51,14 @@ describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _
     expect(await writer.write(rows).written).toEqual(new Set([ids[1]]));
   });
 
-  test('many groups at once are each written whole', async () => {
+  test('concurrent groups are each written completely', async () => {
     const writer = open();
     const groups = Array.from({ length: 12 }, (_, size) => Array.from({ length: size + 1 }, () => final()));
     const written = await Promise.all(groups.map((rows) => writer.write(rows).written));
     expect(written).toEqual(groups.map((rows) => new Set(rows.map(({ id }) => id))));
   });
 
-  test('the blame for a row that cannot be stored, or cannot even be signed, is the row’s', async () => {
+  test('a row that cannot be stored or signed is reported as a row fault, and its group is rolled back', async () => {
     const writer = open();
     for (const bad of [final({ kind: 'nonsense' as 'action' }), final({ detail: '\ud800' })]) {
       const twin = final();
@@ -69,7 +69,7 @@ describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _
     }
   });
 
-  test('a new evidence key signs from the next group on', async () => {
+  test('a new evidence key signs from the next group on once it is active', async () => {
     let now = Date.now();
     const writer = open({ clock: () => now });
     const [before, after] = [final(), final()];
@@ -81,7 +81,7 @@ describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _
     expect((await stored(after))!.receipt_kid).toBe(kid);
   });
 
-  test('a close waits for what was accepted', async () => {
+  test('close waits for accepted groups', async () => {
     const writer = open();
     const row = final();
     const { accepted, written } = writer.write([row]);
@@ -91,28 +91,25 @@ describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _
     expect(await stored(row)).toMatchObject({ state: 'final' });
   });
 
-  test.runIf(kind === 'postgres')(
-    'a row that is alone is written where it came up, if there is a connection',
-    async () => {
-      const { appendTo, appendHere } = broker.store;
-      const nowhere = { ...appendHere!, url: 'postgres://nobody@127.0.0.1:1/nowhere' } as typeof appendTo;
-      const [here, together, there] = [final(), final(), final()];
-      const withoutThread = open({ store: { ...broker.store, appendTo: nowhere } });
-      expect(await withoutThread.write([here]).written).toEqual(new Set([here.id]));
-      const busy = withoutThread.write([here]).written;
-      await expect(withoutThread.write([together]).written).rejects.toThrow('ECONNREFUSED');
-      expect(await busy).toEqual(new Set());
-      const { appendHere: _, ...withoutConnection } = broker.store;
-      expect(await open({ store: withoutConnection }).write([there]).written).toEqual(new Set([there.id]));
-    },
-  );
+  test.runIf(kind === 'postgres')('a single row is written in the main thread, if it has a connection', async () => {
+    const { appendTo, appendHere } = broker.store;
+    const nowhere = { ...appendHere!, url: 'postgres://nobody@127.0.0.1:1/nowhere' } as typeof appendTo;
+    const [here, together, there] = [final(), final(), final()];
+    const withoutThread = open({ store: { ...broker.store, appendTo: nowhere } });
+    expect(await withoutThread.write([here]).written).toEqual(new Set([here.id]));
+    const busy = withoutThread.write([here]).written;
+    await expect(withoutThread.write([together]).written).rejects.toThrow('ECONNREFUSED');
+    expect(await busy).toEqual(new Set());
+    const { appendHere: _, ...withoutConnection } = broker.store;
+    expect(await open({ store: withoutConnection }).write([there]).written).toEqual(new Set([there.id]));
+  });
 
   test.runIf(kind === 'sqlite')(
-    'what a thread had that ended has failed, and the next group starts another',
+    'the groups of a thread that ended fail, and the next group starts another thread',
     async () => {
       const folder = join(newFolder(), 'store');
       const path = join(folder, 'broker.db');
-      // An appender that cannot open its store ends its thread.
+      // An appender that cannot open its store makes its thread end.
       const store = { ...broker.store, appendTo: { dialect: 'sqlite' as const, path } };
       const writer = open({ store });
       const row = final();

@@ -1,4 +1,4 @@
-/** Whatever a caller's text holds, and however long it is: what became of the call is on record. */
+/** Calls with texts of any content and length are recorded in the audit. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -6,7 +6,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 
 const LONG = 'x'.repeat(500_000);
 
-describe.each(STORES)(`texts of callers on record, on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`calls with unusual texts are recorded, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());
   beforeAll(async () => {
@@ -55,7 +55,7 @@ describe.each(STORES)(`texts of callers on record, on %s${postgresNote}`, (store
     expect(await db.selectFrom('audit_rows').select('id').where('state', '=', 'intent').execute()).toEqual([]);
   });
 
-  test('an approved call that is refused for a text with a NUL comes to its end', async () => {
+  test('an approved call that is refused for a text with a NUL is settled', async () => {
     const policy = await organisation.policy([{ effect: 'require_approval' }]);
     const agent = await organisation.agent({ policy, grants: { host: { scopeList: ['host:write'] } } });
     const held = await agent.act({ method: 'POST', scope: 'host:write', ...pull({ head: 'evil:a\0b' }) });
