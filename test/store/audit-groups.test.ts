@@ -11,17 +11,20 @@ import { auditRow } from '../world/rows.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 describe('the size of a group', () => {
-  test.each(['sqlite', 'postgres'] as const)('is never nothing, and nearly all that waits, on %s', (dialect) => {
-    const sizes = new Set<number>();
-    for (let waiting = 1; waiting <= 300; waiting++) {
-      const size = batchSize({ dialect }, waiting);
-      expect(size).toBeGreaterThanOrEqual(1);
-      expect(size).toBeLessThanOrEqual(waiting);
-      expect(size).toBeGreaterThanOrEqual(0.8 * Math.min(waiting, 64));
-      sizes.add(size);
-    }
-    if (dialect === 'postgres') expect(sizes.size).toBeLessThanOrEqual(20);
-  });
+  test.each(['sqlite', 'postgres'] as const)(
+    'is at least 1 and at least 80 % of the waiting rows, up to 64, on %s',
+    (dialect) => {
+      const sizes = new Set<number>();
+      for (let waiting = 1; waiting <= 300; waiting++) {
+        const size = batchSize({ dialect }, waiting);
+        expect(size).toBeGreaterThanOrEqual(1);
+        expect(size).toBeLessThanOrEqual(waiting);
+        expect(size).toBeGreaterThanOrEqual(0.8 * Math.min(waiting, 64));
+        sizes.add(size);
+      }
+      if (dialect === 'postgres') expect(sizes.size).toBeLessThanOrEqual(20);
+    },
+  );
 });
 
 const CASES = STORES.flatMap((store) => [[store, 'new', true] as const, [store, 'perhaps there', false] as const]);
@@ -36,7 +39,7 @@ describe.each(CASES)(`a group of rows on %s, %s${postgresNote}`, (kind, _, areNe
     return opened;
   });
 
-  test('is stored as it is, in whatever number', async () => {
+  test('of any size is stored unchanged', async () => {
     const write = groupWriter(store, areNew);
     for (const size of [1, 2, 3, 20, 64]) {
       const rows = Array.from({ length: size }, (_, at) =>
@@ -47,15 +50,15 @@ describe.each(CASES)(`a group of rows on %s, %s${postgresNote}`, (kind, _, areNe
     }
   });
 
-  test('is stored whole or not at all', async () => {
+  test('is stored completely or not at all', async () => {
     const rows = [auditRow(), auditRow({ kind: 'nonsense' as 'action' }), auditRow()];
     await expect(groupWriter(store, areNew)(rows)).rejects.toThrow();
     for (const row of rows) expect(await findAuditRow(store.db, row.organisation_id, row.id)).toBeUndefined();
-    // And the connection is as good as before.
+    // The connection still works afterwards.
     expect((await groupWriter(store, areNew)([rows[0]!])).size).toBe(1);
   });
 
-  test('is never part of a transaction that is open meanwhile', async () => {
+  test('is never part of another transaction that is open at the same time', async () => {
     const [inside, outside] = [auditRow(), auditRow()];
     let written: Promise<unknown> | undefined;
     const failing = store.db.transaction().execute(async (transaction) => {

@@ -1,4 +1,4 @@
-/** On PostgreSQL the audit is partitioned by month: an upgrade, the months ahead, and what is dropped. */
+/** Monthly partitions of the audit on PostgreSQL: the upgrade, creating months ahead, and dropping empty ones. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
@@ -56,7 +56,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
     const values = AUDIT_COLUMNS.map((column) => row[column]);
     expect(await appender.append(auditStatement(store.db, 1), [values], isNew)).toEqual([row.id]);
   };
-  // Rows of before the triggers for each statement, and what each statement wrote since.
+  // Rows in log_pending from before the per-statement triggers, and those of later statements in log_batches.
   const logged = async () => [
     ...(await store.db.selectFrom('log_pending').select('row_id').execute()).map((r) => r.row_id),
     ...(await store.db.selectFrom('log_batches').select('ids').execute()).flatMap((r) => r.ids.match(/.{36}/g) ?? []),
@@ -81,7 +81,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       await store.db.insertInto('audit_rows').values(rows).execute();
     });
 
-    test('makes the table that is there the first partition, without writing it again, while others write', async () => {
+    test('makes the existing table the first partition without rewriting it, while others write', async () => {
       const appender = appending();
       const intent = { ...final(Date.now()), state: 'intent', result: null, row_hash: null } as const;
       await append(appender, intent, false);
@@ -95,7 +95,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       expect(await fileOf('audit_rows_before')).toBe(file);
       expect(await names()).toEqual(['audit_rows_before']);
 
-      // The statements that a release before prepared go on, and the log gets each row once.
+      // Statements prepared by the previous release still work, and each row is in the log once.
       await append(appender, { ...intent, state: 'final', result: 'allowed', row_hash: 'late' }, false);
       const late = final(Date.now());
       await append(appender, late, true);
@@ -109,7 +109,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       expect(checks.rows).toEqual([]);
     });
 
-    test('of brokers that start at once takes place once; a clock that was ahead moves the end', async () => {
+    test('by concurrently starting brokers happens once; rows of a clock that was ahead move the bound', async () => {
       const ahead = final(Date.now() + 400 * DAY_MS);
       await putAuditRow(store.db, ahead);
       const applied = await Promise.all([migrate(store), migrate(open()), migrate(open())]);
@@ -119,13 +119,13 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       expect(await names()).toEqual(['audit_rows_before']);
     });
 
-    test('that another process makes at this moment leaves no end on the table', async () => {
+    test('that another process makes concurrently leaves no bound on the table', async () => {
       let second: Promise<string[]> | undefined;
       await open()
         .db.transaction()
         .execute(async (tx) => {
           await sql`lock table audit_rows in access exclusive mode`.execute(tx);
-          // It finds the table as it was, and waits for it.
+          // This migration sees the table before the partitioning, and waits for its lock.
           second = migrate(store);
           await pause(1_000);
           await auditPartitions(tx as unknown as Kysely<unknown>, 'postgres');
@@ -136,19 +136,19 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       await putAuditRow(store.db, final(Date.now() + 400 * DAY_MS));
     });
 
-    test('does not wait long for whoever reads, with everybody else behind it, but asks again', async () => {
+    test('retries with a short lock timeout while there is a reader, so that writers are not blocked', async () => {
       const reader = new pg.Client({ connectionString: url });
       await reader.connect();
       await reader.query('begin; select 1 from audit_rows limit 1');
       const migrating = migrate(store);
-      // Longer than one try.
+      // Longer than one attempt.
       await pause(2_500);
       await putAuditRow(open().db, final(Date.now()));
       await reader.end();
       expect(await migrating).toContain('0048-audit-partitions');
     });
 
-    test('that fails leaves no end behind it', async () => {
+    test('that fails leaves no bound on the table', async () => {
       await sql`create table audit_rows_default ()`.execute(store.db);
       await expect(migrate(store)).rejects.toThrow(/audit_rows_default/);
       await putAuditRow(store.db, final(Date.now() + 400 * DAY_MS));
@@ -163,7 +163,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
     });
     const drop = (now: number) => dropEmptyAuditPartitions(store, { now, holder: 'one' });
 
-    test('are made a month ahead, once by all processes, and ids off the clock go to the default one', async () => {
+    test('are created a month ahead, once by concurrent processes, and ids of other times go to the default partition', async () => {
       await Promise.all([NOW, NOW, NOW].map((now) => makeAuditPartitions(store, now)));
       expect(await names()).toEqual(['audit_rows_before', 'audit_rows_2035_03', 'audit_rows_2035_04']);
       const wanted = {
@@ -181,7 +181,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       }
     });
 
-    test('take what the default one had of them', async () => {
+    test('get the rows of their month from the default partition', async () => {
       const stray = final(NOW);
       const other = final(NOW + 300 * DAY_MS);
       for (const row of [stray, other]) await putAuditRow(store.db, row);
@@ -191,7 +191,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       expect((await logged()).toSorted()).toEqual([stray.id, other.id].toSorted());
     });
 
-    test('are dropped when nothing is left but what says that it was deleted, which is kept', async () => {
+    test('are dropped when only events about deletions are left, which are kept', async () => {
       await makeAuditPartitions(store, NOW);
       const row = final(NOW);
       const event = purgeEvent(NOW);
@@ -200,14 +200,14 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       expect(await drop(later)).toEqual(['audit_rows_before']);
       await store.db.deleteFrom('audit_rows').where('id', '=', row.id).execute();
       expect(await drop(later)).toEqual([]);
-      // April is too young, though it is empty.
+      // April is empty, but too recent.
       expect(await drop(later + 3_600_000)).toEqual(['audit_rows_2035_03']);
       expect(await findAuditRow(store.db, ORGANISATION, event.id)).toMatchObject({ id: event.id, row_hash: 'hash' });
       expect(await partitionOf(event.id)).toBe('audit_rows_default');
       expect((await logged()).toSorted()).toEqual([row.id, event.id].toSorted());
     });
 
-    test('wait while somebody reads them for long', async () => {
+    test('are not created or dropped while a long transaction reads them', async () => {
       const reader = new pg.Client({ connectionString: url });
       await reader.connect();
       await reader.query('begin; select 1 from audit_rows limit 1');

@@ -21,9 +21,9 @@ import { startWorld } from '../world/world.ts';
 describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => {
   const world = shared(() => startWorld(store));
 
-  test('are moved by whoever holds the lease, from where they stand, over the batch that was begun', async () => {
+  test('are moved only by the holder of the lease, from the current position, over the batch that was begun', async () => {
     const { db } = world.running.broker.store;
-    // The pusher of this broker looks at its own lease.
+    // The pusher of this broker uses another lease.
     const name = 'test of the cursor';
     const until = Number.MAX_SAFE_INTEGER;
     const fence = (await takeLease(db, { name, holder: 'a', now: 0, until }))!;
@@ -57,10 +57,10 @@ describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => 
     const due = async (at = now) =>
       (await listDueSinks(db, { now: at, until: at + 60_000 })).filter((one) => one.id === id).length;
     expect(await due()).toBe(0);
-    // Nobody else may push it: its kind is none that this broker knows.
+    // No pusher sends to this sink, because its kind is unknown.
     await changeSink(db, sink, { status: 'active', kind: 'unknown', retry_at: now });
     expect([await due(now - 1), await due(now)]).toEqual([0, 1]);
-    // By a clock that was ahead: nothing waits for so long.
+    // A retry time after `until` was set by a clock that was ahead.
     expect([await due(now - 60_000), await due(now - 60_001)]).toEqual([0, 1]);
     const batch = { organisation_id, id, next_index: 0 };
     expect(await beginBatch(db, batch, 4, { name, fence: fence + 1 })).toBe(false);

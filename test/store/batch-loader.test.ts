@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { batchLoader } from '../../broker/store/batch-loader.ts';
 
-/** A batch loader whose requests are answered when the test says so. */
+/** A batch loader whose batches are answered by the test. */
 function loading(most = 64) {
   const groups: { asked: readonly number[]; answer(): void; fail(error: Error): void }[] = [];
   const ask = batchLoader<number, string>(
@@ -15,8 +15,8 @@ function loading(most = 64) {
   return { ask, groups };
 }
 
-describe('questions that come at the same time', () => {
-  test('go out together, and each gets its own answer', async () => {
+describe('concurrent requests to a batch loader', () => {
+  test('form one batch, and each gets its own answer', async () => {
     const { ask, groups } = loading();
     const asking = Promise.all([ask(1), ask(2), ask(3)]);
     await setImmediate();
@@ -25,7 +25,7 @@ describe('questions that come at the same time', () => {
     expect(await asking).toEqual(['answer to 1', 'answer to 2', 'answer to 3']);
   });
 
-  test('wait for the question under way, and then go at once', async () => {
+  test('wait for the batch in flight, and start immediately after it', async () => {
     const { ask, groups } = loading();
     const first = ask(1);
     await setImmediate();
@@ -40,7 +40,7 @@ describe('questions that come at the same time', () => {
     expect(await later).toEqual(['answer to 2', 'answer to 3']);
   });
 
-  test('are never more in one than there may be', async () => {
+  test('are split into batches of at most the maximum size', async () => {
     const { ask, groups } = loading(2);
     const asking = Promise.all([1, 2, 3, 4, 5].map(ask));
     for (const size of [2, 2, 1]) {
@@ -51,7 +51,7 @@ describe('questions that come at the same time', () => {
     expect(await asking).toHaveLength(5);
   });
 
-  test('fail together, and the next ones are asked all the same', async () => {
+  test('all fail when their batch fails, and the next batch still runs', async () => {
     const { ask, groups } = loading();
     const asking = Promise.allSettled([ask(1), ask(2)]);
     await setImmediate();

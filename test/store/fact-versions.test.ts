@@ -1,4 +1,4 @@
-/** The version of the facts of an organisation: whatever a decision looks at renews it, in the transaction that changes it. */
+/** The fact version of an organisation: every change that decisions depend on renews it, in the transaction of the change. */
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 const HERE = '127.0.0.1';
 const ELSEWHERE = '198.51.100.7';
 
-/** What a row is found by, and stays. */
+/** Columns that identify a row, and never change. */
 const IDENTITY = ['organisation_id', 'id'];
 const KEYS: Record<string, readonly string[]> = {
   organisations: IDENTITY,
@@ -46,7 +46,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
         .executeTakeFirstOrThrow()
     ).version;
 
-  /** The names of the statements that reading took. */
+  /** Returns the names of the statements that a read executed. */
   async function asked(read: () => Promise<unknown>): Promise<string[]> {
     const names: string[] = [];
     const { read: original } = store;
@@ -62,7 +62,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     return names;
   }
 
-  test('every column that facts are read from is watched', async () => {
+  test('every column that facts are read from is watched by a trigger', async () => {
     const triggers = await store.db.executeQuery<{ table: string; definition: string }>(
       (kind === 'sqlite'
         ? sql`select tbl_name as "table", sql as definition from sqlite_master where type = 'trigger'`
@@ -101,7 +101,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
         expect([table, event, watched(table, event).length]).toEqual([table, event, 1]);
   });
 
-  test('a change renews it with its commit, and one that is taken back does not', async () => {
+  test('a committed change renews the version, and a rolled back one does not', async () => {
     const before = await version();
     const change = { approval_ttl_ms: 123_456 };
     await expect(
@@ -114,12 +114,12 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     await updateOrganisation(store.db, organisation.id, change);
     const after = await version();
     expect(after).not.toBe(before);
-    // Nothing of it is another value now.
+    // The same values again: nothing changes.
     await updateOrganisation(store.db, organisation.id, change);
     expect(await version()).toBe(after);
   });
 
-  test('many changes at once renew it, and that of governance, when they are done', async () => {
+  test('a bulk change renews the versions of facts and of governance at its end', async () => {
     const agent = await organisation.agent();
     const before = await version();
     const governed = await findGovernanceVersion(store.db, organisation.id);
@@ -136,7 +136,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     expect(await version()).not.toBe(after);
   });
 
-  test('a transaction that would leave them as they were cannot commit', async () => {
+  test('a bulk change that does not renew the versions cannot commit', async () => {
     const before = await version();
     const forgotten = store.db.transaction().execute(async (db) => {
       await db.insertInto('bulk_changes').values({ organisation_id: organisation.id, never: '' }).execute();
@@ -147,7 +147,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
   });
 
   test.runIf(kind === 'postgres')(
-    'a version that a dump brought is nobody’s, whatever its transaction’s number',
+    'a version restored from a dump is renewed even if the current transaction has the same id',
     async () => {
       let restored = '';
       await store.db.transaction().execute(async (db) => {
@@ -164,7 +164,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     },
   );
 
-  test('other organisations, strikes on a closed breaker and counts of children leave it as it is', async () => {
+  test('other organisations, strikes on a closed breaker and counts of children do not renew the version', async () => {
     const agent = await organisation.agent();
     const other = await world.organisation();
     await other.platform();
@@ -184,7 +184,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     expect(await version()).not.toBe(before);
   });
 
-  test('facts are asked for once a version, an agent, a platform and an address; else only the version is', async () => {
+  test('facts are read once per version, agent, platform and address; otherwise only the version is read', async () => {
     const agent = await organisation.agent();
     const read = factsReaders(store).own;
     const from = (source: string) => () => read(agent.agentId, 'demo', source);
@@ -199,9 +199,9 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     expect(await asked(from(HERE))).toEqual(['fact_version']);
   });
 
-  test('what was answered last is at hand while the store is asked whether it stands', async () => {
+  test('the cached rows are available while the store checks their version', async () => {
     const agent = await organisation.agent();
-    // On a busy machine PostgreSQL may have answered before anybody looks: here it takes its time.
+    // On a busy machine PostgreSQL may answer before the callback runs, so its answer is delayed here.
     const slow: Store['read'] = async (...asked) => {
       await setTimeout(20);
       return await store.read(...asked);
@@ -218,7 +218,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     const first = await ask();
     expect(first.likely).toEqual([]);
     const again = await ask();
-    // SQLite answers at once.
+    // SQLite answers synchronously.
     expect(again.likely).toEqual(kind === 'sqlite' ? [] : [first.rows]);
     await store.db.updateTable('agents').set({ status: 'suspended' }).where('id', '=', agent.id).execute();
     const changed = await ask();
@@ -226,7 +226,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     expect(changed.rows[0]!.status).toBe('suspended');
   });
 
-  test('a breaker that is open for one address refuses there and nowhere else, whatever is kept', async () => {
+  test('a breaker open for one address affects only that address, whatever is cached', async () => {
     const agent = await organisation.agent();
     const read = factsReaders(store).own;
     const openUntil = async (source: string) => (await read(agent.agentId, 'demo', source))[0]!.auth_open_until;
@@ -243,7 +243,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     }
   });
 
-  test('what was committed is in the very next answer, of every process, while others change things too', async () => {
+  test('a committed change is in the next read of every process, during concurrent changes', async () => {
     const other =
       kind === 'sqlite'
         ? store

@@ -15,7 +15,7 @@ import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const HERE = '127.0.0.1';
 
-describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`reads of facts on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let read: FactsReader;
@@ -28,7 +28,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
 
   const db = () => world.running.broker.store.db;
 
-  test('that are asked for at the same time reach whom they are about', async () => {
+  test('that are concurrent each get the rows of their own agent', async () => {
     const agents = await Promise.all(
       Array.from({ length: 70 }, (_, at) => organisation.agent({ name: `agent-${at}` })),
     );
@@ -39,7 +39,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     expect(answers.every((rows) => rows.length <= 1)).toBe(true);
   });
 
-  test('are the same one by one, in a group, and about all platforms', async () => {
+  test('return the same rows alone, in a batch, and for all platforms', async () => {
     const agent = await organisation.agent();
     const [alone] = await read(agent.agentId, 'demo', HERE);
     const together = factsReaders(world.running.broker.store).own;
@@ -52,7 +52,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     expect(alone!.connection_credential).toBeInstanceOf(Uint8Array);
   });
 
-  test('stay the very same objects until something of them changes, and nobody can change them', async () => {
+  test('return the same immutable objects until a value changes', async () => {
     const agent = await organisation.agent();
     const first = await read(agent.agentId, 'demo', HERE);
     expect(await read(agent.agentId, 'demo', HERE)).toBe(first);
@@ -97,7 +97,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
       },
     ],
   ];
-  test.each(changes)('are new at the very next question after a change of %s', async (_what, change) => {
+  test.each(changes)('return new rows immediately after a change of %s', async (_what, change) => {
     const agent = await organisation.agent();
     const before = await read(agent.agentId, 'demo', HERE);
     await change(agent);
@@ -106,7 +106,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     expect(after).not.toEqual(before);
   });
 
-  test('about a platform that is not there are not kept, and about one without a grant they are', async () => {
+  test('of an unknown platform are not cached, and of a platform without a grant are', async () => {
     const agent = await organisation.agent({ grants: {} });
     const again = async (platform: string) => [
       await read(agent.agentId, platform, HERE),
@@ -123,7 +123,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('are one memory, whoever asks: what one statement brought answers the other where there is no parent', async () => {
+  test('share one cache: without a parent, rows of one scope’s statement serve the other', async () => {
     const { store } = world.running.broker;
     const reads: string[] = [];
     const readers = factsReaders({
@@ -152,7 +152,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
       }
   });
 
-  test('of a child are those of the statement that was asked: without its parent nothing is told to who needs it', async () => {
+  test('of a child are cached by scope: rows without the parent are not used for the family scope', async () => {
     const readers = factsReaders(world.running.broker.store);
     const parent = await organisation.agent();
     const child = await childOf(world, organisation, parent);
@@ -165,14 +165,14 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('about an agent that is not there are kept by nobody', async () => {
+  test('of an unknown agent return no rows', async () => {
     const nobody = 'agt_00000000000000000001';
     expect(await read(nobody, 'demo', HERE)).toEqual([]);
     expect(await read(nobody, ALL_PLATFORMS, HERE)).toEqual([]);
   });
 });
 
-test('the subquery for a connection names no column of the outer derived table, which SQLite 3.49 (Node 24.0) does not find', async () => {
+test('the subquery for a connection names no column of the outer derived table, which SQLite 3.49 (Node 24.0) does not resolve', async () => {
   const { store } = (await startWorld('sqlite')).running.broker;
   const { sql } = prepareFacts(store.db, 'of_connection', { many: false, scope: 'own' });
   const [subquery] = /\(select x\.id.*?limit 1\)/s.exec(sql) ?? [];

@@ -1,4 +1,4 @@
-/** What a clock that was ahead put off does not wait for as long as that clock was ahead. */
+/** Times stored by a clock that was ahead do not delay anything for as long as the clock was ahead. */
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ import { startWorld } from '../world/world.ts';
 const MINUTE_MS = 60_000;
 
 describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (store) => {
-  test('end with the next round, and those of the right clock stay', async () => {
+  test('are reset by the next round, and times of a correct clock stay', async () => {
     const world = await startWorld(store);
     const { db } = world.running.broker.store;
     const { id: organisation_id, ...organisation } = await world.demoOrganisation();
@@ -61,7 +61,7 @@ describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (
     expect(await claimUntil()).toEqual([now + MINUTE_MS]);
   });
 
-  test('messages that were put off are due; those of quiet hours, and reminders, stay', async () => {
+  test('delayed messages become due; those delayed by quiet hours, and reminders, stay', async () => {
     const world = await startWorld(store);
     const { db } = world.running.broker.store;
     const organisation = await world.demoOrganisation();
@@ -99,7 +99,7 @@ describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (
 });
 
 describe.each(STORES.filter((store) => store === 'postgres'))(`the clock of %s was ahead${postgresNote}`, (store) => {
-  test('a lease of then is taken once nobody has renewed it for as long as one lasts; one that is renewed is not', async () => {
+  test('a lease taken then is taken over once it is not renewed for the length of a lease; a renewed lease is not', async () => {
     const { broker } = (await startWorld(store)).running;
     const { db } = broker.store;
     const ahead = Date.now() + 60 * MINUTE_MS;
@@ -119,7 +119,7 @@ describe.each(STORES.filter((store) => store === 'postgres'))(`the clock of %s w
     await lease.stop();
   });
 
-  test('a limit counted in a window of then begins again; one in a window that is a little long goes on', async () => {
+  test('a rate limit window started then begins again; a window that ends only slightly late goes on', async () => {
     const { db } = (await startWorld(store)).running.broker.store;
     const counter = postgresCounter(db);
     const use = async () => (await counter.add([{ key: 'agent', count: 1 }], MINUTE_MS))[0];

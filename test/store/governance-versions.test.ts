@@ -1,4 +1,4 @@
-/** The version of what governance files speak of: whatever changes it renews it, and what files do not speak of does not. */
+/** The governance version: every change of what governance files cover renews it, and other changes do not. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { putAgent, putGrant } from '../../broker/store/agents.ts';
 import { findGovernanceVersion } from '../../broker/store/governance.ts';
@@ -25,7 +25,7 @@ describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
   });
   const version = (of = organisation) => findGovernanceVersion(store.db, of.id);
 
-  /** Columns by table, with another value each. Those that are missing are no governance: times, counts, tokens. */
+  /** Governed columns by table, each with another value. Columns that are missing here are not governed: times, counts, tokens. */
   const COLUMNS = {
     agents: {
       name: 'other',
@@ -63,7 +63,7 @@ describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
     },
   } as const;
 
-  test('a change of any column that a file speaks of renews it, once it is another value', async () => {
+  test('a new value in any column that a file covers renews the version, and the same value again does not', async () => {
     const other = await world.organisation();
     await other.platform();
     await other.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
@@ -84,7 +84,7 @@ describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
       }
   });
 
-  test('fresh tokens in place of others renew the version of facts and not this one; those that somebody gave or took renew both', async () => {
+  test('refreshed tokens renew the fact version only; tokens that a person connects or disconnects renew both versions', async () => {
     const other = await world.organisation();
     await other.platform();
     const versions = async () => {
@@ -127,7 +127,7 @@ describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
     }
   });
 
-  test('so do rows that come and go, and new versions of policies, guardrails and platforms', async () => {
+  test('inserted and deleted rows, and new versions of policies, guardrails and platforms, renew the version', async () => {
     const { db } = store;
     const id = crypto.randomUUID();
     const place = { organisation_id: organisation.id, id };
@@ -180,7 +180,7 @@ describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
     }
   });
 
-  test('children, their grants, settings that no file knows, and other organisations leave it as it is', async () => {
+  test('children, their grants, settings outside of files, and other organisations do not renew the version', async () => {
     const busy = await world.organisation();
     await busy.platform();
     const parent = await busy.agent({ grants: { demo: { scopeList: ['demo:read'] } } });

@@ -1,4 +1,4 @@
-/** What keeps organisations apart in the database: each key begins with the organisation, or docs/scaling.md says why not. */
+/** Separation of organisations in the database: each key begins with the organisation, or docs/scaling.md gives the reason. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { ROOT } from '../world/root.ts';
 import { newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 
-/** The rows of a table of the page that follows a heading: what stands in code marks in the first cell. */
+/** Reads the table below a heading of the page: the code-marked names in the first cell of each row. */
 function listedUnder(heading: string): string[] {
   const page = readFileSync(join(ROOT, 'docs', 'scaling.md'), 'utf8');
   const [, rest] = page.split(`${heading}\n`);

@@ -1,6 +1,6 @@
 /**
- * What is asked again and again goes by an index, however much history there is (DOS-08). SQLite answers in the broker's own
- * thread, and by rules alone, whatever the tables hold: its plans can be tested.
+ * Frequent statements use an index, however much history there is (DOS-08). SQLite runs them in the broker's own thread, and plans by fixed rules,
+ * whatever the tables hold, so its plans can be tested.
  */
 import { join } from 'node:path';
 import { CompiledQuery, sql } from 'kysely';
@@ -70,20 +70,20 @@ const STATEMENTS: Record<string, (db: Db) => Promise<unknown>> = {
 
 const INDEXED = [...INDEXED_ORDERS];
 
-/** Of what a limited select found. */
+/** Scans of the result of a limited select. */
 const BOUNDED = new Set(['SCAN CONSTANT ROW', 'SCAN counted']);
 
-/** Indexes that hold only what is under way: going through all of one is what it is for. */
+/** Partial indexes of rows in progress only, which may be scanned completely. */
 const SMALL = /USING (COVERING )?INDEX (audit_rows_intents|approvals_under_way)\b/;
 
-describe('DOS-08 statements that are asked again and again', () => {
+describe('DOS-08 frequent statements', () => {
   const store = shared(() => openSqlite(join(newFolder(), 'store')));
   beforeAll(async () => {
     afterFile(() => store.close());
     await migrate(store);
   });
 
-  /** How SQLite does it, step for step. */
+  /** Returns the steps of SQLite's query plan. */
   async function planOf(ask: (db: Db) => Promise<unknown>): Promise<string[]> {
     const spy = vi.spyOn(store.db.getExecutor(), 'executeQuery');
     await ask(store.db);
@@ -101,28 +101,31 @@ describe('DOS-08 statements that are asked again and again', () => {
     expect(scans(plan)).toEqual([]);
   });
 
-  test.each(INDEXED)('agents by %s, first and next page, both ways, are read in their order', async (order) => {
-    for (const descending of [true, false])
-      for (const after of [undefined, { key: order === 'created' ? 1 : '0a', id: 'a' }]) {
-        const page = { filter: {}, order, descending, after, limit: 50, endedBy: 1 };
-        const plan = await planOf((db) => pageOfAgents(db, 'o', page));
-        expect(scans(plan)).toEqual([]);
-        expect(plan.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
-      }
-  });
+  test.each(INDEXED)(
+    'pages of agents by %s, first and next, in both directions, use an index for their order',
+    async (order) => {
+      for (const descending of [true, false])
+        for (const after of [undefined, { key: order === 'created' ? 1 : '0a', id: 'a' }]) {
+          const page = { filter: {}, order, descending, after, limit: 50, endedBy: 1 };
+          const plan = await planOf((db) => pageOfAgents(db, 'o', page));
+          expect(scans(plan)).toEqual([]);
+          expect(plan.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
+        }
+    },
+  );
 
-  test('the twin: agents by their last call are sorted', async () => {
+  test('the twin: agents by last call need a sort', async () => {
     const page = { filter: {}, order: 'last_call', descending: true, limit: 50, endedBy: 1 } as const;
     expect((await planOf((db) => pageOfAgents(db, 'o', page))).join()).toContain('TEMP B-TREE FOR ORDER BY');
   });
 
-  test('the twin: one that goes through everything is seen', async () => {
+  test('the twin: a full scan is detected', async () => {
     expect(scans(await planOf((db) => purgeEndedSessions(db, 1)))).toEqual(['SCAN ended_sessions']);
   });
 });
 
 const LATE = Date.parse('2026-11-20T00:00:00Z');
-/** More than are looked at for one question. */
+/** More rows than one query scans. */
 const ROWS = 6_000;
 const IDS = Array.from({ length: ROWS }, (_, at) => uuidv7(LATE + at * 1000));
 
@@ -134,7 +137,7 @@ const FILTERS: [string, AuditFilter][] = [
   ['since and until', { since: LATE, until: LATE + HOUR_MS }],
 ];
 
-describe.each(STORES)(`a question about audit rows on %s${postgresNote}`, (kind) => {
+describe.each(STORES)(`a search of audit rows on %s${postgresNote}`, (kind) => {
   const store = shared(async () =>
     kind === 'sqlite'
       ? openSqlite(join(newFolder(), 'store'))
@@ -166,7 +169,7 @@ describe.each(STORES)(`a question about audit rows on %s${postgresNote}`, (kind)
     expect(asked.length).toBeGreaterThan(0);
     if (filter.reason !== undefined) expect(found.rows).toEqual([]);
     for (const { sql: text, parameters } of asked) {
-      // SQLite uses one bound on each side for the index, the first one, and tests any other on every row.
+      // SQLite uses only the first bound on each side for the index, and tests any other on every row.
       expect(text.match(/"id" >=? /g)?.length ?? 0, text).toBeLessThan(2);
       expect(text.match(/"id" <=? /g)?.length ?? 0, text).toBeLessThan(2);
       if (kind === 'postgres') expect(await rowsRead(store, text, parameters)).toBeLessThanOrEqual(2_000);
@@ -174,12 +177,12 @@ describe.each(STORES)(`a question about audit rows on %s${postgresNote}`, (kind)
   });
 });
 
-/** How many rows PostgreSQL takes from the table or its index. */
+/** Returns how many rows PostgreSQL reads from the table or its index. */
 async function rowsRead(store: Store, text: string, parameters: readonly unknown[]): Promise<number> {
   type Node = { 'Node Type': string; 'Actual Rows': number; 'Rows Removed by Filter'?: number; Plans?: Node[] };
   const explained = CompiledQuery.raw(`explain (analyze, format json) ${text}`, [...parameters]);
   const { rows } = await store.db.transaction().execute(async (tx) => {
-    // A table as small as this one it would rather read whole.
+    // PostgreSQL would rather scan a table as small as this one.
     await sql`set local enable_seqscan = off; set local enable_bitmapscan = off`.execute(tx);
     return await tx.executeQuery<{ 'QUERY PLAN': [{ Plan: Node }] }>(explained);
   });

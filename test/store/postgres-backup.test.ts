@@ -1,4 +1,4 @@
-/** A dump of a database that has more in it than the store, or has it in a schema of its own, loaded by a role that may make just that. */
+/** Dumps of databases with other contents besides the store, or with the store in another schema, loaded by roles with few privileges. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { postgresPrograms } from '../../bin/postgres-programs.ts';
@@ -6,7 +6,7 @@ import { dumpPostgres, loadDump } from '../../broker/store/postgres-backup.ts';
 import { query } from '../world/stored.ts';
 import { newDatabase, newFolder, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
 
-/** A role that is on every server, and no superuser. */
+/** A role that exists on every server and is not a superuser. */
 const ROLE = 'pg_monitor';
 
 const withOptions = (url: string, options: string) => `${url}?options=${encodeURIComponent(options)}`;
@@ -19,7 +19,7 @@ async function dumped(url: string) {
 }
 
 describe.runIf(STORES.includes('postgres'))(`a dump of PostgreSQL${postgresNote}`, () => {
-  test('is loaded without what others made in the database, which takes a superuser', async () => {
+  test('is loaded without other objects of the database, which need a superuser', async () => {
     const url = await newMigratedDatabase();
     const ask = asking(url);
     const extensions = await ask(`select name from pg_available_extensions where name = 'pg_stat_statements'`);
@@ -36,7 +36,7 @@ describe.runIf(STORES.includes('postgres'))(`a dump of PostgreSQL${postgresNote}
     expect(await asking(to)(`select to_regclass('monitoring.kysely_migration') as other`)).toEqual([{ other: null }]);
   });
 
-  test('is made by a role that may read the store and no other schema', async () => {
+  test('can be made by a role that may read only the store’s schema', async () => {
     const url = await newMigratedDatabase();
     const ask = asking(url);
     await ask('create schema "Monitoring 2"');
@@ -46,7 +46,7 @@ describe.runIf(STORES.includes('postgres'))(`a dump of PostgreSQL${postgresNote}
     await load(await newDatabase());
   });
 
-  test('with the store in a schema of its own is loaded where that schema is there, or may be made, and is searched', async () => {
+  test('with the store in another schema is loaded if that schema exists or can be created, and is in the search_path', async () => {
     const url = await newMigratedDatabase();
     await asking(url)('alter schema public rename to broker');
     const { load } = await dumped(withOptions(url, '-c search_path=broker'));

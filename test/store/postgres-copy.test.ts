@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { copyText } from '../../broker/store/postgres-copy.ts';
 
-test('rows are lines, values are between tabs, and what is not there is null', () => {
+test('rows are lines, values are separated by tabs, and missing values are null', () => {
   const rows = [
     ['a', 1, null, undefined],
     ['', 1_795_216_571_607, 0, 'é'],
@@ -10,7 +10,7 @@ test('rows are lines, values are between tabs, and what is not there is null', (
   expect(copyText([])).toBe('');
 });
 
-test('no text is taken for a null, another column, another row or the end', () => {
+test('texts are escaped, so that none reads as a null, a separator or the end', () => {
   expect(copyText([['\\N', 'a\tb', 'a\nb\rc', '\\.', '{"a":"\\u0000"}']])).toBe(
     '\\\\N\ta\\tb\ta\\nb\\rc\t\\\\.\t{"a":"\\\\u0000"}\n',
   );

@@ -1,4 +1,4 @@
-/** What the sessions of the broker are set to, where a database has other defaults than PostgreSQL. */
+/** Session settings of the broker on databases with other defaults than PostgreSQL. */
 import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -9,7 +9,7 @@ import { administer, nameOf, newDatabase, postgresNote, STORES } from '../world/
 
 const ISOLATION = "select current_setting('transaction_isolation') as level";
 
-test.runIf(STORES.includes('postgres'))(`a lock_timeout of the database does not count${postgresNote}`, async () => {
+test.runIf(STORES.includes('postgres'))(`a lock_timeout of the database is overridden${postgresNote}`, async () => {
   const url = await newDatabase();
   await administer(`alter database ${nameOf(url)} set lock_timeout = '300ms'`);
   const store = openPostgres(url, { connections: 1, onError: () => {} });
@@ -19,7 +19,7 @@ test.runIf(STORES.includes('postgres'))(`a lock_timeout of the database does not
 });
 
 test.runIf(STORES.includes('postgres'))(
-  `a connection from a time when the database took no writes is kept no longer${postgresNote}`,
+  `a connection opened while the database was read-only is closed${postgresNote}`,
   async () => {
     const url = await newDatabase();
     const store = openPostgres(url, { connections: 1, onError: () => {} });
@@ -43,7 +43,7 @@ describe.runIf(STORES.includes('postgres'))(`a database whose default isolation 
     return url;
   };
 
-  test('is read and written under read committed, by every pool', async () => {
+  test('is used with read committed isolation by every pool', async () => {
     const url = await serializable();
     const store = openPostgres(url, { connections: 8, onError: () => {} });
     onTestFinished(() => store.close());
@@ -58,12 +58,12 @@ describe.runIf(STORES.includes('postgres'))(`a database whose default isolation 
     expect(await prepared.run({ name: 'isolation', text: ISOLATION, values: [] })).toEqual([['read committed']]);
   });
 
-  test('has no change cancelled because of another one that it does not conflict with', async () => {
+  test('does not cancel a change because of a concurrent one that does not conflict', async () => {
     const store = openPostgres(await serializable(), { connections: 8, onError: () => {} });
     onTestFinished(() => store.close());
     await sql`create table pair (side text primary key, n int not null)`.execute(store.db);
     await sql`insert into pair values ('left', 1), ('right', 1)`.execute(store.db);
-    // Each reads both rows before either has written its own, which no serial order could have shown them.
+    // Both transactions read both rows before either writes its own, which no serial order could produce.
     const bothHaveRead = Promise.withResolvers<void>();
     let reads = 0;
     const add = (side: string) =>

@@ -17,7 +17,7 @@ describe.runIf(STORES.includes('postgres'))(`prepared statements on PostgreSQL${
 
   const pid = async () => (await statements.run<[number]>(PID))[0]![0];
 
-  /** From another connection, once `pid` is at it. */
+  /** Terminates a backend from another connection, once it executes the statement. */
   async function terminate(victim: number): Promise<void> {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
@@ -30,7 +30,7 @@ describe.runIf(STORES.includes('postgres'))(`prepared statements on PostgreSQL${
     }
   }
 
-  test('are prepared once, and answer rows as lists', async () => {
+  test('are prepared once, and return rows as lists', async () => {
     const add = { name: 'add', text: 'select $1::int + $2::int, $1::text', values: [1, 2] };
     expect(await statements.run(add)).toEqual([[3, '1']]);
     expect(await statements.run({ ...add, values: [4, 5] })).toEqual([[9, '4']]);
@@ -42,7 +42,7 @@ describe.runIf(STORES.includes('postgres'))(`prepared statements on PostgreSQL${
     expect(prepared.flat()).toContain('add');
   });
 
-  test('one without an answer ends in time, and the next has a connection of its own', async () => {
+  test('a statement without an answer times out, and the next one gets a new connection', async () => {
     const before = await pid();
     const startedAt = performance.now();
     await expect(statements.run(SLEEP)).rejects.toThrow('PostgreSQL did not answer the statement in time');
@@ -50,14 +50,14 @@ describe.runIf(STORES.includes('postgres'))(`prepared statements on PostgreSQL${
     expect(await pid()).not.toBe(before);
   });
 
-  test('those that wait for a connection meanwhile are answered', async () => {
+  test('statements that wait for a connection meanwhile are executed', async () => {
     const slow = expect(statements.run(SLEEP)).rejects.toThrow('PostgreSQL did not answer the statement in time');
     const next = statements.run({ name: 'one', text: 'select 1', values: [] });
     await slow;
     expect(await next).toEqual([[1]]);
   });
 
-  test('one whose connection breaks fails, and the next does not', async () => {
+  test('a statement whose connection is lost fails, and the next one succeeds', async () => {
     const patient = openPreparedStatements(url, { max: 1, onError: () => {} });
     const [[victim]] = (await patient.run<[number]>(PID)) as [[number]];
     const broken = expect(patient.run(SLEEP)).rejects.toThrow(/terminat/);
@@ -67,7 +67,7 @@ describe.runIf(STORES.includes('postgres'))(`prepared statements on PostgreSQL${
     await patient.close();
   });
 
-  test('a wrong one is refused in PostgreSQL’s words, and nobody else', async () => {
+  test('an invalid statement fails with PostgreSQL’s error, and the next one succeeds', async () => {
     await expect(statements.run({ name: 'wrong', text: 'select nothing', values: [] })).rejects.toMatchObject({
       code: '42703',
     });

@@ -10,7 +10,7 @@ const ca = join(newFolder(), 'ca.pem');
 writeFileSync(ca, '');
 const CA = `sslrootcert=${encodeURIComponent(ca)}`;
 
-describe('the address of PostgreSQL', () => {
+describe('the URL of PostgreSQL', () => {
   test.each([
     ['', ''],
     ['?application_name=a%20b', '?application_name=a%20b'],
@@ -42,7 +42,7 @@ describe('the address of PostgreSQL', () => {
     expect(() => readPostgresUrl(written)).toThrow(new Error(why));
   });
 
-  test('is said to libpq in its words, without the password', () => {
+  test('is translated to libpq’s parameters, without the password', () => {
     const of = (query: string) => libpqUrl(AT + query, () => '/roots');
     const without = 'postgres://u@db.example:5432/b';
     expect(of('')).toEqual({ url: without, password: 'p@' });
@@ -53,7 +53,7 @@ describe('the address of PostgreSQL', () => {
     expect(of('?sslmode=no-verify').url).toBe(`${without}?sslmode=require`);
     expect(of('?sslmode=verify-full').url).toBe(`${without}?sslmode=verify-full&sslrootcert=%2Froots`);
     expect(of(`?${CA}&sslmode=verify-full`).url).toBe(`${without}?${CA}&sslmode=verify-full`);
-    // As `pg` reads them, so that a broker that runs with such an address can be backed up.
+    // Parsed as `pg` does, so that a broker that runs with such a URL can be backed up.
     for (const [written, password] of [
       ['100%', '100%'],
       ['a%zz', 'a%zz'],

@@ -1,4 +1,4 @@
-/** What waits for its place in the receipt log: the rows of one statement are one row of PostgreSQL. */
+/** Rows that wait for their index in the receipt log: on PostgreSQL the rows of one statement share one entry. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AuditRow } from '../../broker/store/audit.ts';
@@ -43,7 +43,7 @@ describe.each(STORES)(`rows that wait for the receipt log on %s${postgresNote}`,
     );
   const placed = ({ organisation_id, id, row_hash }: AuditRow) => [organisation_id, id, row_hash];
 
-  test('each is taken once, by organisation, with its hash and when it ended', async () => {
+  test('each row is taken once, by organisation, with its hash and finish time', async () => {
     const store = await open();
     const rows = [7, 3, 5].map((at) => final(at));
     const others = [9, 8].map((at) => final(at, { organisation_id: 'other' }));
@@ -56,16 +56,16 @@ describe.each(STORES)(`rows that wait for the receipt log on %s${postgresNote}`,
     expect(isFull).toBe(false);
     expect(pairs(pending).toSorted()).toEqual([...rows, ...others].map(placed).toSorted());
     expect(Math.max(...pending.filter((one) => one.organisation_id === 'acme').map((one) => one.last_at))).toBe(7);
-    // One row for each statement and organisation, where the database can.
+    // On PostgreSQL one entry per statement and organisation.
     expect(pending).toHaveLength(kind === 'postgres' ? 2 : 5);
     expect(await hasPending(store.db)).toBe(false);
 
-    // A row that becomes final later, and one that is written once more, and is not.
+    // Only the intent that becomes final now; the final rows that are written again are not.
     await groupWriter(store, false)([{ ...begun, ...ended(11) }, ...rows]);
     expect(pairs((await takePending(store.db, store, 100)).pending)).toEqual([['acme', begun.id, hashOf(11)]]);
   });
 
-  test('up to a limit at a time, those of before an upgrade first', async () => {
+  test('rows are taken up to a limit at a time, those from before an upgrade first', async () => {
     const store = await open();
     const before = [1, 2, 3].map((at) => final(at));
     await store.db

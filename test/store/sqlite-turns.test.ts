@@ -1,4 +1,4 @@
-/** Writers that wait for the one connection of SQLite leave the event loop to others in between. */
+/** Writers that wait for SQLite's single connection let the event loop run in between. */
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
@@ -24,12 +24,12 @@ const turnsWhile = async (work: Promise<unknown>): Promise<number> => {
   return turns;
 };
 
-test('slow transactions and statements let the event loop turn, each; fast ones do not wait for it', async () => {
+test('after each slow transaction or statement the event loop runs a turn; fast ones do not wait for one', async () => {
   const store = openSqlite(join(newFolder(), 'store'));
   afterFile(() => store.close());
   const { db } = store;
   await sql`create table counts (n integer)`.execute(db);
-  /** Keeps the thread for some 30 ms, as a commit on a slow disk does. */
+  /** Blocks the thread for some 30 ms, as a commit on a slow disk does. */
   const slow = sql`insert into counts with recursive c (n) as (select 1 union all select n + 1 from c where n < 200000) select max(n) from c`;
   const all = (work: () => Promise<unknown>) => Promise.all(Array.from({ length: WRITERS }, work));
 

@@ -112,11 +112,11 @@ const MIGRATIONS = [
   '0071-refreshed-tokens',
 ];
 
-/** Opens one empty store as often as wanted: of SQLite there can be only one. */
+/** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */
 const emptyStore = async (kind: StoreKind): Promise<() => Store> =>
   openerOf(kind, kind === 'sqlite' ? join(newFolder(), 'store') : await newDatabase());
 
-/** The same of one as all migrations leave it: a copy, which takes a fraction of the time that they do. */
+/** The same with all migrations applied: a copy, which takes a fraction of the time of migrating. */
 const migratedStore = async (kind: StoreKind): Promise<() => Store> =>
   openerOf(kind, kind === 'sqlite' ? copyMigratedStore(join(newFolder(), 'store')) : await newMigratedDatabase());
 
@@ -157,7 +157,7 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
     expect(await shapeOf(store)).toEqual(shape);
   });
 
-  test('a store that is newer than the code is refused in words, and left as it is', async () => {
+  test('a store of a newer release is rejected with a readable error, and left unchanged', async () => {
     const store = (await migratedStore(kind))();
     await sql`insert into kysely_migration (name, timestamp) values ('0999-from-the-future', '2099-01-01T00:00:00.000Z')`.execute(
       store.db,
@@ -169,7 +169,7 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
     expect(await shapeOf(store)).toEqual(shape);
   });
 
-  test('a store that a newer release only added to is taken by the release that it names, and by no older one', async () => {
+  test('a store to which a newer release only added is accepted from the release that it names on, and by no older one', async () => {
     const open = await emptyStore(kind);
     const store = open();
     await migrate(store, '0.1.0');
@@ -185,16 +185,16 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
     expect(await migrate(store, '0.10.0')).toEqual([]);
   });
 
-  test('each migration from 0042 on says which release may run on the store then, and none that does not exist', async () => {
+  test('each migration from 0042 on names the oldest release that may run on the store, which is not newer than this one', async () => {
     const store = (await migratedStore(kind))();
     for (const [name, readableBy] of Object.entries(readableByMigration(store)))
       if (name >= '0042')
         expect(compareReleases(readableBy ?? '999', readBuild().version), name).toBeLessThanOrEqual(0);
   });
 
-  test('a migration that fails leaves nothing behind', async () => {
+  test('a failed migration is rolled back completely', async () => {
     const store = (await emptyStore(kind))();
-    // Something of another program is in the way of the last tables.
+    // A table of another program blocks the last migration.
     await sql`create table instances (id text)`.execute(store.db);
     await expect(migrate(store)).rejects.toThrow(/A migration of the store failed.*instances.*rolled back/s);
     expect((await shapeOf(store)).map(([name]) => name)).toEqual(['instances']);
@@ -203,7 +203,7 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
   });
 });
 
-test.runIf(STORES.includes('postgres'))('eight processes that start at once migrate once', async () => {
+test.runIf(STORES.includes('postgres'))('of eight processes that start concurrently one migrates', async () => {
   const open = await emptyStore('postgres');
   const applied = await Promise.all(Array.from({ length: 8 }, () => migrate(open())));
   expect(applied.flat()).toEqual(MIGRATIONS);
@@ -212,7 +212,7 @@ test.runIf(STORES.includes('postgres'))('eight processes that start at once migr
 });
 
 test.runIf(STORES.includes('postgres'))(
-  `a migration may take longer than a statement, and whoever comes second waits for it${postgresNote}`,
+  `a migration may exceed the statement timeout, and a concurrent start waits for it${postgresNote}`,
   async () => {
     const url = await newDatabase();
     const other = new pg.Client({ connectionString: url });
@@ -220,7 +220,7 @@ test.runIf(STORES.includes('postgres'))(
     onTestFinished(() => other.end());
     const store = openPostgres(url, { connections: 3, timeoutMs: 300, onError: () => {} });
     onTestFinished(() => store.close());
-    // The lock of migrations (Kysely, PostgresAdapter), as another replica holds it that migrates.
+    // The advisory lock of migrations (Kysely, PostgresAdapter), as held by another replica that is migrating.
     await other.query('select pg_advisory_lock(3853314791062309107)');
     const migrated = migrate(store);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -239,21 +239,21 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
   const stored = (row: AuditRow) => findAuditRow(store.db, row.organisation_id, row.id);
 
   test.each<[string, AuditRow]>([
-    ['a state that is none', final({ state: 'done' as 'final' })],
-    ['a kind that is none', final({ kind: 'rumour' as 'event' })],
-    ['a result that is none', final({ result: 'maybe' as 'held' })],
+    ['an unknown state', final({ state: 'done' as 'final' })],
+    ['an unknown kind', final({ kind: 'rumour' as 'event' })],
+    ['an unknown result', final({ result: 'maybe' as 'held' })],
     ['a final row without a result', final({ result: null })],
     ['a final row without a receipt', final({ receipt: null })],
     ['a final row without its hash', final({ row_hash: null })],
     ['a final row that never finished', final({ finished_at: null })],
-  ])('does not take %s, and blames the row', async (_what, row) => {
+  ])('rejects %s as a row fault', async (_what, row) => {
     const error = await groupWriter(store)([row]).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Error);
     expect(isRowFault(error)).toBe(true);
     expect(await stored(row)).toBeUndefined();
   });
 
-  test('takes the twin of each', async () => {
+  test('accepts the twin of each', async () => {
     const rows = [final(), final({ kind: 'event', result: null, receipt: null }), auditRow()];
     expect((await groupWriter(store)(rows)).size).toBe(3);
     for (const row of rows) expect(await stored(row)).toEqual(row);
@@ -268,7 +268,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     ['signing_keys', 'use', `'decoration'`],
     ['one_time_tokens', 'kind', `'coupon'`],
     ['registrations', 'status', `'perhaps'`],
-  ])('%s.%s takes only what is listed', async (table, column, value) => {
+  ])('%s.%s rejects values that are not listed', async (table, column, value) => {
     const columns = (await store.db.introspection.getTables()).find(({ name }) => name === table)!.columns;
     const values = columns.map((each) => {
       if (each.name === column) return value;
@@ -279,18 +279,18 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     await expect(insert.execute(store.db)).rejects.toThrow(/check constraint/i);
   });
 
-  test('an agent that is active with a key of its own has one', async () => {
+  test('an active agent with a key of its own must have the key stored', async () => {
     const insert = sql`insert into agents (organisation_id, id, agent_id, name, owner_id, agent_type, status, origin, created_at)
       values ('o', 'a', 'agt_x', 'x', 'w', 'key', 'active', 'owner', 0)`;
     await expect(insert.execute(store.db)).rejects.toThrow(/agents_bound/);
   });
 
-  test('foreign keys are in force', async () => {
+  test('foreign keys are enforced', async () => {
     const insert = sql`insert into owners (organisation_id, id, email, role, origin, created_at) values ('nobody', 'o', 'o@acme.example', 'admin', 'added', 0)`;
     await expect(insert.execute(store.db)).rejects.toThrow(/foreign key/i);
   });
 
-  test('writing a row again changes nothing, and says that it was there', async () => {
+  test('writing a final row again changes nothing, and reports that it existed', async () => {
     const write = groupWriter(store);
     const row = final();
     expect((await write([row])).has(row.id)).toBe(true);
@@ -302,11 +302,11 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     expect(await stored(row)).toEqual(row);
   });
 
-  test('an intent is finished once, by whoever comes first', async () => {
+  test('an intent is finalised once, by the first writer', async () => {
     const write = groupWriter(store);
     const intent = auditRow();
     expect((await write([intent])).size).toBe(1);
-    // An intent may be written again, as when its answer was lost.
+    // An intent may be written again, as in a retry after its answer was lost.
     expect((await write([intent])).size).toBe(1);
     const outcomes = Array.from({ length: 8 }, (_, at) =>
       final({ ...intent, state: 'final', finished_at: 1, result: 'allowed', row_hash: 'h', receipt: `by ${at}` }),
@@ -319,13 +319,13 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     expect(await stored(intent)).toMatchObject({ state: 'final' });
   });
 
-  test('an outcome stands as it was signed, whatever its intent said', async () => {
+  test('an outcome is stored as it was signed, whatever its intent contained', async () => {
     const write = groupWriter(store);
     for (const put of [(row: AuditRow) => write([row]), (row: AuditRow) => putAuditRow(store.db, row)]) {
       const intent = auditRow();
       await put(intent);
       const { organisation_id, id } = intent;
-      // Every column another.
+      // Every column has another value than in the intent.
       const outcome: AuditRow = {
         ...{ organisation_id, id, state: 'final', kind: 'event', created_at: 1, finished_at: 2 },
         ...{ agent_id: 'a', agent_public_id: 'b', platform_id: 'c', connection_id: 'd', scope: 'e', method: 'GET' },
@@ -346,14 +346,14 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     }
   });
 
-  test('one organisation’s row is not another’s, even with the same id', async () => {
+  test('rows with the same id in two organisations are separate', async () => {
     const row = final();
     await groupWriter(store)([row, { ...row, organisation_id: 'other', reason: 'theirs' }]);
     expect(await stored(row)).toEqual(row);
     expect(await findAuditRow(store.db, 'other', row.id)).toMatchObject({ reason: 'theirs' });
   });
 
-  test('text comes back as it was stored, and moments as numbers', async () => {
+  test('text is returned unchanged, and times as numbers', async () => {
     const row = final({ detail: 'ä 中 🙂 \' " \\ %s $1 \u202e', created_at: 2 ** 52 });
     await groupWriter(store)([row]);
     expect(await stored(row)).toEqual(row);
@@ -368,7 +368,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     beforeEach(forgetAll);
     afterEach(forgetAll);
 
-    test('the first of processes that start together on an empty list begins it, and the others are of it', async () => {
+    test('of processes that start together on an empty list the first begins it, and the others join it', async () => {
       const all = Array.from({ length: 10 }, starting);
       const found = await Promise.all(all.map((one) => registerInstance(store.db, one)));
       const first = all[found.findIndex(({ member }) => member)]!;
@@ -383,7 +383,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     test.each<[string, (member: string) => Promise<void>]>([
       ['sent a heartbeat', (member) => heartbeat(store.db, member, 1_000)],
       ['left the list', async (member) => void (await forgetInstance(store.db, member))],
-    ])('goes on with a process that started when a member %s since', async (_what, live) => {
+    ])('continues with a starting process if a member %s since', async (_what, live) => {
       const [member, next] = [starting(), starting()];
       await registerInstance(store.db, member);
       const { seen } = await registerInstance(store.db, next);
@@ -393,7 +393,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
       expect(await run()).toBe(member.id);
     });
 
-    test('ends when no member is alive, however many processes have started; they are of one again', async () => {
+    test('ends when no member is alive, however many processes have started, and all of these join one new run', async () => {
       const dead = starting();
       await registerInstance(store.db, dead);
       const all = Array.from({ length: 5 }, () => ({ id: uuidv4(), startedAt: 5_000 }));
@@ -413,7 +413,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     });
   });
 
-  test('an intent is orphaned when its process is not on the list', async () => {
+  test('an intent is orphaned when its process is not registered', async () => {
     const [mine, theirs] = [uuidv4(), uuidv4()];
     await heartbeat(store.db, mine, 1_000);
     await heartbeat(store.db, theirs, 1_000);
@@ -421,7 +421,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     await groupWriter(store)([intent, auditRow({ instance_id: mine })]);
     const orphans = async () => (await findOrphanedIntents(store.db, 1_000)).filter((row) => row.id === intent.id);
     expect(await orphans()).toEqual([]);
-    // It beat since it was looked at.
+    // A heartbeat since the list was read.
     await heartbeat(store.db, theirs, 1_000);
     await forgetInstance(store.db, theirs, 1_000);
     expect(await orphans()).toEqual([]);
@@ -431,14 +431,14 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     expect(await orphans()).toEqual([intent]);
   });
 
-  test('a statement with more parameters than the store takes is refused, and not retried', async () => {
+  test('a statement with too many parameters for the store fails with a row fault, which is not retried', async () => {
     const ids = Array.from({ length: 70_000 }, (_, i) => `${i}`);
     const asked = store.db.selectFrom('organisations').select('id').where('id', 'in', ids).execute();
     const error = await asked.catch((thrown: unknown) => thrown);
     expect(isRowFault(error), String(error)).toBe(true);
   });
 
-  test('a transaction that fails leaves nothing', async () => {
+  test('a failed transaction is rolled back', async () => {
     const row = final();
     const failing = store.db.transaction().execute(async (db) => {
       await putAuditRow(db, row);
@@ -474,7 +474,7 @@ describe('the embedded store', () => {
         .values({ name, value: 'x'.repeat(1_000_000) })
         .execute();
     for (let i = 0; i < 20; i++) await put(`large ${i}`);
-    // Checkpointed, the log would begin again from its start.
+    // After a checkpoint the log would be overwritten from its start, and not grow.
     expect(logBytes()).toBeGreaterThan(20_000_000);
     expect(logBytes()).toBeGreaterThan(APPENDER_LOG_BYTES);
     const appender = openSqliteAppender(join(folder, 'broker.db'));
@@ -486,11 +486,11 @@ describe('the embedded store', () => {
     expect(logBytes()).toBe(before);
   });
 
-  test('reads see what is committed, never what a transaction is about to write', async () => {
+  test('other connections read committed data only', async () => {
     const store = openSqlite(copyMigratedStore(join(newFolder(), 'store')));
     onTestFinished(() => store.close());
     const path = (await sql<{ file: string }>`select file from pragma_database_list`.execute(store.db)).rows[0]!.file;
-    // From another process's connection, as the command line and the bench look at it.
+    // A second connection, as the command line and the benchmark use.
     const outside = new DatabaseSync(path, { readOnly: true });
     onTestFinished(() => outside.close());
     const count = () => outside.prepare(`select count(*) as count from meta where name = 'a'`).get()!.count;
@@ -501,7 +501,7 @@ describe('the embedded store', () => {
     expect(count()).toBe(1);
   });
 
-  test('ST-04 one folder has one server', async () => {
+  test('ST-04 only one server can open a folder', async () => {
     const folder = join(newFolder(), 'store');
     const first = openSqlite(folder);
     expect(() => openSqlite(folder)).toThrow(FolderInUse);
@@ -509,7 +509,7 @@ describe('the embedded store', () => {
     await openSqlite(folder).close();
   });
 
-  test('a file that is no database is refused in words, and the folder is let go of', async () => {
+  test('a file that is not a database is rejected with a readable error, and the folder is unlocked', async () => {
     const folder = join(newFolder(), 'store');
     await openSqlite(folder).close();
     writeFileSync(
@@ -521,7 +521,7 @@ describe('the embedded store', () => {
   });
 });
 
-test('a fault that ends a transaction is told as it was, not as a rollback that had nothing to do', async () => {
+test('an error that ends a transaction is reported itself, not as a failed rollback', async () => {
   const store = openSqlite(copyMigratedStore(join(newFolder(), 'store')));
   afterFile(() => store.close());
   const put = sql`insert or rollback into meta (name, value) values ('a', 'b')`;
@@ -533,7 +533,7 @@ test('a fault that ends a transaction is told as it was, not as a rollback that 
   expect((await store.db.selectFrom('meta').selectAll().execute()).filter(({ name }) => name === 'a')).toEqual([]);
 });
 
-test('a PostgreSQL that is not there is named at the start, and is an outage by its code, not by its words', async () => {
+test('an unreachable PostgreSQL is named in the error of the start, and outages are classified by code, not by message', async () => {
   const url = 'postgres://broker:CANARY@127.0.0.1:1/broker';
   const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), DATABASE_URL: url });
   const refused = await serve(config).then(
@@ -576,7 +576,7 @@ describe.runIf(STORES.includes('postgres'))(`a PostgreSQL that loses commits${po
   });
 });
 
-/** A small file system in memory, where this user may make one. */
+/** Mounts a small file system in memory; undefined where this user may not. */
 function smallDisk(bytes: number): string | undefined {
   const folder = newFolder();
   try {
@@ -589,11 +589,11 @@ function smallDisk(bytes: number): string | undefined {
   return folder;
 }
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   const folder = process.platform === 'linux' ? smallDisk(12 * 1024 * 1024) : undefined;
 
   test.runIf(folder)(
-    'ST-02 nothing is sent that cannot be recorded, and all is well when there is room again',
+    'ST-02 nothing is sent that cannot be recorded, and calls succeed once there is space again',
     async () => {
       const world = await startWorld('sqlite', { AGENT_BROKER_DATA: folder! });
       const organisation = await world.organisation();
@@ -609,7 +609,7 @@ describe('a disk that is full', () => {
       const first = await agent.act(change('first'));
       expect(first.status).toBe(200);
       const filler = join(folder!, 'filler');
-      // Fails when the disk is full, which is what it is for.
+      // dd fails when the disk is full, as intended.
       expect(() => execFileSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'], { stdio: 'ignore' })).toThrow();
       let full = await agent.act(change('fill'));
       let last: number | string = 'fill';
@@ -618,7 +618,7 @@ describe('a disk that is full', () => {
         full = await agent.act(change(more));
       }
       expect([full.status, full.body.error]).toEqual([503, 'audit_unavailable']);
-      // The disk may have had room to say that the call is made, and none to say how it ended.
+      // The disk may have had space for the intent, but not for the outcome.
       const wasSent = world.upstream.seen.some(({ target }) => target.endsWith(`/items/${last}`));
       world.upstream.seen.length = 0;
       const again = await agent.act(change('full'));
@@ -629,7 +629,7 @@ describe('a disk that is full', () => {
       ]);
       expect(again.body.detail).toContain('nothing was sent');
       expect(world.upstream.seen).toEqual([]);
-      // What is on record can still be read.
+      // Recorded rows can still be read.
       expect((await agent.get(`/v1/audit/${first.body._meta.audit_id}/receipt`)).status).toBe(200);
       const health = await send(`${world.running.baseUrl}/health`, {});
       expect([health.status, health.body.status]).toEqual([503, 'unavailable']);
@@ -640,7 +640,7 @@ describe('a disk that is full', () => {
       const { db } = world.running.broker.store;
       const rowsOf = (item: number | string) =>
         db.selectFrom('audit_rows').selectAll().where('path', '=', `/items/${item}`).execute();
-      // Of the first that failed, and of those that were refused while its row waited.
+      // Rows of calls that were refused, of the first one that failed and of later ones.
       const refused = { state: 'final', result: 'errored', reason: 'audit_unavailable' };
       expect(await rowsOf('full')).toMatchObject([refused]);
       expect(await rowsOf(last)).toMatchObject([wasSent ? { state: 'final', result: 'allowed' } : refused]);
@@ -650,7 +650,7 @@ describe('a disk that is full', () => {
     },
   );
 
-  test.runIf(folder)('a start on it says which disk is full', async () => {
+  test.runIf(folder)('a start reports which disk is full', async () => {
     const small = smallDisk(1024 * 1024)!;
     expect(() => execFileSync('dd', ['if=/dev/zero', `of=${join(small, 'filler')}`], { stdio: 'ignore' })).toThrow();
     const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: join(small, 'data') });

@@ -3,7 +3,7 @@ import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import { readStoredRules } from '../../broker/store/stored-json.ts';
 
 describe('the stored rules of a version', () => {
-  test('are read as they were written', () => {
+  test('are parsed as they were stored', () => {
     expect(readStoredRules(JSON.stringify(DEFAULT_POLICY_RULES), 'rules')).toEqual(DEFAULT_POLICY_RULES);
     const all = {
       name: 'n',
@@ -18,12 +18,12 @@ describe('the stored rules of a version', () => {
   });
 
   test.each([
-    ['no list', '{}'],
-    ['no JSON', '[{"effect":'],
+    ['not a list', '{}'],
+    ['not JSON', '[{"effect":'],
     ['an unknown effect', '[{"effect":"permit"}]'],
     ['a condition under another name', '[{"effect":"allow","if":"request.body.amount < 10"}]'],
-    ['a method that there is not', '[{"effect":"allow","methods":["YELL"]}]'],
-  ])('%s is an error that names the rules, and never other rules', (_what, text) => {
+    ['an unknown method', '[{"effect":"allow","methods":["YELL"]}]'],
+  ])('%s is an error that names the rules', (_what, text) => {
     expect(() => readStoredRules(text, 'rules of policy p')).toThrow('The stored rules of policy p cannot be read');
   });
 });

@@ -4,7 +4,7 @@ import { readConstraints, readScopes } from '../../broker/store/stored-terms.ts'
 const GRANT = 'f1b9a3c0-0000-4000-8000-000000000000';
 
 describe('the stored terms of a grant', () => {
-  test('are read as they were written', () => {
+  test('are parsed as they were stored', () => {
     expect(readScopes('["demo:read","demo:write"]', GRANT)).toEqual(['demo:read', 'demo:write']);
     expect(readConstraints('{}', GRANT)).toEqual({});
     const constraints = { recipients: ['*@acme.example'], repos: ['acme/*'], allow_repo_creation: true };
@@ -33,7 +33,7 @@ describe('the stored terms of a grant', () => {
     expect(() => readConstraints(text, GRANT)).toThrow(`constraints of grant ${GRANT}`);
   });
 
-  test('the error tells nothing of what was stored', () => {
+  test('the error contains nothing of the stored value', () => {
     expect(() => readScopes('["hush', GRANT)).toThrow(/^(?!.*hush)/);
   });
 });

@@ -1,4 +1,4 @@
-/** A disk whose syncs fail with EIO, under a real broker. */
+/** A running broker on a disk whose syncs fail with EIO. */
 import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
@@ -9,7 +9,7 @@ import { startWorld } from '../world/world.ts';
 const disk = failingSync();
 
 test.runIf(disk)(
-  `ST-09 while syncs fail nothing is sent, and no row that was answered for is lost, not by a kill either${disk ? '' : ' (skipped: no compiler here)'}`,
+  `ST-09 while syncs fail nothing is sent, and no row whose call was answered is lost, not even by a kill${disk ? '' : ' (skipped: no compiler here)'}`,
   async () => {
     const { environment: broken, fail, repair } = disk!;
     const world = await startWorld('sqlite');
