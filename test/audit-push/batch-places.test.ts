@@ -1,4 +1,4 @@
-/** Receivers that answer, but slowly, hold up none of other organisations. */
+/** Receivers that answer slowly do not delay those of other organisations. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeBatchPlaces } from '../../broker/audit-push/batch-places.ts';
 import { makeSharedPlaces } from '../../broker/runtime/places.ts';
@@ -9,7 +9,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Work that goes on until it is ended, with the names of what goes on. */
+/** Work that continues until the test ends it by name; lists the names in progress. */
 function makeWork() {
   const under = new Map<string, () => void>();
   return {
@@ -23,8 +23,8 @@ function makeWork() {
   };
 }
 
-describe('shared places', () => {
-  test('an owner has so many of them, and the first that waits and may have one gets the next', async () => {
+describe('shared slots', () => {
+  test('each owner has a limit of slots, and a free slot goes to the first in the queue whose owner is below its limit', async () => {
     const take = makeSharedPlaces(3, 2);
     const { names, work, end } = makeWork();
     const done = ['a1', 'a2', 'a3', 'b1', 'c1', 'a4'].map((name) => take(name[0]!, work(name)));
@@ -42,7 +42,7 @@ describe('shared places', () => {
   });
 });
 
-describe('places of batches', () => {
+describe('slots for batches', () => {
   const sink = (id: string, more: object = {}) => ({
     id,
     organisation_id: id[0]!,
@@ -51,7 +51,7 @@ describe('places of batches', () => {
     ...more,
   });
 
-  test('of slow receivers one of an organisation is sent to at a time, and none of them takes a place of the others', async () => {
+  test('slow receivers get one batch at a time per organisation, and use no slots of the others', async () => {
     const places = makeBatchPlaces();
     const { names, work, end } = makeWork();
     const slow = ['a1', 'a2', 'b1', 'c1', 'd1', 'e1', 'f1'];
@@ -62,7 +62,7 @@ describe('places of batches', () => {
     done.push(places.send(sink('g1'), work('g1')));
     await turn();
     expect(names()).toContain('g1');
-    // One that is quick again is among the others.
+    // A receiver that is fast again uses the slots of the others.
     await end('a1');
     places.taken('a1', 1);
     done.push(places.send(sink('a1'), work('a1 again')));
@@ -72,7 +72,7 @@ describe('places of batches', () => {
     await Promise.all(done);
   });
 
-  test('of receivers that failed one of an organisation is tried at a time; files have a place of their own', async () => {
+  test('failed receivers are retried one at a time per organisation; files have a slot of their own', async () => {
     const places = makeBatchPlaces();
     const { names, work, end } = makeWork();
     const done = ['a1', 'a2', 'b1'].map((id) => places.send(sink(id, { failures: 1 }), work(id)));
@@ -98,7 +98,7 @@ beforeAll(async () => {
 describe.each(ONE_STORE)(`pushing on %s${postgresNote}`, (store) => {
   const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${receiver.address},${slow.address}` }));
 
-  test('an organisation whose receivers all take long holds up no other', async () => {
+  test('an organisation whose receivers are all slow does not delay others', async () => {
     let waiting = 0;
     slow.answer = () => {
       waiting++;
@@ -114,7 +114,7 @@ describe.each(ONE_STORE)(`pushing on %s${postgresNote}`, (store) => {
     expect((await other.ask('POST', '/owner/audit-sinks', sink)).status).toBe(201);
     const began = performance.now();
     await receiver.waitFor(1, 60_000);
-    // Receivers have 30 s to answer.
+    // A receiver has 30 s to answer.
     expect(performance.now() - began).toBeLessThan(15_000);
   }, 180_000);
 });

@@ -1,4 +1,4 @@
-/** The process that pushes is killed: another goes on, no row is lost, the order stays, and what came twice came as the same batch. */
+/** When the pushing process is killed, another continues: no row is lost, the order stays, and what is sent twice is the same batch. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
@@ -9,7 +9,7 @@ import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-/** More of them by hand. */
+/** Set KILLS for more of them in a manual run. */
 const KILLS = Number(process.env.KILLS ?? 1);
 
 let receiver: AuditReceiver;
@@ -23,7 +23,7 @@ afterAll(() => {
   for (const child of children) child.signal('SIGKILL');
 });
 
-/** Of all that came, answered or not: the batches by their ids, each the same rows as often as it came. */
+/** Returns all received batches by id, answered or not, and checks that each had the same rows each time. */
 function batches(): Map<string, number[]> {
   const found = new Map<string, number[]>();
   for (const { body, headers } of receiver.seen) {
@@ -35,12 +35,12 @@ function batches(): Map<string, number[]> {
   return found;
 }
 
-/** Nothing lost and nothing out of order, whatever came twice. */
+/** Expects that no row is missing or out of order, whatever was received twice. */
 function expectAllInOrder(count: number): void {
   const once = [...batches().values()].flat();
   expect(once).toEqual(Array.from({ length: once.length }, (_, at) => at));
   expect(once.length).toBeGreaterThanOrEqual(count);
-  // A batch comes again at once, never after one that follows it.
+  // A batch is repeated directly, never after a later one.
   const came = receiver.seen.map(({ body }) => rowsIn(body)[0]!.index);
   expect(came).toEqual(came.toSorted((a, b) => a - b));
 }
@@ -57,7 +57,7 @@ async function pushing(store: (typeof STORES)[number]): Promise<{ world: World; 
 
 describe.each(ONE_STORE)(`kill -9 on %s${postgresNote}`, (store) => {
   test(
-    'between the answer of the receiver and the cursor: the batch comes again, the same one, and nothing is lost',
+    'between the answer of the receiver and the cursor: the same batch is sent again, and no row is lost',
     async () => {
       const { world, organisation } = await pushing(store);
       const agent = await organisation.agent();
@@ -75,8 +75,8 @@ describe.each(ONE_STORE)(`kill -9 on %s${postgresNote}`, (store) => {
         const child = spawn();
         await child.serve();
         const before = receiver.seen.length;
-        // It has the batch and says so; the broker is killed before it reads that. Stopped first: on a busy machine it
-        // would otherwise have the time to store its cursor between the two lines.
+        // The receiver has the batch and answers; the broker is killed before it reads the answer. It is stopped first (SIGSTOP): on a busy
+        // machine it could otherwise store its cursor between the two lines.
         receiver.answer = (request, response, body) => {
           if (request.url?.startsWith('/v1/')) return answer!(request, response, body);
           child.signal('SIGSTOP');
@@ -96,7 +96,7 @@ describe.each(ONE_STORE)(`kill -9 on %s${postgresNote}`, (store) => {
         .poll(() => [...batches().values()].flat().length, { timeout: 15_000 })
         .toBeGreaterThanOrEqual(rows + 2);
       expectAllInOrder(rows + 2);
-      // At least one of them came twice.
+      // At least one batch was received twice.
       expect(receiver.seen.length).toBeGreaterThan(batches().size);
       last.signal('SIGTERM');
       await last.ended;
@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`kill -9 on %s${postgresNote}`, (store) => {
 });
 
 describe.runIf(STORES.includes('postgres'))('two replicas', () => {
-  test('one pushes; when it is killed the other goes on within seconds', async () => {
+  test('one replica pushes; when it is killed the other continues within seconds', async () => {
     const { world, organisation } = await pushing('postgres');
     const agent = await organisation.agent();
     const replica = await startReplica(world);

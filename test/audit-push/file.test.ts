@@ -1,4 +1,4 @@
-/** The audit in files: rotation, a line that was cut off, a process that is killed, a disk that does not take it, a restored store. */
+/** The audit in files: rotation, incomplete last lines, killed processes, failing disks, a restored store. */
 import {
   existsSync,
   mkdirSync,
@@ -39,7 +39,7 @@ const batchOf = (first: number, end: number, id?: (index: number) => string): Ba
 
 const HANGS_AFTER_MS = 200;
 
-describe('a file', () => {
+describe('an audit file', () => {
   let folder: string;
   let delivering: Delivering<{ max_bytes?: number }>;
   beforeEach(() => {
@@ -61,13 +61,13 @@ describe('a file', () => {
   const live = () => join(own(), 'audit.jsonl');
   const deliver = (batch: Batch, more: object = {}) => file.deliver({ ...delivering, ...more }, batch);
   const linesOf = (path: string) => readFileSync(path, 'utf8').split('\n').filter(Boolean);
-  /** Over all files, those that were renamed first. */
+  /** Indexes over all files, in the order of their rotation. */
   const indexes = () =>
     readdirSync(own())
       .toSorted((a, b) => (a === 'audit.jsonl' ? 1 : b === 'audit.jsonl' ? -1 : a < b ? -1 : 1))
       .flatMap((name) => linesOf(join(own(), name)).map((line) => JSON.parse(line).index));
 
-  test('is begun with rights for its group, and appended to', async () => {
+  test('is created readable for its group, and appended to', async () => {
     expect(await deliver(batchOf(0, 3))).toEqual({ kind: 'arrived' });
     expect(await deliver(batchOf(3, 5))).toEqual({ kind: 'arrived' });
     expect(indexes()).toEqual([0, 1, 2, 3, 4]);
@@ -75,7 +75,7 @@ describe('a file', () => {
     expect(statSync(own()).mode & 0o777 & ~0o750).toBe(0);
   });
 
-  test('a batch that is there already, or in part, is not written again', async () => {
+  test('a batch that the file has already, completely or in part, is not written twice', async () => {
     await deliver(batchOf(0, 3));
     await deliver(batchOf(0, 3));
     await deliver(batchOf(0, 5));
@@ -87,7 +87,7 @@ describe('a file', () => {
     ['before its newline', (text: string) => text.slice(0, -1)],
     ['with zeros after it, as after a loss of power', (text: string) => `${text.slice(0, -20)}${'\0'.repeat(300)}`],
     ['in the only line', (text: string) => text.slice(0, 10)],
-  ])('a last line that was cut off %s is taken away, and written whole', async (_where, cut) => {
+  ])('a last line that was cut off %s is truncated, and written completely', async (_where, cut) => {
     await deliver(batchOf(0, 3));
     writeFileSync(live(), cut(readFileSync(live(), 'utf8')));
     await deliver(batchOf(0, 4));
@@ -95,10 +95,10 @@ describe('a file', () => {
     expect(readFileSync(live(), 'utf8')).not.toContain('\0');
   });
 
-  test('is renamed when it is large, and on another day, also over many restarts, and no row is lost or doubled', async () => {
+  test('is rotated by size and by day, also over many restarts, and no row is lost or duplicated', async () => {
     const max_bytes = 1_024;
     for (let first = 0; first < 60; first += 3) {
-      // Each batch comes twice, as after a crash before the cursor moved.
+      // Each batch is delivered twice, as after a crash before the cursor moved.
       for (let twice = 0; twice < 2; twice++)
         expect(await deliver(batchOf(first, first + 3), { settings: { max_bytes } })).toEqual({ kind: 'arrived' });
       if (first === 30) utimesSync(live(), new Date(), new Date(Date.now() - 86_400_000));
@@ -110,7 +110,7 @@ describe('a file', () => {
       expect(Number(name.split('.').at(-1))).toBe(JSON.parse(linesOf(join(own(), name)).at(-1)!).index);
   });
 
-  test('killed between renaming and the new file: goes on after the last row of the renamed one', async () => {
+  test('killed between renaming and creating the new file: continues after the last row of the renamed file', async () => {
     await deliver(batchOf(0, 10), { settings: { max_bytes: 1_024 } });
     await deliver(batchOf(10, 12), { settings: { max_bytes: 1_024 } });
     rmSync(live());
@@ -120,13 +120,13 @@ describe('a file', () => {
 
   test.each([
     ['of a store that was restored', (index: number) => `other-${index}`],
-    ['of rows that were asked for again', (index: number) => `row-${index}`],
+    ['of rows that were requested again', (index: number) => `row-${index}`],
   ])(
-    'killed between renaming and the new file, beside one with later rows %s: no row is written twice',
+    'killed between renaming and creating the new file, with an older file of later rows %s: no row is written twice',
     async (_why, id) => {
       const more = { settings: { max_bytes: 1_024 }, idAt: async (index: number) => id(index) };
       await deliver(batchOf(400, 420));
-      // A batch of which a kill left the first rows, in a file that is full then.
+      // A kill left only the first rows of a batch, in a file that is full then.
       await deliver(batchOf(300, 310, id), more);
       await deliver(batchOf(310, 330, id), more);
       expect(linesOf(live()).length).toBe(20);
@@ -136,7 +136,7 @@ describe('a file', () => {
     },
   );
 
-  test('of a store that was restored: other rows have these indexes, and the earlier file is kept under another name', async () => {
+  test('after a restore of the store: other rows have these indexes, and the earlier file is rotated', async () => {
     await deliver(batchOf(0, 6));
     const idAt = async (index: number) => `other-${index}`;
     await deliver(
@@ -149,10 +149,10 @@ describe('a file', () => {
 
   test.each([
     ['beyond the batch', 20, 26, [20, 21, 22, 23, 24, 25]],
-    ['in the batch, of which the file does not have the first rows', 3, 5, [3, 4]],
-    ['in the batch, of which rows in between are missing', 0, 2, [0, 1, 8, 9]],
+    ['in the batch, whose first rows the file lacks', 3, 5, [3, 4]],
+    ['in the batch, of which rows in the middle are missing', 0, 2, [0, 1, 8, 9]],
   ])(
-    'rows that are asked for again are written to a file of their own: it ended %s',
+    'rows that are requested again are written to another file, when the existing one ended %s',
     async (_where, first, end, before) => {
       await deliver(batchOf(first, end));
       if (before.length > end - first) await deliver(batchOf(8, 10));
@@ -165,7 +165,7 @@ describe('a file', () => {
     },
   );
 
-  test('what cannot be written is a failure in words', async () => {
+  test('a failed write is reported with a readable reason', async () => {
     expect(await deliver(batchOf(0, 1), { folder: undefined })).toMatchObject({
       kind: 'failed',
       why: expect.stringContaining('AUDIT_FOLDER'),
@@ -175,7 +175,7 @@ describe('a file', () => {
     expect(await deliver(batchOf(0, 1), { folder: remoteFolder('/dev/full/x') })).toMatchObject({ kind: 'failed' });
   });
 
-  test('a folder that does not answer: nothing more is begun there until it does, and what came through then is not written twice', async () => {
+  test('while a folder hangs no other write starts there, and a write that succeeds late is not repeated', async () => {
     const held = Promise.withResolvers<string>();
     const isHanging = { ...delivering, idAt: () => held.promise };
     expect(await deliver(batchOf(0, 2))).toEqual({ kind: 'arrived' });
@@ -191,7 +191,7 @@ describe('a file', () => {
     expect(indexes()).toEqual([0, 1, 2, 3]);
   });
 
-  test('who stopped waiting for its turn does not write any more', async () => {
+  test('a write that timed out while queued is not made later', async () => {
     const held = Promise.withResolvers<string>();
     expect(await deliver(batchOf(0, 1))).toEqual({ kind: 'arrived' });
     const both = [file.deliver({ ...delivering, idAt: () => held.promise }, batchOf(1, 2)), deliver(batchOf(1, 3))];
@@ -201,7 +201,7 @@ describe('a file', () => {
     expect(indexes()).toEqual([0, 1]);
   });
 
-  test.runIf(existsSync('/dev/full'))('a full disk is a failure, and nothing is lost', async () => {
+  test.runIf(existsSync('/dev/full'))('a full disk is a failure, and no row is lost', async () => {
     mkdirSync(own(), { recursive: true });
     const { symlinkSync, unlinkSync } = await import('node:fs');
     symlinkSync('/dev/full', live());
@@ -219,7 +219,7 @@ describe.each(ONE_STORE)('a sink of the kind file on %s', (store) => {
   const folder = newFolder();
   const world = givenWorld(store, { AUDIT_FOLDER: folder });
 
-  test('writes below AUDIT_FOLDER only, in either format, and goes on after a restart', async () => {
+  test('writes only below AUDIT_FOLDER, in either format, and continues after a restart', async () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent();
     const add = (name: string, more: object) =>
@@ -252,7 +252,7 @@ describe.each(ONE_STORE)('a sink of the kind file on %s', (store) => {
     expect(readdirSync(join(folder, organisation.id)).length).toBeGreaterThan(2);
   });
 
-  test('has the rows from the beginning when it is told to begin there, after it began with those of now', async () => {
+  test('gets all rows when its sink is changed from `now` to `beginning`', async () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent();
     const size = async () => (await organisation.ask('GET', '/owner/log')).body.size;

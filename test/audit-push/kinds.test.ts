@@ -1,4 +1,4 @@
-/** The audit is pushed to a webhook and to a collector: what is sent, how it is signed, what is on record of it. */
+/** Pushing the audit to webhooks, collectors and S3: what is sent, how it is signed, and what is recorded. */
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { changeSink } from '../../broker/store/audit-sinks.ts';
@@ -39,7 +39,7 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
   };
   const sinks = async () => (await organisation.ask('GET', '/owner/audit-sinks')).body.sinks;
 
-  test('JSON lines on a webhook: signed, each row once and in order, as the export of the log has it', async () => {
+  test('JSON lines to a webhook: signed, each row once and in order, identical to the export of the log', async () => {
     const { secret } = await add({ kind: 'webhook', format: 'json', url: `${receiver.url}/in` });
     for (let i = 0; i < 5; i++) expect((await agent.act(READ)).status).toBe(200);
     const rows = await receiver.waitFor(6);
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     for (const { body, headers } of receiver.seen) {
       expect(headers['content-type']).toBe('application/x-ndjson');
       const [first, ...more] = body.split('\n').filter(Boolean);
-      // The library reads the body as JSON, which one line is.
+      // The library parses the body as JSON, which works for a single line.
       const signed = headers as Record<string, string>;
       if (more.length === 0) expect(() => new Webhook(secret).verify(body, signed)).not.toThrow();
       expect(() => new Webhook(secret).verify(body.replace(/row/, 'raw'), signed)).toThrow('No matching signature');
@@ -57,14 +57,14 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
       (await organisation.ask('GET', '/owner/log/export')).text
         .split('\n')
         .filter((one) => one.includes('"type":"row"'));
-    // Up to its newest checkpoint.
+    // The export ends at the newest checkpoint.
     await expect.poll(async () => (await exported()).length).toBe(6);
     expect(receiver.seen.flatMap(({ body }) => body.trim().split('\n'))).toEqual(await exported());
     await expect.poll(async () => (await sinks())[0].rows_behind).toBe(0);
     const [sink] = await sinks();
     expect(sink).toMatchObject({ next_index: 6, rows_behind: 0, failing_since: null, last_error: null });
   });
-  test('events of OCSF on a webhook: an array, with a header in place of a signature; a test has no row', async () => {
+  test('OCSF events to a webhook: an array, with a header instead of a signature; a test sends no row', async () => {
     const header = { header: 'Authorization', secret: 'Splunk 0123456789-abcdef' };
     const { id } = await add({ kind: 'webhook', url: `${receiver.url}/in`, ...header });
     expect((await agent.act(READ)).status).toBe(200);
@@ -90,13 +90,13 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
       ok: false,
       detail: 'It answered 401.',
     });
-    // Also what looks as if it stayed so is tried again.
+    // Even an error that looks permanent is retried.
     await expect.poll(async () => (await sinks())[0].last_error, { timeout: 5_000 }).toBe('It answered 401.');
     receiver.status = 204;
     await expect.poll(async () => (await sinks())[0].rows_behind, { timeout: 10_000 }).toBe(0);
   });
 
-  test('log records at a collector: each row once, and what it rejects is counted and not sent again', async () => {
+  test('log records to a collector: each row once; rejected rows are counted and not sent again', async () => {
     const collected: { records: LogRecord[]; resource: unknown }[] = [];
     let answer = '{}';
     const before = receiver.answer;
@@ -130,7 +130,7 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     receiver.answer = before;
   });
 
-  test('integers that have no place in 64 bits go to a collector as doubles: it would refuse the batch, and all that follow it', async () => {
+  test('integers beyond 64 bits are sent to a collector as doubles: otherwise it would reject the batch, and block all later ones', async () => {
     const limit = { most: 100, per: 'day', of: 'request.body.wei' };
     await organisation.guardrails([{ name: 'wei', effect: 'require_approval', scopes: ['demo:write'], limit }]);
     const paying = await organisation.agent({ rules: ALLOW_ALL });
@@ -161,14 +161,14 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     ['/otlp/', '/otlp/v1/logs'],
     ['/otlp/v1/logs', '/otlp/v1/logs'],
     ['/v1/logs/', '/v1/logs'],
-  ])('the path of logs below the address of a collector, unless the address has it: %s', async (address, target) => {
+  ])('the path for logs is appended to the URL of a collector, unless the URL has it: %s', async (address, target) => {
     const { id } = await add({ kind: 'otlp', url: `${receiver.url}${address}` });
     await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {});
-    // Rows of the case before may still be on their way to its path.
+    // Rows of the previous case may still be sent to its path.
     expect(receiver.seen.map((one) => one.target)).toContain(target);
   });
 
-  test('objects in S3: signed, gzipped, and a batch that is sent again is the same object', async () => {
+  test('objects in S3: signed, gzipped, and a batch that is sent again has the same key and content', async () => {
     const where = { url: s3.url, region: REGION, bucket: 'acme-audit', prefix: 'broker/audit' };
     const { id } = await add({ kind: 's3', format: 'json', ...where, secret: KEY });
     expect((await agent.act(READ)).status).toBe(200);
@@ -184,7 +184,7 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     const before = new Map(s3.objects);
     expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body.ok).toBe(true);
     expect([...s3.objects.keys()].at(-1)).toBe('/acme-audit/broker/audit/agent-broker-test.txt');
-    // As a crash before the cursor moved would have it.
+    // The state after a crash before the cursor moved.
     const { db } = world.running.broker.store;
     const [key] = before.keys();
     const [, first, last] = /(\d{12})-(\d{12})/.exec(key!)!;
@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body.detail).toBe('It answered 403.');
   });
 
-  test('sinks are changed by admins only, on record, and no secret comes out', async () => {
+  test('only admins change sinks, changes are recorded, and no secret is returned', async () => {
     const { id, secret } = await add({ kind: 'webhook', url: `${receiver.url}/in`, from: 'now' });
     const change = (body: object) => organisation.ask('POST', `/owner/audit-sinks/${id}/settings`, body);
     expect((await change({ status: 'paused' })).body.status).toBe('paused');

@@ -1,4 +1,4 @@
-/** Events of OCSF: what every kind of row becomes, held to the schema of the class. */
+/** OCSF events of all kinds of audit rows, validated against the schema of the class. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -71,11 +71,11 @@ const ROW: AuditRow = {
   instance_id: '',
 };
 
-/** Of a change, about no agent. */
+/** The row of a change that is not about an agent. */
 const EVENT: AuditRow = { ...ROW, kind: 'event', agent_id: null, agent_public_id: null, result: null };
 
-describe('an event', () => {
-  test('of a call says who did what on which platform, and how it ended', () => {
+describe('an OCSF event', () => {
+  test('of a call has actor, activity, platform and result', () => {
     expect(eventOf(ROW)).toMatchObject({
       metadata: { version: '1.9.0', uid: ROW.id, sequence: 7, tenant_uid: ROW.organisation_id, event_code: 'allowed' },
       class_uid: 6003,
@@ -108,7 +108,7 @@ describe('an event', () => {
     expect(eventOf({ ...ROW, result })).toMatchObject({ status_id, action_id, disposition_id });
   });
 
-  test('delegation: of an approval, of a standing approval, of a child, and of a child with an approval', () => {
+  test('has the delegation of an approval, of a standing approval, of a child, and of a child with an approval', () => {
     const of = (more: Partial<AuditRow>, flags: object) =>
       eventOf({ ...ROW, ...more, flags: JSON.stringify(flags) }).delegation;
     const approval = { decided_by: 'o', decided_at: '2026-11-01T00:00:00.000Z', how: 'passkey' };
@@ -125,11 +125,11 @@ describe('an event', () => {
       uid: 'ap',
       parent_uid: 'agt_parent',
     });
-    // A call that is held has no approval yet.
+    // A held call has no approval yet.
     expect(of({ approval_id: 'ap', result: 'held' }, {})).toBeUndefined();
   });
 
-  test('of a change names who made it', () => {
+  test('of a change has its author as actor', () => {
     const of = (by: string) =>
       eventOf({
         ...EVENT,
@@ -140,7 +140,7 @@ describe('an event', () => {
     expect(of('operator').actor.user).toMatchObject({ name: 'operator', type_id: 3 });
   });
 
-  test('of an owner who signs in or out is of the class Authentication, and says who, how and from where', () => {
+  test('of an owner who signs in or out is of the class Authentication, with person, method and source', () => {
     const of = (reason: string, change: object, detail: string | null = null) =>
       eventOf({
         ...EVENT,
@@ -178,7 +178,7 @@ describe('an event', () => {
     expect(ended).not.toHaveProperty('src_endpoint');
   });
 
-  test('any row makes one that the schema takes, whatever stands in its columns', () => {
+  test('of any row is valid by the schema, whatever its columns contain', () => {
     const text = fc.option(
       fc.oneof(
         fc.string({ minLength: 1 }),
@@ -238,7 +238,7 @@ describe('an event', () => {
     );
   });
 
-  test('what is no attribute of the class is refused by the check', () => {
+  test('the validation of these tests rejects attributes that the class does not have', () => {
     const event = eventOf(ROW);
     for (const wrong of [
       { ...event, secret: 1 },
@@ -253,7 +253,7 @@ describe('an event', () => {
   });
 });
 
-test.each(ONE_STORE)('everything that an organisation puts on record becomes an event, on %s', async (store) => {
+test.each(ONE_STORE)('every audit row of an organisation becomes a valid event, on %s', async (store) => {
   const world = await startWorld(store);
   const { organisation, agent } = await furnish(world, 'alpha');
   const { approvals } = (await organisation.ask('GET', '/owner/approvals')).body;

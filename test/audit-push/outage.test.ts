@@ -1,4 +1,4 @@
-/** A receiver that is down under load gets every row, once by its id and in order; one that hangs holds up nobody. */
+/** A receiver that is down under load gets every row exactly once by id and in order; one that hangs delays nothing else. */
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type AuditReceiver, type CameRow, startAuditReceiver } from '../world/audit-receiver.ts';
@@ -6,7 +6,7 @@ import { givenWorld } from '../world/given.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
-/** How long the receiver is down: ten minutes by hand. */
+/** Length of the outage: set OUTAGE_SECONDS to ten minutes in a manual run. */
 const OUTAGE_MS = Number(process.env.OUTAGE_SECONDS ?? 4) * 1000;
 const CALLERS = 4;
 
@@ -27,7 +27,7 @@ beforeAll(async () => {
   });
 });
 
-/** All rows from 0 on, each once, none out of order. */
+/** Expects all rows from 0 on, each once and in order. */
 function expectEachOnce(rows: readonly CameRow[]): void {
   expect(rows.map(({ index }) => index)).toEqual(rows.map((_, at) => at));
   expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
@@ -71,7 +71,7 @@ describe.each(ONE_STORE)(`an outage on %s${postgresNote}`, (store) => {
         }
       });
       const began = performance.now();
-      // Down in three ways: it answers an error, it answers nothing, it is not there.
+      // First it answers an error, then it refuses connections.
       receiver.status = 503;
       await pause(OUTAGE_MS / 2);
       await expect
@@ -96,7 +96,7 @@ describe.each(ONE_STORE)(`an outage on %s${postgresNote}`, (store) => {
       expect(before).toBeLessThan(rows.length);
       await expect.poll(async () => (await sink()).rows_behind).toBe(0);
       expect(await sink()).toMatchObject({ failing_since: null, failures: 0, last_error: null });
-      // No call waited for a receiver, of which one hung all the time.
+      // No call waited for a receiver, although one hung all the time.
       expect(slowest).toBeLessThan(5_000);
       if (process.env.OUTAGE_SECONDS)
         console.error(
@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`an outage on %s${postgresNote}`, (store) => {
     OUTAGE_MS + 150_000,
   );
 
-  test('one that began while the clock was ahead does not go on for as long as it was ahead', async () => {
+  test('an outage that began while the clock was ahead does not last for as long as the clock was ahead', async () => {
     const organisation = await world.demoOrganisation(platform.platform);
     const { db } = world.running.broker.store;
     receiver.status = 503;

@@ -1,4 +1,4 @@
-/** Receivers that refuse requests above some size get the rows in shorter batches; a row that is too large by itself is a failure. */
+/** Receivers that limit the size of requests get smaller batches; a single row that is too large is a failure. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { MOST_ROWS, nextBatch } from '../../broker/audit-push/batch.ts';
 import { makeRowLimits } from '../../broker/audit-push/row-limits.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
   afterFile(() => receiver.close());
 });
 
-/** The indexes of the rows in a request. */
+/** Returns the indexes of the rows in a request. */
 function indexesIn(body: string): number[] {
   const { resourceLogs } = JSON.parse(body.startsWith('[') ? '{}' : body);
   if (resourceLogs === undefined)
@@ -33,14 +33,14 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
   const organisation = fresh(() => world.demoOrganisation({ manifest: { base_url: `${receiver.url}/v1` } }));
   const agent = fresh(() => organisation.agent());
   let mostBytes = 0;
-  /** Of each request: its rows, and whether it was taken. */
+  /** For each request: its rows, and whether it was accepted. */
   let came: { indexes: number[]; isTaken: boolean }[] = [];
 
   const sink = async () => (await organisation.ask('GET', '/owner/audit-sinks')).body.sinks[0];
 
   const logged = () => expect.poll(async () => (await organisation.ask('GET', '/owner/log')).body.waiting).toBe(0);
 
-  /** Makes so many rows, then a sink that begins with the first; its creation is the last row. */
+  /** Makes this many calls, then a sink that starts with the first row; the last row is the creation of the sink. */
   const push = async (kind: string, { calls = CALLS, reason }: { calls?: number; reason?: string } = {}) => {
     came = [];
     receiver.answer = (request, response, body) => {
@@ -72,19 +72,19 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
     await push(kind);
     const began = performance.now();
     await expect.poll(async () => (await sink()).rows_behind, { timeout: 15_000 }).toBe(0);
-    // A failure would be waited after, longer each time.
+    // After a failure the pusher would wait, longer each time.
     expect(performance.now() - began).toBeLessThan(10_000);
     const rows = came.flatMap(({ indexes, isTaken }) => (isTaken ? indexes : []));
     expect(rows.length).toBeGreaterThan(CALLS);
     expect(rows).toEqual(rows.map((_, at) => at));
     expect(came[0]).toMatchObject({ isTaken: false });
-    // What it takes is remembered: most batches do not begin with a refusal.
+    // The limit is remembered: most batches are not refused first.
     const refused = came.filter(({ isTaken }) => !isTaken).length;
     expect(refused).toBeLessThan(came.length / 2);
     expect(await sink()).toMatchObject({ failures: 0, failing_since: null, last_error: null });
   });
 
-  test('one row that is too large is a failure that says so, and goes on when the limit is raised', async () => {
+  test('a single row that is too large is a failure that says so, and pushing continues when the limit is raised', async () => {
     mostBytes = 1_000;
     await push('webhook', { calls: 20 });
     await expect
@@ -98,9 +98,9 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
     expect(rows).toEqual(rows.map((_, at) => at));
   });
 
-  test('a batch is about 1 MiB of bytes, not of characters', async () => {
+  test('the limit of 1 MiB per batch counts bytes, not characters', async () => {
     mostBytes = 10_000_000;
-    // Three bytes a character, in the row and in its receipt.
+    // Three bytes per character, in the row and in its receipt.
     const { id } = await push('webhook', { calls: 400, reason: '漢'.repeat(500) });
     await expect.poll(async () => (await sink()).rows_behind, { timeout: 15_000 }).toBe(0);
     const { broker } = world.running;
@@ -118,12 +118,12 @@ describe.each(ONE_STORE)(`a receiver that limits the size of requests on %s${pos
   });
 });
 
-test('a sink gets half of what was refused, and more again by small steps up to what all sinks get', () => {
+test('a refused batch halves a sink’s limit, which grows again in small steps up to the common maximum', () => {
   const limits = makeRowLimits();
   expect(limits.of('a')).toBe(MOST_ROWS);
   limits.refused('a', 500);
   expect([limits.of('a'), limits.of('b')]).toEqual([250, MOST_ROWS]);
-  // A short batch says nothing of longer ones.
+  // A batch below the limit does not raise it.
   limits.taken('a', 249);
   expect(limits.of('a')).toBe(250);
   limits.taken('a', 250);
