@@ -1,4 +1,4 @@
-/** Lines of an export, read from a stream: whoever made the file chose how long they are. */
+/** Reading the lines of an export from a stream; the author of the file determines how long they are. */
 import { describe, expect, test } from 'vitest';
 import { lineIn, linesOf, MAX_LINE } from '../../broker/console/static/verify/export-lines.js';
 
@@ -9,7 +9,7 @@ const allOf = async (pieces: Iterable<string>): Promise<string[]> => {
 };
 
 describe('lines of an export', () => {
-  test('are the same however the file comes in pieces', async () => {
+  test('are the same however the file is split into chunks', async () => {
     const text = 'one\ntwo\u2028three\n\n{"four":4}\r\nfive';
     for (const width of [1, 2, 3, 7, text.length]) {
       const pieces = Array.from({ length: Math.ceil(text.length / width) }, (_, at) =>
@@ -20,7 +20,7 @@ describe('lines of an export', () => {
     expect(await allOf(['one\n'])).toEqual(['one', '']);
   });
 
-  test('are held no longer than a row can be: one that does not end is none, and the next one is read', async () => {
+  test('are buffered only up to the maximum length of a row: a longer line is invalid, and the next one is read', async () => {
     const piece = ' '.repeat(2 ** 20);
     function* endless(): Generator<string> {
       yield '{"type":"tile","level":0,"index":0,"hashes":""}';
@@ -31,7 +31,7 @@ describe('lines of an export', () => {
     expect(long.length).toBeGreaterThan(MAX_LINE);
     expect(long.length).toBeLessThanOrEqual(MAX_LINE + piece.length);
     expect(more).toEqual(['next']);
-    // Without its length it would be one.
+    // Cut to the maximum length, the line would be valid.
     expect([lineIn(long), lineIn(long.slice(0, MAX_LINE))?.type]).toEqual([undefined, 'tile']);
   });
 });

@@ -1,4 +1,4 @@
-/** The receipt log end to end: every final row gets one place, checkpoints are signed, tiles and proofs are what C2SP says. */
+/** The receipt log end to end: every final row gets one index, checkpoints are signed, tiles and proofs follow C2SP. */
 import { createPublicKey, verify } from 'node:crypto';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
@@ -12,10 +12,10 @@ import { READ, WRITE } from '../world/requests.ts';
 import { leafOf, mth, sha256 } from '../world/rfc9162.ts';
 import { postgresNote, STORES, testOnOne } from '../world/stores.ts';
 
-/** A log is signed every 5 s: to ask twenty times a second, as `expect.poll` does, is most of what these tests would do. */
+/** Poll interval: a log is signed every 5 s, and polling 20 times per second, as `expect.poll` does, would be most of the work here. */
 const POLLING = { interval: 250 };
 
-/** Verifies a checkpoint with a verifier key, with nothing of the broker's. */
+/** Verifies a checkpoint with a verifier key, without code of the broker. */
 function readCheckpoint(note: string, vkey: string): { size: number; root: Buffer } {
   const [, name, id, material] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(vkey)!;
   const [text, lines] = note.split('\n\n');
@@ -45,7 +45,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     return { status: answer.status, body: Buffer.from(await answer.arrayBuffer()) };
   };
   const status = async () => (await organisation.ask('GET', '/owner/log')).body;
-  /** Waits until all rows there are have places, and a checkpoint covers them. */
+  /** Waits until all existing rows have indexes and a checkpoint covers them. */
   const settled = async () => {
     await expect
       .poll(async () => {
@@ -67,7 +67,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     return Array.from({ length: size }, (_, at) => body.subarray(at * 34 + 2, at * 34 + 34).toString('hex'));
   };
 
-  test('every final row of whichever door has one place, and the checkpoint is the root over them', async () => {
+  test('every final row of any entry point has one index, and the checkpoint has the root over all of them', async () => {
     await agent.act(READ);
     const held = await agent.act(WRITE);
     await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {});
@@ -88,7 +88,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     expect(tile.body.equals(Buffer.concat(logged.map(leafOf)))).toBe(true);
   });
 
-  testOnOne(store)('an agent gets the newest checkpoint with its answers, and proof with its receipts', async () => {
+  testOnOne(store)('answers to an agent carry the newest checkpoint, and receipts an inclusion proof', async () => {
     await agent.act(READ);
     const { keys } = await settled();
     await expect.poll(async () => (await agent.act(READ)).body._meta.log?.size, POLLING).toBeGreaterThan(0);
@@ -115,7 +115,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
   });
 
   testOnOne(store)(
-    'a key that takes over is announced in the log, and the old one still verifies what it signed',
+    'a new key is announced in the log, and earlier checkpoints still verify with the old key',
     async () => {
       await agent.act(READ);
       const { keys } = await settled();
@@ -138,7 +138,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
   );
 
   testOnOne(store)(
-    'a log keeps its name when the URL of the broker changes, and what was signed before verifies',
+    'a log keeps its name when the URL of the broker changes, and earlier checkpoints still verify',
     async () => {
       await agent.act(READ);
       const { size, origin, keys } = await settled();
@@ -167,7 +167,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('of old checkpoints the last of each hour is kept', async () => {
+  test('only the last checkpoint of each past hour is kept', async () => {
     const { db } = world.running.broker.store;
     await agent.act(READ);
     const { size: signed } = await settled();
@@ -192,7 +192,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
           .orderBy('at')
           .execute()
       ).map((one) => (Number(one.at) - hour * 1_000) / hour);
-    // As in a store of before.
+    // Without the mark, as in a store from before thinning was introduced.
     await db.deleteFrom('meta').where('name', '=', 'checkpoints_thinned_until').execute();
     await thinCheckpoints(db, hour * 1_001.5);
     expect(await left()).toEqual([2 / hour, 1, 1 + 1 / hour, 3, 4 - 1 / hour, 4]);
@@ -201,16 +201,16 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     expect((await status()).checkpoint.size).toBe(signed);
   });
 
-  // On SQLite, which looks in this thread: how long the turns of a query on PostgreSQL are says nothing.
+  // Only on SQLite, whose queries block this thread: there is nothing to measure for PostgreSQL.
   const testOnSqlite = store === 'sqlite' ? test : () => {};
   testOnSqlite(
-    'of the checkpoints of a busy week those of an hour are looked at, and of a broker that was off all of it',
+    'thinning the checkpoints of a busy week reads one hour at a time, and processes every hour while no broker ran',
     async () => {
       const { db } = world.running.broker.store;
       const hour = 3_600_000;
       const now = Date.now();
       const first = now - (now % hour) - 200 * hour;
-      // One each 5 s, made by the store itself: to send 144,000 rows there costs a hundred times as much.
+      // One per 5 s, generated by the store: sending 144,000 rows would cost a hundred times as much.
       await sql`insert into log_checkpoints (organisation_id, size, root, at, signature)
       with recursive made(n) as (select 0 union all select n + 1 from made where n < ${sql.lit(200 * 720 - 1)})
       select ${organisation.id}, 1000000 + n, 'root', ${sql.lit(first)} + ${sql.lit(5_000)} * n, 'none' from made`.execute(
@@ -224,7 +224,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
           .where('at', '<', until)
           .execute();
       await db.deleteFrom('meta').where('name', '=', 'checkpoints_thinned_until').execute();
-      // Rounds while it goes on, of a day each.
+      // Rounds of a day each.
       const turn = await longestTurn(async () => {
         await thinCheckpoints(db, first + 30 * hour);
         await thinCheckpoints(db, first + 30 * hour);
@@ -232,14 +232,14 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
       });
       expect(await left(first + 31 * hour)).toHaveLength(31);
       expect(await left(first + 32 * hour)).toHaveLength(31 + 720);
-      // Each hour is read once, and no other with it.
+      // Each hour is read once, and separately.
       expect(turn).toBeLessThan(300);
       await db.deleteFrom('log_checkpoints').where('signature', '=', 'none').execute();
     },
     60_000,
   );
 
-  testOnOne(store)('who asks for what is not there, or not theirs, gets 404', async () => {
+  testOnOne(store)('requests for unknown tiles, or for logs of other organisations, answer 404', async () => {
     await agent.act(READ);
     const { size } = await settled();
     const other = await world.demoOrganisation();
@@ -260,7 +260,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     expect((await send(`${world.running.baseUrl}/.well-known/svc-log/not-a-uuid`, {})).status).toBe(404);
   });
 
-  test('a log that is damaged is not continued, and its checkpoint not contradicted; those of other organisations go on', async () => {
+  test('a damaged log is not continued, and no contradicting checkpoint is signed; logs of other organisations continue', async () => {
     const db = () => world.running.broker.store.db;
     const other = await world.demoOrganisation();
     const neighbour = await other.agent();
@@ -280,7 +280,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     };
     for (const [what, damage] of Object.entries(damages)) {
       await mine().set(damage).execute();
-      // A process that did not write it itself.
+      // A restarted process reads the damaged log from the store.
       await world.restart();
       for (let calls = 0; calls < 3; calls++) {
         expect((await agent.act(READ)).status).toBe(200);
@@ -292,13 +292,13 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
       expect(await status(), what).toMatchObject({ size, checkpoint: { size, root: checkpoint.root } });
       expect((await status()).waiting, what).toBeGreaterThan(0);
     }
-    // Mended, it goes on with all that has been waiting.
+    // When repaired, the log continues with all pending rows.
     await mine().set({ row_hashes }).execute();
     await world.restart();
     expect((await settled()).size).toBe((await finalRows()).length);
   });
 
-  test('rows that wait and are no rows hold up their own log alone', async () => {
+  test('invalid pending rows block only the log of their organisation', async () => {
     const { db } = world.running.broker.store;
     const other = await world.demoOrganisation();
     const neighbour = await other.agent();
@@ -311,7 +311,7 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     await db.deleteFrom('log_pending').where('organisation_id', '=', organisation.id).execute();
   });
 
-  test('many rows fill tiles, and the root is right over all of them', async () => {
+  test('many rows fill tiles, and the root over all of them is correct', async () => {
     const { db } = world.running.broker.store;
     await agent.act(READ);
     const { size: before } = await settled();

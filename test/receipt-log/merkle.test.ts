@@ -1,4 +1,4 @@
-/** The tree against the recursive definitions of RFC 9162, and proofs against the verification of section 2.1. */
+/** The Merkle tree compared with the recursive definitions of RFC 9162, and proofs with the verification of section 2.1. */
 import { describe, expect, test } from 'vitest';
 import {
   appendLeaves,
@@ -42,7 +42,7 @@ function makeLog() {
 const SIZES = [1, 2, 3, 7, 8, 255, 256, 257, 511, 512, 513, 1000, 65_535, 65_536, 65_537];
 
 describe('the Merkle tree', () => {
-  test('its root is that of RFC 9162 at every size, in whatever batches the leaves came', () => {
+  test('has the root of RFC 9162 at every size, whatever batches the leaves are appended in', () => {
     const log = makeLog();
     const known = new Map<string, Buffer>();
     expect(Buffer.from(rootOfEdge(log.edge))).toEqual(Buffer.from(EMPTY_ROOT));
@@ -57,7 +57,7 @@ describe('the Merkle tree', () => {
     }
   });
 
-  test('the tiles at its edge are those of the example of tlog-tiles', () => {
+  test('has the edge tiles of the example in tlog-tiles', () => {
     expect(edgeTiles(70_000)).toEqual([
       { level: 0, index: 273, width: 112 },
       { level: 1, index: 1, width: 17 },

@@ -1,4 +1,4 @@
-/** Notes against the examples of C2SP signed-note. */
+/** Notes compared with the examples of C2SP signed-note. */
 import { createHash, createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import {
@@ -15,7 +15,7 @@ import {
 const EXAMPLE = 'example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k';
 
 describe('signed notes', () => {
-  test('the verifier key of the specification is read and written', () => {
+  test('the verifier key in the specification is parsed and serialised', () => {
     const key = readVkey(EXAMPLE);
     expect([key.name, key.type, key.id.toString('hex')]).toEqual(['example.com/foo', 1, '530d903a']);
     expect(vkeyOf(key)).toBe(EXAMPLE);
@@ -29,7 +29,7 @@ describe('signed notes', () => {
     ['example.com/foo+530d903a+AekyeRrm56g=', 'is of a kind that is not known'],
   ])('%j is refused', (text, why) => expect(() => readVkey(text)).toThrow(why));
 
-  test('a checkpoint is the text of tlog-checkpoint and a signature line', () => {
+  test('a checkpoint consists of the text of tlog-checkpoint and a signature line', () => {
     const { publicKey, privatePkcs8 } = generateNoteKey();
     const head = { origin: 'broker.example/orgs/1', size: 3, root: Buffer.alloc(32, 7) };
     const key = logKey(head.origin, publicKey);
@@ -41,7 +41,7 @@ describe('signed notes', () => {
     expect(Buffer.from(signature, 'base64')).toHaveLength(4 + 64);
   });
 
-  test('of the answer of a witness only the line that its key signed counts', () => {
+  test('only the line signed by the witness’s key is taken from its answer', () => {
     const { publicKey, privateKey } = generateKeyPairSync('ed25519');
     const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32);
     const cosigner = readVkey(

@@ -1,4 +1,4 @@
-/** Whoever writes to the database alone, without any key, has rows logged, and the log signed for. That proves nothing deleted. */
+/** A person who can only write to the database, without any key, can get rows logged and covered by checkpoints. That proves no deletion. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
       .orderBy('id')
       .execute();
   type AuditRow = Awaited<ReturnType<typeof rowsThere>>[number];
-  /** A row like that of a change, with its signature. */
+  /** Writes a row like that of a change, with its signature. */
   const write = async (more: Partial<AuditRow>) => {
     const model = (await rowsThere()).find(({ reason }) => reason === 'organisation_changed')!;
     const row = { ...model, id: uuidv7(Date.now()), ...more };
@@ -58,7 +58,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
       });
   };
 
-  test('KEY-08 rows that a made-up audit_purged covers are missing, and without the keys of receipts not known to be deleted', async () => {
+  test('KEY-08 rows covered by a forged audit_purged are reported as missing; without the keys of receipts as unchecked', async () => {
     const agent = await organisation.agent();
     for (let at = 0; at < 10; at++) await agent.act(READ);
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 });
@@ -82,7 +82,7 @@ describe.each(ONE_STORE)(`events written into the database on %s${postgresNote}`
     expect(told.stderr).toContain('receipt: The receipt of row 11 does not verify: its signature does not match');
   }, 180_000);
 
-  test('KEY-08 an event that has no receipt in any version is counted apart: who wrote it cannot be told', async () => {
+  test('KEY-08 an event of a kind without receipts is counted separately, because its author cannot be verified', async () => {
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 62 });
     const size = await settled(1);
     const kept = await fetched(`/orgs/${organisation.id}/checkpoint`);

@@ -1,4 +1,4 @@
-/** Rows whose time is over are deleted in steps, and what is left still verifies: the log says which went, and hides nothing else. */
+/** Rows whose retention has expired are deleted in steps, and the rest still verifies: the log proves which were deleted, and hides nothing else. */
 import { hash } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -38,7 +38,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       { timeout: 30_000, interval: 250 },
     );
   const keep = async (retention: unknown) => await organisation.ask('POST', '/owner/organisation', { retention });
-  /** A round announces, and the next one deletes when a checkpoint covers that. */
+  /** Runs one round: it announces rows, which the next round deletes once a checkpoint covers the announcement. */
   const round = (days: number) => purgeChore(world.running.services)(Date.now() + days * DAY_MS);
   const purge = async (days: number) => {
     await Promise.all([round(days), round(days), round(days)]);
@@ -68,7 +68,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
   const rowsIn = (lines: readonly string[]) =>
     lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'row') as Row[];
 
-  test('it is set by admins, is on record, and nothing is deleted before its time', async () => {
+  test('retention is set by admins, is recorded, and no row is deleted before it expires', async () => {
     const none = { reads_days: null, calls_days: null, events_days: null };
     expect((await organisation.ask('GET', '/owner/organisation')).body.retention).toEqual(none);
     for (const wrong of [{ reads_days: 30 }, { reads_days: 1.5 }, { all_days: 90 }, { reads_days: 36_501 }, 90])
@@ -90,7 +90,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect((await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status).toBe(200);
   });
 
-  test('rows whose time is over are deleted by kind; the export verifies, and names what was deleted otherwise', async () => {
+  test('rows with expired retention are deleted by kind; the export verifies, and rows deleted otherwise are reported', async () => {
     await keep({ reads_days: 31, calls_days: 60 });
     const reads: string[] = [];
     for (let at = 0; at < 300; at += 20)
@@ -103,7 +103,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     const early = await fetched(`/orgs/${organisation.id}/checkpoint`);
 
     await round(40);
-    // What is announced is deleted when a checkpoint covers it, so that every export verifies.
+    // Announced rows are deleted only once a checkpoint covers the announcement, so that every export verifies.
     expect((await agent.request('GET', `/v1/audit/${reads[0]}/receipt`)).status).toBe(200);
     expect(await verify(await exported(), [early])).toMatchObject({ ok: true, purged: 0 });
     await purge(40);
@@ -122,7 +122,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(whole.problems).toEqual([]);
     expect(whole).toMatchObject({ ok: true, purged: 300, rows: size - 300 + events.length });
 
-    // Whatever else is taken out, or altered, is named as before.
+    // Any other removed or changed row is still reported.
     const random = makeRandom(SEED);
     const present = rowsIn(lines);
     for (let round = 0; round < sized(4, 20); round++) {
@@ -143,7 +143,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       expect(isNamed, told).toBe(true);
     }
 
-    // An event that is made to cover a row that it does not proves nothing.
+    // An event that was altered to cover another row proves nothing.
     const event = present.find(({ row }) => row.reason === 'audit_purged')!;
     const victim = present.find(({ row }) => row.reason === 'no_permission_record' || row.result === 'denied')!;
     const flags = JSON.parse(String(event.row.flags));
@@ -168,7 +168,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(await verify(await exported(), [early])).toMatchObject({ ok: true, problems: [] });
   }, 180_000);
 
-  test('rows whose time ends while an export is under way stay until it ends, and the export verifies', async () => {
+  test('rows that expire during an export are kept until it ends, and the export verifies', async () => {
     await keep({ reads_days: 31 });
     for (let at = 0; at < 300; at += 20) await Promise.all(Array.from({ length: 20 }, () => agent.act(READ)));
     await settled(301);
@@ -179,13 +179,13 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       if (!done) lines.push(...value.map((line) => JSON.stringify(line)));
       return !done;
     };
-    // The header and the first tile: whoever reads is slow.
+    // Only the header and the first tile are read: a slow client.
     for (let group = 0; group < 2; group++) await take();
     const { size } = (await organisation.ask('GET', '/owner/log')).body;
     await purge(40);
     await settled(size + 1);
     await purge(40);
-    // One that begins now knows what goes, and holds nothing back.
+    // An export that begins now has the announcement in its checkpoint, and holds no rows.
     const later = exportLog(world.running.broker, organisation.id, 0);
     await later.next();
     while (await take());
@@ -195,7 +195,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await purge(40);
     expect(await verify(await exported())).toMatchObject({ ok: true, purged: 300 });
     await later.return(undefined);
-    // One whose reader is gone holds nothing either.
+    // An export whose client has disconnected holds no rows either.
     const leases = await world.running.broker.store.db
       .selectFrom('leases')
       .select('name')
@@ -204,18 +204,18 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(leases).toEqual([]);
   }, 180_000);
 
-  test('what was announced is deleted, also when there is nothing of the kind in what follows it', async () => {
+  test('announced rows are deleted even when no row of the kind follows them', async () => {
     await keep({ reads_days: 31 });
     const { body } = await agent.act(READ);
     const size = await settled(2);
-    // Over more than one step.
+    // Enough entries for more than one step.
     await placesWithoutRows(800, 1);
     await settled(size + 800);
     await purge(40);
     expect((await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status).toBe(404);
   });
 
-  test('rows that ended while the clock was ahead, and those after them, are deleted when their time is over by the right one', async () => {
+  test('rows that finished while the clock was ahead, and those after them, are deleted when they expire by the correct clock', async () => {
     await keep({ reads_days: 31 });
     const before = await agent.act(READ);
     const size = await settled(2);
@@ -226,7 +226,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await settled(size + 1);
     world.clock.skewMs = 0;
     const after = await agent.act(READ);
-    // Two tiles more.
+    // Two more tiles.
     await placesWithoutRows(512, Date.now());
     await settled(size + 2 + 512);
     await purge(30);
@@ -241,7 +241,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(await receipts()).toEqual([404, 404, 404]);
   }, 180_000);
 
-  test('events go when they are to, but for those that say what went; a store that waits for a review deletes nothing', async () => {
+  test('expired events are deleted, except announcements of deletions; a restored store deletes nothing before its review', async () => {
     const { db } = world.running.broker.store;
     await keep({ events_days: 31 });
     await settled(1);
@@ -261,7 +261,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     });
     expect(made.text).toContain('siem');
     await purge(40);
-    // What a receiver does not have yet is not deleted.
+    // Rows that an active sink has not received yet are not deleted.
     expect(await changes()).toHaveLength(1);
     await db
       .updateTable('audit_sinks')
@@ -278,7 +278,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(await verify(await exported())).toMatchObject({ ok: true });
   });
 
-  test('each organisation has its turn, however short the rounds are, and whatever fails for another one', async () => {
+  test('every organisation is processed, however short the rounds are, and whatever fails for another organisation', async () => {
     const { db } = world.running.broker.store;
     const others = [await world.demoOrganisation(), await world.demoOrganisation()];
     for (const one of [organisation, ...others]) {
@@ -297,7 +297,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       .select((eb) => eb.fn.count<number>('id').as('kept'))
       .where('retention', 'is not', null)
       .executeTakeFirstOrThrow();
-    // One step in each: three kinds of each organisation.
+    // With no time, each round makes one step: three kinds per organisation.
     const chore = purgeChore(world.running.services, 0);
     const told = new Set<string>();
     for (let at = 0; at < 3 * Number(kept); at++)
@@ -309,7 +309,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await set(null);
   });
 
-  test('whoever writes to the database alone has no row deleted by shortening retention, until an admin sets it', async () => {
+  test('retention shortened in the database deletes no row until an admin sets it', async () => {
     const { body } = await agent.act(READ);
     await settled(1);
     const shorter = { reads_days: 31, calls_days: null, events_days: null };
@@ -318,7 +318,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await expect(purge(40)).rejects.toThrow(`organisation ${organisation.id} was not set by an admin`);
     const receipt = async () => (await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status;
     expect(await receipt()).toBe(200);
-    // The seal of another value, or of another organisation, is none.
+    // A seal of another value is not valid.
     await keep({ reads_days: 60 });
     await stored.set({ retention: JSON.stringify(shorter) }).execute();
     await expect(purge(40)).rejects.toThrow('was not set by an admin');
@@ -330,7 +330,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect(await receipt()).toBe(404);
   }, 180_000);
 
-  test('what was set before there were seals is sealed by the first start, once, with a warning', async () => {
+  test('retention set before seals were introduced is sealed by the first start, once, with a warning', async () => {
     const { store, vault } = world.running.broker;
     const others = [await world.demoOrganisation(), await world.demoOrganisation()];
     const own = store.db.updateTable('organisations').set({ retention: '{"reads_days":31}' });
@@ -370,7 +370,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       .execute();
   });
 
-  test('whoever writes to the database alone has no row deleted by making it, or its tile of the log, look old', async () => {
+  test('a row whose time, or whose tile’s time, was altered in the database to look old is not deleted', async () => {
     const { db } = world.running.broker.store;
     await keep({ reads_days: 90 });
     const young = await agent.act(READ);

@@ -1,4 +1,4 @@
-/** `verify save` into a folder that has a log already, of a broker whose rows were changed since. */
+/** `verify save` into a folder with an earlier export, from a broker whose rows were changed since. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
-test('replaces no log by one whose rows were changed, and saves that one elsewhere', async () => {
+test('does not replace a saved log by one whose rows were changed, but saves it to another folder', async () => {
   const world = await startWorld('sqlite');
   const organisation = await world.demoOrganisation();
   const agent = await organisation.agent();

@@ -1,4 +1,4 @@
-/** Exports of a receipt log, and what somebody may do to one who has the file, or the key of the log as well. */
+/** Exports of a receipt log, and the ways to tamper with one, with the file alone or with the key of the log as well. */
 import { hash, type KeyObject } from 'node:crypto';
 import { appendLeaves, type Edge, leafHash, rootOfEdge } from '../../broker/receipt-log/merkle.ts';
 import { checkpointNote, logKey, signHead } from '../../broker/receipt-log/note.ts';
@@ -15,7 +15,7 @@ type Header = { type: 'log'; origin: string; first: number; size: number; checkp
 export type Export = { header: Header; rows: Row[]; tiles: Tile[] };
 export type Signer = { publicKey: Buffer; privateKey: KeyObject };
 
-/** Of each row once: a tampered copy shares all rows but one or two with the export, and a changed row is another object. */
+/** Hashes by row: a tampered copy shares all rows but one or two with the export, and a changed row is a new object. */
 const hashed = new WeakMap<Row['row'], string>();
 export function hashOf(row: Row['row']): string {
   const known = hashed.get(row);
@@ -43,7 +43,7 @@ export const copyOf = ({ header, rows, tiles }: Export): Export => ({
   tiles: tiles.map((tile) => ({ ...tile })),
 });
 
-/** Of each row once, too. */
+/** Serialised rows, cached likewise. */
 const written = new WeakMap<Row['row'], string>();
 function lineOf({ type, index, row, row_hash, receipt }: Row): string {
   const text = written.get(row) ?? JSON.stringify(row);
@@ -51,7 +51,7 @@ function lineOf({ type, index, row, row_hash, receipt }: Row): string {
   return `${JSON.stringify({ type, index }).slice(0, -1)},"row":${text},${JSON.stringify({ row_hash, receipt }).slice(1)}`;
 }
 
-/** The lines in the order of an export. `by`: rows come before the tile of their place in the list, or of the index that they say. */
+/** Returns the lines in the order of an export. `by`: a row is written before the tile of its position in the list, or of its index. */
 export function linesOf({ header, rows, tiles }: Export, by: 'place' | 'index' = 'place'): string[] {
   const low = tiles.filter(({ level }) => level === 0);
   const lines = [JSON.stringify(header)];
@@ -67,7 +67,7 @@ export function linesOf({ header, rows, tiles }: Export, by: 'place' | 'index' =
   return lines;
 }
 
-/** Makes the hashes in the file those of its rows, as who tampers well does. */
+/** Recomputes the hashes in the file from its rows, as a careful attacker would. */
 export function rehash(some: Export): Edge {
   const edge: Edge = { size: 0, tiles: [] };
   const tiles = new Map<string, Tile>();
@@ -78,13 +78,13 @@ export function rehash(some: Export): Edge {
   return edge;
 }
 
-/** A receipt of a row that nobody signed. It passes where the keys of receipts are not given. */
+/** Builds an unsigned receipt of a row. It is accepted when the keys of receipts are not given. */
 export const unsignedReceipt = ({ row }: Row): string => {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part({ alg: 'ES256', typ: 'svc-receipt+jwt' })}.${part({ jti: row.id, row_hash: hashOf(row) })}.`;
 };
 
-/** A row of an event that says that a row of the log was deleted when its time was over. */
+/** Builds the row of an event that announces the deletion of a row of the log by retention. */
 export function purgeEvent(row: Row['row'], named: number, kind: string): Pick<Row, 'row' | 'row_hash'> {
   const bits = Buffer.alloc(32);
   bits[(named % 256) >> 3]! |= 1 << (named & 7);
@@ -93,7 +93,7 @@ export function purgeEvent(row: Row['row'], named: number, kind: string): Pick<R
   return { row: made, row_hash: hashOf(made) };
 }
 
-/** Signs the rows again, as an operator could who has the key. */
+/** Signs the rows again, as an operator with the key could. */
 export function resign(some: Export, { publicKey, privateKey }: Signer): void {
   const edge = rehash(some);
   const { origin } = some.header;
@@ -116,10 +116,10 @@ export const KINDS = [
   'purged',
 ] as const;
 export type Kind = (typeof KINDS)[number];
-/** What was done: indexes of rows that may be named for it. `by`: how the lines are written. `told`: in words. */
+/** A tampered export: `rows`, the indexes that may be reported for it; `by`: as in `linesOf`; `told`: a description. */
 export type Tampered = { some: Export; kind: Kind; rows: number[]; by?: 'index'; told: string };
 
-/** Tampers in this way, somewhere: the rest is drawn. */
+/** Tampers in the given way, at a random place. */
 export function tamper(whole: Export, kind: Kind, random: () => number, signer: Signer): Tampered {
   const below = (most: number) => Math.floor(random() * most);
   const some = copyOf(whole);
@@ -147,7 +147,7 @@ export function tamper(whole: Export, kind: Kind, random: () => number, signer: 
     case 'moved': {
       const other = (at + 1 + below(some.rows.length - 1)) % some.rows.length;
       [some.rows[at], some.rows[other]] = [some.rows[other]!, row];
-      // Of two neighbours that changed places either can be the one that was moved.
+      // Of two neighbours that were swapped, either may be reported as moved.
       rows.push(other);
       if (isCareful) some.rows = renumber(some.rows);
       break;
@@ -165,7 +165,7 @@ export function tamper(whole: Export, kind: Kind, random: () => number, signer: 
       row.receipt = some.rows[(at + 1) % some.rows.length]!.receipt;
       break;
     case 'no_receipt': {
-      // Of all rows, or of one that has a receipt.
+      // Removes all receipts, or one.
       const had = some.rows.filter(({ receipt }) => receipt !== null);
       const gone = isCareful ? had : [had[at % had.length]!];
       for (const one of gone) one.receipt = null;
@@ -173,7 +173,7 @@ export function tamper(whole: Export, kind: Kind, random: () => number, signer: 
       break;
     }
     case 'purged': {
-      // Who writes to the database alone has an event logged and signed for, and deletes the row that it covers.
+      // An attacker who can only write to the database gets an event logged and covered by a checkpoint, and deletes the row that it covers.
       const event = { ...row, ...purgeEvent(row.row, at, 'event'), index: some.rows.length };
       if (isCareful) event.receipt = unsignedReceipt(event);
       some.rows.push(event);
@@ -182,15 +182,15 @@ export function tamper(whole: Export, kind: Kind, random: () => number, signer: 
       return { some, kind, rows, by: 'index', told: `${kind} at ${at}${isCareful ? ', careful' : ''}` };
     }
   }
-  // Who can, makes the hashes in the file fit what was done.
+  // In some cases the hashes in the file are made to fit.
   if (random() < 0.3 && kind !== 'forked' && !(kind === 'truncated' && isCareful)) rehash(some);
   return { some, kind, rows, told: `${kind} at ${at}${isCareful ? ', careful' : ''}` };
 }
 
-/** What a member is made, besides what its value makes of itself. */
+/** Values for a tampered member, in addition to variants of its own value. */
 const STRANGE = [undefined, null, true, -1, 0, 1, 1.5, 2 ** 53, '', '50\u200b', [], {}] as const;
 
-/** A tile that has `rows`, with those before it, as a log would have them there. */
+/** Returns the lines of a tile with these rows, as at this place of a log. */
 export function extraTile(rows: readonly Row[], level: number, index: number): string[] {
   const placed = rows.map((row, at) => ({ ...row, index: index * 256 + at, row_hash: hashOf(row.row), receipt: null }));
   const leaves = placed.map((row) => leafHash(Buffer.from(row.row_hash, 'hex')));
@@ -198,12 +198,12 @@ export function extraTile(rows: readonly Row[], level: number, index: number): s
   return [...(level === 0 ? placed : []), tile].map((one) => JSON.stringify(one));
 }
 
-/** Tampers with lines of the file, whatever they say, somewhere: who does that need not make anything fit. */
+/** Tampers with a random line of the file, without making anything else fit. */
 export function tamperLines(whole: Export, random: () => number): { lines: string[]; told: string } {
   const below = (most: number) => Math.floor(random() * most);
   const oneOf = <T>(some: readonly T[]): T => some[below(some.length)]!;
   const lines = linesOf(whole);
-  // Headers and tiles are few among the lines, and as many of what is tampered with.
+  // Headers and tiles are few among the lines, so half of the cases choose one of them.
   const fewer = lines.flatMap((line, at) => (line.startsWith('{"type":"row"') ? [] : [at]));
   const at = random() < 0.5 ? oneOf(fewer) : below(lines.length);
   const line = lines[at]!;
@@ -239,7 +239,7 @@ export function tamperLines(whole: Export, random: () => number): { lines: strin
   }
 }
 
-/** What whoever reads a file takes from it: whose log of how many rows it is, and each row in its place. */
+/** Returns what a reader takes from a file: the log's name and size, and each row with its index. */
 export const readingOf = (lines: readonly string[]): unknown[] =>
   lines.flatMap((line) => {
     const { type, origin, first, size, index, row } = JSON.parse(line);
@@ -248,7 +248,7 @@ export const readingOf = (lines: readonly string[]): unknown[] =>
 
 type Problem = { kind: string; first?: number; last?: number };
 
-/** Whether what a verifier says names what was done. */
+/** Whether the reported problems cover the tampering. */
 export function isNamed(
   { kind, rows }: Pick<Tampered, 'kind' | 'rows'>,
   problems: readonly Problem[],

@@ -1,4 +1,4 @@
-/** Hundreds of tamperings of exports, drawn by a seed: a verifier that has only the export, a kept checkpoint and the key names each. */
+/** Hundreds of seeded random tamperings of exports: a verifier with only the export, a saved checkpoint and the key reports each. */
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ import { type Bench, CHECKS } from './verifier-checks.ts';
 import { startVerifier } from './verifier-process.ts';
 
 const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
-/** Each of nine kinds, and each way to tamper with lines, several times. */
+/** Each of the nine kinds, and each way to tamper with lines, occurs several times. */
 const TAMPERINGS = sized(45, 500);
 const ROWS = 280;
 
@@ -62,7 +62,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
   beforeAll(async () => {
     const agent = await organisation.agent();
     await agent.act(READ);
-    // Its breaker opens: an event that has no receipt.
+    // Opens its breaker: an event that has no receipt.
     const failing = await organisation.agent();
     for (let i = 0; i < 50; i++) await failing.act({ ...READ, endpoint: '//x' });
     await vi.waitUntil(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint, {
@@ -86,7 +86,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     whole = parseExport((await fetched('/owner/log/export')).trim().split('\n'));
   });
 
-  test('what was exported verifies, with every receipt, and from any row on', async () => {
+  test('an export verifies, with every receipt, and from any row on', async () => {
     const verdict = await verifyLogExport(linesOf(whole), { keys, checkpoints: kept, receiptKeys, digest });
     expect(verdict.problems).toEqual([]);
     expect(verdict).toMatchObject({ ok: true, size: whole.header.size, rows: whole.rows.length });
@@ -100,7 +100,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect((await verifyLogExport([], { keys, digest })).ok).toBe(false);
   });
 
-  test('the verifier knows which rows have no receipt, of this version and of all before', () => {
+  test('the list of rows without receipt in the verifier is right for this and all earlier versions', () => {
     expect(WITHOUT_RECEIPT).toEqual([...REASONS_WITHOUT_RECEIPT]);
     expect(COLUMNS).toEqual(HASHED_COLUMNS);
     const folder = join(ROOT, 'test/audit/receipts');
@@ -113,7 +113,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       expect(receipt === null, row.reason).toBe(row.kind === 'event' && WITHOUT_RECEIPT.includes(row.reason));
   });
 
-  test('a row that was deleted from the database is named, and so is one that was changed there', async () => {
+  test('a row deleted from the database, and one changed there, are reported', async () => {
     const { db } = world.running.broker.store;
     const [gone, other] = [whole.rows[7]!, whole.rows[270]!];
     const of = { organisation_id: organisation.id };
@@ -143,7 +143,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     }
   });
 
-  test('the command names what was changed, and fails', async () => {
+  test('the command reports what was changed, and fails', async () => {
     const cwd = newFolder();
     const write = (name: string, text: string) => writeFileSync(join(cwd, name), text);
     write('key', await fetched(`/.well-known/svc-log/${organisation.id}`));
@@ -164,7 +164,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     const bad = await runCommand(words, { cwd });
     expect(bad.code).toBe(1);
     expect(bad.stderr).toContain('changed: Row 41 is not what was logged.');
-    // Whoever made the file could have left out the rows before: that it is a part has to be said.
+    // The rows before could have been left out by the author of the file, so a partial export must be requested explicitly.
     write('log.jsonl', await fetched('/owner/log/export?first=280'));
     const part = await runCommand(words, { cwd });
     expect(part.code).toBe(1);
@@ -177,7 +177,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     );
   });
 
-  test('a saved folder is all that the check needs; each time it has one more checkpoint, and never fewer keys', async () => {
+  test('a saved folder is sufficient for the check; each save adds a checkpoint, and never removes keys', async () => {
     const cwd = newFolder();
     const options = [
       '--url',
@@ -190,7 +190,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect((await save()).stderr).toBe('');
     const first = readdirSync(join(cwd, 'kept/checkpoints'));
     expect(first).toHaveLength(1);
-    // The next checkpoint has the row of this change.
+    // The next checkpoint covers the row of this change.
     expect((await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 })).status).toBe(200);
     await expect
       .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, {
@@ -199,7 +199,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       })
       .toBeGreaterThan(Number(first[0]));
     expect((await save()).stdout).toContain('kept has 2 checkpoints');
-    // The broker signs another log of so many rows than before.
+    // Simulates that the broker has signed a different log of the same size before.
     const newest = join(
       cwd,
       'kept/checkpoints',
@@ -215,7 +215,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(forked.stderr).toContain(`The broker signed another log of ${size} rows`);
     expect(readFileSync(newest, 'utf8'), 'what was saved stays').toBe(before);
     expect(readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8'), 'what was saved stays').toBe('as it was');
-    // Witnesses may co-sign it later.
+    // A checkpoint may be cosigned by witnesses later.
     writeFileSync(newest, `${note.split('\n\n')[0]}\n\n— broker.example/log AAAA\n`);
     expect((await save()).stdout).toContain('kept has 2 checkpoints');
     expect(readFileSync(newest, 'utf8')).toBe(note);
@@ -239,7 +239,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(readFileSync(join(cwd, 'kept/log.key'), 'utf8'), 'what was saved stays').toContain(other);
   });
 
-  test('KEY-08 the command takes rows with other separators of lines than the line feed, from a file and from standard input', async () => {
+  test('KEY-08 the command accepts rows with other line separators than the line feed, from a file and from standard input', async () => {
     const agent = await organisation.agent();
     const { size } = (await organisation.ask('GET', '/owner/log')).body;
     expect((await agent.act({ ...READ, reason: 'one\u2028two\u2029three\u0085\u000b' })).status).toBe(200);
@@ -267,9 +267,9 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(absent.stderr).toContain('The export absent cannot be read (ENOENT).');
   });
 
-  test('KEY-08 the command, with an export, checkpoints and the key alone, names one of each kind', async () => {
+  test('KEY-08 the command, with only an export, checkpoints and the key, reports tamperings of each kind', async () => {
     const random = makeRandom(SEED);
-    // The verifier names each kind below. What the command adds is what it reads: rows, the checkpoints and the end of the export.
+    // The test below covers the verifier for each kind. This one covers the command's own reading: rows, checkpoints and the end of the export.
     for (const kind of thorough ? KINDS : (['moved', 'forked', 'truncated'] as const)) {
       const tampered = tamper(whole, kind, random, signer);
       const cwd = newFolder();
@@ -293,26 +293,26 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     }
   }, 180_000);
 
-  test(`KEY-08 ${TAMPERINGS} tamperings of nine kinds are named, in a process that has exports, checkpoints and keys alone`, async () => {
+  test(`KEY-08 ${TAMPERINGS} tamperings of nine kinds are reported, in a process that has only exports, checkpoints and keys`, async () => {
     const random = makeRandom(SEED);
     const verifier = startVerifier();
     const by = { keys: keyLines, checkpoints: kept };
     expect(await verifier.ask({ lines: linesOf(whole), ...by })).toEqual({ ok: true, problems: [] });
     const look = async (round: number) => {
       const tampered = tamper(whole, KINDS[round % KINDS.length]!, random, signer);
-      // What goes without the keys of receipts is told otherwise with them.
+      // A forged purge is reported differently with the keys of receipts, so half of the rounds have them.
       const receipts = tampered.kind === 'purged' && round % 2 === 0 ? { receiptKeys } : {};
       const lines = linesOf(tampered.some, tampered.by);
       const { ok, problems, thrown } = await verifier.ask({ lines, ...by, ...receipts });
       const told = `round ${round}: ${tampered.told}: ${JSON.stringify(problems.slice(0, 3))}`;
       expect([thrown, ok, isNamed(tampered, problems, whole)], told).toEqual([undefined, false, true]);
     };
-    // The next ones are made while one is verified.
+    // The next tamperings are made while one is being verified.
     for (let round = 0; round < TAMPERINGS; round += 5)
       await Promise.all(Array.from({ length: 5 }, (_, at) => look(round + at)));
   }, 360_000);
 
-  test(`KEY-08 ${TAMPERINGS} tamperings with lines: what verifies reads as what was exported`, async () => {
+  test(`KEY-08 ${TAMPERINGS} tamperings with lines: whatever verifies has the same content as the export`, async () => {
     const random = makeRandom(SEED);
     const reading = JSON.stringify(readingOf(linesOf(whole)));
     let refused = 0;
@@ -322,11 +322,11 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       if (ok) expect(JSON.stringify(readingOf(lines)) === reading, `round ${round}: ${told}`).toBe(true);
       else refused++;
     }
-    // The others are without the header's keys, which nothing depends on, or changed nothing.
+    // The rest changed only the header's keys, which nothing depends on, or nothing at all.
     expect(refused).toBeGreaterThan(TAMPERINGS * 0.9);
   }, 180_000);
 
-  test('KEY-08 a header that is not first, or without its size, is believed in nothing', async () => {
+  test('KEY-08 an export whose header is not first, or has no valid size, is rejected as malformed', async () => {
     const rewritten = copyOf(whole);
     const [row] = rewritten.rows;
     row!.row = { ...row!.row, kind: 'event', reason: 'breaker_opened', detail: 'rewritten' };
@@ -352,7 +352,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(told.stderr).toContain('malformed: The file does not begin as an export of a receipt log.');
   });
 
-  test('KEY-08 rows in a tile behind the tree are inserted, and excuse none that is missing', async () => {
+  test('KEY-08 rows in a tile beyond the tree are reported as inserted, and do not explain missing rows', async () => {
     const verify = async (lines: readonly string[]) => {
       const verdict = await verifyLogExport(lines, { keys, checkpoints: kept, receiptKeys, digest });
       return [verdict.purged, ...verdict.problems.map(({ kind, first }) => `${kind} ${first ?? 'tile'}`)];
@@ -385,7 +385,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(problems.map(({ kind }) => kind)).toEqual(['no_receipt', 'inserted', 'inserted']);
   });
 
-  test('KEY-08 each check of the verifier is needed: without it a tampering passes that the verifier names', async () => {
+  test('KEY-08 each check of the verifier is needed: without it a tampering passes that the complete verifier reports', async () => {
     const random = makeRandom(SEED);
     const verifier = startVerifier(Object.fromEntries(CHECKS.map(({ what, mutation }) => [what, mutation])));
     const [early, current] = kept as [string, string];

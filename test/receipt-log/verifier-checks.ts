@@ -1,4 +1,4 @@
-/** The checks of the verifier of logs, each with a change of its source that leaves it out, and a tampering that only it finds. */
+/** The checks of the log verifier, each with a source change that removes it, and a tampering that only this check detects. */
 
 import { leafHash, rootOfEdge } from '../../broker/receipt-log/merkle.ts';
 import { checkpointNote, logKey, signHead, vkeyOf } from '../../broker/receipt-log/note.ts';
@@ -16,7 +16,7 @@ import {
 } from './tampered.ts';
 import type { Given, Mutation } from './verifier-process.ts';
 
-/** What tamperings are made of. `early`: a checkpoint of `earlySize` rows, `current`: the one of the export. */
+/** Inputs for making tamperings. `early`: a checkpoint of `earlySize` rows, `current`: the one of the export. */
 export type Bench = {
   whole: Export;
   keys: string;
@@ -25,11 +25,11 @@ export type Bench = {
   current: string;
   receiptKeys: readonly object[];
   signer: Signer;
-  /** A genuine receipt. */
+  /** Signs a genuine receipt of a row. */
   signReceipt(row: Row): string;
   below(most: number): number;
 };
-/** `names`: the kind of problem that the whole verifier tells, of row `at` where there is one. */
+/** `names`: the kind of problem that the complete verifier reports, for row `at` if given. */
 type Case = Partial<Given> & { lines: readonly string[]; names: string; at?: number };
 type Check = { what: string; mutation: Mutation; tamper(bench: Bench): Case };
 
@@ -37,10 +37,10 @@ const EXPORT = 'verify/log-export.js';
 const LINES = 'verify/export-lines.js';
 const without = (find: string, put: string, file = EXPORT): Mutation => ({ file, find, put });
 
-/** An export, with rows that one may change. */
+/** Returns a copy of the export, with a row that may be changed. */
 function open({ whole, below }: Bench): Export & { at: number; row: Row; last: number } {
   const some = copyOf(whole);
-  // Of the first tile, which is whole, behind what the early checkpoint has.
+  // In the first tile, which is full, beyond the rows of the early checkpoint.
   const at = 100 + below(100);
   return { ...some, at, row: some.rows[at]!, last: 256 + below(whole.rows.length - 256) };
 }
@@ -54,7 +54,7 @@ const foreign = (row: Row, index: number): Row => {
   return made;
 };
 const byIndex = (some: Export) => linesOf(some, 'index');
-/** With a row at a place of the file. */
+/** Inserts lines before the first line that matches. */
 const withLine = (some: Export, isBefore: (line: string) => boolean, ...more: readonly (Row | object)[]): string[] => {
   const lines = linesOf(some);
   const place = lines.findIndex(isBefore);
@@ -78,7 +78,7 @@ const spoil = (some: Export, level: number, index: number, at: number, hash: Uin
   tile.hashes = hashes.toString('base64');
 };
 const leafOf = (row: Row) => leafHash(Buffer.from(hashOf(row.row), 'hex'));
-/** A signed log in which row `at` says that a row of the first tile was deleted, with a genuine receipt. */
+/** Returns a signed log in which row `at` announces the deletion of a row of the first tile, with a genuine receipt. */
 function purging(
   bench: Bench,
   { at, named, kind = 'event', of = {} }: { at: number; named: number; kind?: string; of?: Row['row'] },
@@ -96,13 +96,13 @@ const removing = (some: Export, gone: number, names = 'missing'): Case => ({
   names,
   at: gone,
 });
-/** A log with another name, signed by the same hand. */
+/** Returns a log with another name, signed with the same key. */
 function other({ signer }: Bench, origin: string): { origin: string; key: ReturnType<typeof logKey>; vkey: string } {
   const key = logKey(`${origin}0`, signer.publicKey);
   return { origin: `${origin}0`, key, vkey: vkeyOf(key) };
 }
 
-/** A row that is another one, and its hash in the tile as well. */
+/** Changes a row, and its hash in the tile as well. */
 function rowAndTile(bench: Bench): Case {
   const some = open(bench);
   change(some.row);
@@ -479,14 +479,14 @@ export const CHECKS: readonly Check[] = [
     tamper: (bench) => {
       const some = open(bench);
       change(some.row);
-      // Its checkpoints end in later tiles.
+      // The given checkpoint ends in a later tile.
       return { lines: linesOf(some), checkpoints: [bench.current], names: 'changed', at: some.at };
     },
   },
   {
     what: 'a tile that is forgotten is the one of the log',
     mutation: without('if (same(child?.root, hash))', 'if (child?.root)'),
-    // Its checkpoints end in later tiles, so that it is forgotten.
+    // The given checkpoint ends in a later tile, so the first tile is not kept in memory.
     tamper: (bench) => ({ ...rowAndTile(bench), checkpoints: [bench.current] }),
   },
   {

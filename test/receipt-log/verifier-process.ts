@@ -1,4 +1,4 @@
-/** The verifier of logs in a process of its own, in a folder with its own sources alone, and without an environment. */
+/** Runs the log verifier in a process of its own, in a folder with only its own sources, and with an empty environment. */
 import { spawn } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,9 +9,9 @@ import { newFolder } from '../world/stores.ts';
 
 const STATIC = join(ROOT, 'broker', 'console', 'static');
 
-/** A change of the verifier's source. `find` stands there once. */
+/** A change of the verifier's source. `find` must occur exactly once. */
 export type Mutation = { file: string; find: string; put: string };
-/** What a verifier is given, beside the variant of it. */
+/** Input of a verifier, besides its variant. */
 export type Given = {
   lines: readonly string[];
   keys: string;
@@ -19,7 +19,7 @@ export type Given = {
   receiptKeys?: readonly object[];
   first?: number;
 };
-/** `thrown`: it gave up, and where. */
+/** `thrown`: an exception with its stack, if there was one. */
 export type Said = {
   ok: boolean;
   problems: { kind: string; first?: number; last?: number; detail: string }[];
@@ -28,7 +28,7 @@ export type Said = {
 
 export type VerifierProcess = { ask(given: Given, variant?: string): Promise<Said> };
 
-/** Starts it. `mutations`: by the name of a variant; `whole` is the verifier as it is. */
+/** Starts the process. `mutations`: by the name of a variant; `whole` is the unchanged verifier. */
 export function startVerifier(mutations: Readonly<Record<string, Mutation>> = {}): VerifierProcess {
   const folder = newFolder();
   const copy = (variant: string) => {

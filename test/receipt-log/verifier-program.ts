@@ -1,6 +1,6 @@
 /**
- * Verifies exports that come on standard input, with what stands beside this file alone: `variants/<name>/` has the verifier, whole or without
- * a check. Of each export first a line of JSON says by which variant and with what; an empty line ends it. A line answers each.
+ * Verifies exports from standard input, using only files beside this one: `variants/<name>/` has the verifier, complete or without one check. Each
+ * export starts with a line of JSON that names the variant and the inputs, and ends with an empty line. One output line answers each.
  */
 import { hash } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 const { linesOf } = await import(new URL('variants/whole/verify/export-lines.js', import.meta.url).href);
 const input = linesOf(Readable.toWeb(process.stdin).pipeThrough(new TextDecoderStream()));
 
-/** The lines up to the next empty one. */
+/** Yields the lines up to the next empty one. */
 async function* lines(): AsyncGenerator<string> {
   for (;;) {
     const { value, done } = await input.next();

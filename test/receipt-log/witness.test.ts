@@ -1,4 +1,4 @@
-/** A witness that speaks tlog-witness and believes nothing: what it co-signs, and what happens when it is away or knows better. */
+/** A strict witness that speaks tlog-witness: what it co-signs, and what happens when it is unavailable or has seen a larger tree. */
 import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,7 +14,7 @@ const NAME = 'witness.example/w1';
 
 type Seen = { size: number; root: Buffer };
 
-/** Verifies all that C2SP tlog-witness asks for, but for the log's signature, whose key each test knows. */
+/** Starts a witness that verifies everything that C2SP tlog-witness requires, except for the log's signature, whose key is different in each test. */
 async function startWitness() {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const material = Buffer.concat([Buffer.from([4]), publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)]);
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
       )
       .toBe(true);
 
-  test('co-sign each checkpoint, whose tree goes on from the one before, also after a restart', async () => {
+  test('co-sign each checkpoint as an extension of the previous one, also after a restart', async () => {
     await agent.act(READ);
     await cosignedAbove(0);
     const first = sizeOf(await checkpoint());
@@ -113,7 +113,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     expect(witness.answers).not.toContain(422);
   }, 270_000);
 
-  test('one that is away holds nothing up, and signs the next one', async () => {
+  test('that are unavailable do not delay the log, and sign a later checkpoint', async () => {
     witness.state.isAway = true;
     await agent.act(READ);
     await expect.poll(async () => sizeOf(await checkpoint()), { timeout: 30_000, interval: 250 }).toBeGreaterThan(0);
@@ -124,7 +124,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     await cosignedAbove(size);
   }, 180_000);
 
-  test('are not asked about a restored store before its review, and are after it', async () => {
+  test('are not sent checkpoints of a restored store before its review, and are afterwards', async () => {
     await agent.act(READ);
     await cosignedAbove(0);
     const { db } = world.running.broker.store;
@@ -143,7 +143,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     await expect
       .poll(async () => sizeOf(await checkpoint()), { timeout: 30_000, interval: 250 })
       .toBeGreaterThan(Number(size));
-    // Checkpoints are asked for one after the other.
+    // Checkpoints are sent one after the other, so a later one of another log shows that this one was not sent.
     const others = witness.logs.size;
     await (await (await world.demoOrganisation()).agent()).act(READ);
     await expect.poll(() => witness.logs.size, { timeout: 30_000 }).toBeGreaterThan(others);
