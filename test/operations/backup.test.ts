@@ -1,4 +1,4 @@
-/** The documented backup, of a broker in use. */
+/** The documented backup of a broker in use. */
 import { execFile } from 'node:child_process';
 import { readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,12 +15,12 @@ import { sized } from '../world/thorough.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
-/** Some 25 or 50 MB: a copy in steps of 100 pages begins again hundreds of times while others write. */
+/** Some 25 or 50 MB: a copy in steps of 100 pages would restart hundreds of times while others write. */
 const ROWS = sized(10_000, 20_000);
 
 const run = promisify(execFile);
 
-/** The manifest beside a backup, whose checksum is the file's; and what the command answered is just that. */
+/** Checks the manifest beside a backup: its checksum is the file's, and the command printed the same manifest. */
 async function checkedManifest(file: string, answered: Record<string, unknown>) {
   const manifest = readManifest(file);
   expect(manifest).toMatchObject({ bytes: statSync(file).size, sha256: await hashFile(file) });
@@ -29,7 +29,7 @@ async function checkedManifest(file: string, answered: Record<string, unknown>) 
   return manifest;
 }
 
-/** When the last backup was made, as owners and the metrics are told. */
+/** Returns the time of the last backup as shown to owners and in the metrics. */
 async function toldOf(world: World): Promise<unknown[]> {
   const organisation = await world.organisation();
   const { body } = await organisation.ask('GET', '/owner/installation');
@@ -50,7 +50,7 @@ describe('agent-broker backup', () => {
     expect((await agent.act(CHANGE)).status).toBe(200);
     const { db } = world.running.broker.store;
     const row = await db.selectFrom('audit_rows').selectAll().where('kind', '=', 'action').executeTakeFirstOrThrow();
-    // Copied by the store itself; each id is that of the row but for its random end.
+    // Rows are copied within the store; each id is the row's with another random end.
     const columns = Object.keys(row).filter((name) => name !== 'id');
     const others = sql.join(columns.map((name) => sql.ref(name)));
     await sql`insert into audit_rows (id, ${others})
@@ -64,7 +64,7 @@ describe('agent-broker backup', () => {
       env: { PATH: process.env.PATH, AGENT_BROKER_DATA: environment.AGENT_BROKER_DATA, ...env },
     });
 
-  test('finishes while calls go on, and holds every answered call', {
+  test('finishes while calls are made, and contains every call answered before it', {
     timeout: 180_000,
   }, async () => {
     const file = join(newFolder(), 'backup.db');
@@ -89,7 +89,7 @@ describe('agent-broker backup', () => {
     copy.close();
   });
 
-  test('makes no file that is not whole, and overwrites none', async () => {
+  test('creates no incomplete file, and overwrites none', async () => {
     const folder = newFolder();
     const file = join(folder, 'backup.db');
     const manifest = await checkedManifest(file, JSON.parse((await backup(file, {}, ['--json'])).stdout));
@@ -108,7 +108,7 @@ describe('agent-broker backup', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('two into one file at the same time make one that is whole, and the other is refused', {
+  test('of two concurrent backups into one file one is complete, and the other is refused', {
     timeout: 180_000,
   }, async () => {
     const file = join(newFolder(), 'backup.db');
@@ -122,7 +122,7 @@ describe('agent-broker backup', () => {
     for (const { value } of made) await checkedManifest(file, JSON.parse(value.stdout));
   });
 
-  test('what a killed one left is removed an hour later, and what another one writes is not', async () => {
+  test('the partial file of a killed backup is removed after an hour, and that of a running one is kept', async () => {
     const folder = newFolder();
     const [left, written] = ['backup.db.1.partial', 'backup.db.2.partial'].map((name) => join(folder, name));
     for (const path of [left!, written!]) writeFileSync(path, 'half of a store');
@@ -135,19 +135,19 @@ describe('agent-broker backup', () => {
   test('an audit row takes little more than its bytes', async () => {
     const [{ page_size: bytes } = {}] = await query(environment, 'pragma page_size');
     expect(bytes).toBe(4_096);
-    // Rows wait in a table of their own for their places in the receipt log, and leave free pages there.
+    // Rows are queued in a separate table for the receipt log, and leave free pages there.
     const waiting = 'select count(*) as rows from log_pending';
     await expect.poll(async () => (await query(environment, waiting))[0]!.rows, { timeout: 30_000 }).toBe(0);
     const [pages] = await query(environment, 'pragma page_count');
     const [free] = await query(environment, 'pragma freelist_count');
     const used = Number(pages!.page_count) - Number(free!.freelist_count);
-    // With the index by agent, what the receipt log keeps of a row, and one page at least for each table.
+    // Includes the index by agent, the row's entry in the receipt log, and at least one page per table.
     expect((used * 4_096) / ROWS).toBeLessThan(1_450);
   });
 });
 
 describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${postgresNote}`, () => {
-  test('dumps one moment while calls go on, with exactly the rows that its manifest counts', {
+  test('dumps one snapshot while calls are made, with exactly the rows in its manifest', {
     timeout: 180_000,
   }, async () => {
     const world = await startWorld('postgres');
@@ -172,7 +172,7 @@ describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${po
       expect([table, await query(copy, `select count(*)::int as count from "${table}"`)]).toEqual([table, [{ count }]]);
   });
 
-  test('of a store that can only be read is whole; that its time could not be noted is said', async () => {
+  test('of a read-only store is complete, and warns that its time could not be stored', async () => {
     const world = await startWorld('postgres');
     const file = join(newFolder(), 'backup.dump');
     const { DATABASE_URL = '', AGENT_BROKER_DATA = '' } = world.environment;
@@ -184,7 +184,7 @@ describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${po
     expect(await toldOf(world)).toEqual([null, Number.NaN]);
   });
 
-  test('says what to install where there is no pg_dump, and leaves nothing', async () => {
+  test('without pg_dump reports what to install, and leaves no file', async () => {
     const folder = newFolder();
     const env = { PATH: folder, DATABASE_URL: await newDatabase(), AGENT_BROKER_DATA: folder };
     await expect(run(process.execPath, [BIN, 'backup', join(folder, 'b')], { env })).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-/** From where on a clock is in doubt, and from where on a broker does not start: 30 seconds and 5 minutes. */
+/** Limits for clock differences: from 30 seconds on a clock is in doubt, from 5 minutes on a broker does not start. */
 import { Writable } from 'node:stream';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { makeLog } from '../../broker/log/log.ts';
@@ -13,14 +13,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** This machine's clock alone is moved: whatever measures how long something takes goes on. */
+/** Moves only the system clock of this process; monotonic time goes on. */
 const move = (ms: number) => {
   vi.useFakeTimers({ toFake: ['Date'], now: performance.timeOrigin + performance.now() + ms });
 };
 
 describe.runIf(STORES.includes('postgres'))(`beside PostgreSQL's clock${postgresNote}`, () => {
   const world = givenWorld('postgres');
-  /** As far off as it says, whatever this machine and the server think. */
+  /** Starts a store clock that is off by exactly `ms`, whatever the clocks of this machine and the server. */
   const startOff = async (ms: number): Promise<StoreClock> => {
     const { store } = world.running.broker;
     vi.useRealTimers();
@@ -31,7 +31,7 @@ describe.runIf(STORES.includes('postgres'))(`beside PostgreSQL's clock${postgres
     return await startStoreClock(store, { log });
   };
 
-  test.each([25_000, -25_000])('%i ms off is no doubt', async (ms) => {
+  test.each([25_000, -25_000])('with %i ms of difference the clock is not in doubt', async (ms) => {
     const clock = await startOff(ms);
     expect(clock.problem()).toBeUndefined();
     expect(Math.abs(clock.offsetMs() - ms)).toBeLessThan(4_000);
@@ -42,13 +42,13 @@ describe.runIf(STORES.includes('postgres'))(`beside PostgreSQL's clock${postgres
     [-40_000, /40 s behind the clock of PostgreSQL/],
     [290_000, /5 min ahead of/],
     [-290_000, /5 min behind/],
-  ])('%i ms off is in doubt, and the time is the store’s', async (ms, words) => {
+  ])('with %i ms of difference the clock is in doubt, and the store’s time is used', async (ms, words) => {
     const clock = await startOff(ms);
     expect(clock.problem()).toMatch(words);
     expect(Math.abs(clock.now() - (Date.now() - ms))).toBeLessThan(4_000);
   });
 
-  test.each([310_000, -310_000])('%i ms off, it does not start', async (ms) => {
+  test.each([310_000, -310_000])('with %i ms of difference the broker does not start', async (ms) => {
     await expect(startOff(ms)).rejects.toThrow(/so nothing was started/);
   });
 });
@@ -61,14 +61,14 @@ describe('beside the newest heartbeat on SQLite', () => {
     return await startStoreClock(store, { log });
   };
 
-  test('a little behind it is no doubt, 30 seconds are, 5 minutes are too much', async () => {
+  test('slightly behind is accepted, 30 seconds are in doubt, and 5 minutes prevent the start', async () => {
     expect((await startAfter(25_000)).problem()).toBeUndefined();
     expect((await startAfter(40_000)).problem()).toMatch(/40 s behind the time that has gone by/);
     expect((await startAfter(290_000)).problem()).toMatch(/5 min behind/);
     await expect(startAfter(310_000)).rejects.toThrow(/5 min behind the newest heartbeat.*--accept-clock/);
   });
 
-  test('a clock that is set ahead by 5 minutes is followed, one that is set further is not', async () => {
+  test('a clock that is set ahead by up to 5 minutes is followed, and further it is not', async () => {
     const clock = await startAfter(0);
     move(290_000);
     await clock.check();

@@ -1,4 +1,4 @@
-/** A machine whose clock is wrong: real processes whose clock is moved while they run. */
+/** Machines with a wrong clock: real processes whose clock is moved while they run. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,12 +18,12 @@ const HOUR_MS = 3600 * SECOND_MS;
 const IN_DOUBT = /"level":"error".*clock/;
 const PATIENCE = { timeout: 20_000, interval: 20 };
 
-// Each starts processes, which takes seconds on a machine that is busy.
+// Each test starts processes, which takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 type Moved = BrokerProcess & { move(shiftMs: number): void };
 
-/** A broker whose clock is off by `shiftMs`. It looks at the clocks every `beatMs`, and for what expired every 40 ms. */
+/** Starts a broker whose clock is off by `shiftMs`. It compares clocks every `beatMs`, and sweeps for expired items every 40 ms. */
 function spawnMoved(environment: Record<string, string>, shiftMs = 0, beatMs = 40): Moved {
   const file = join(newFolder(), 'shift');
   const move = (ms: number) => writeFileSync(file, String(ms));
@@ -38,7 +38,7 @@ function spawnMoved(environment: Record<string, string>, shiftMs = 0, beatMs = 4
 const saysDoubt = (child: BrokerProcess) => vi.waitUntil(() => IN_DOUBT.test(child.output().stderr), PATIENCE);
 const health = (url: string) => send(`${url}/health`, {});
 
-/** Long enough for many rounds of what would have expired. */
+/** Waits for many sweeps of expired items. */
 async function rounds(environment: Record<string, string>): Promise<void> {
   const sql = `select max(seen_at) as at from instances`;
   const [before] = await query(environment, sql);
@@ -51,7 +51,7 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
   const world = givenWorld('postgres');
   const organisation = shared(() => world.demoOrganisation());
   const here = shared(() => organisation.agent());
-  /** Whom it has not heard of for four of its beats it takes for dead, and closes its calls. */
+  /** After four of these intervals without a heartbeat the other broker is considered dead, and its calls are closed. */
   const BEAT_MS = 250;
   beforeAll(() => {
     const beating = setInterval(() => void world.running.services.heartbeat.beat().catch(() => {}), BEAT_MS / 5);
@@ -69,14 +69,17 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
     };
   });
 
-  test.each([40 * HOUR_MS, -6 * 60 * SECOND_MS])('%i ms off at the start, it does not start', async (shiftMs) => {
-    const child = spawnMoved(environment, shiftMs, BEAT_MS);
-    expect(await child.serve()).toBeUndefined();
-    expect((await child.ended).code).toBe(1);
-    expect(child.output().stderr).toMatch(/clock of this machine is (40 h ahead of|6 min behind) .*PostgreSQL/);
-  });
+  test.each([40 * HOUR_MS, -6 * 60 * SECOND_MS])(
+    'a replica whose clock is %i ms off does not start',
+    async (shiftMs) => {
+      const child = spawnMoved(environment, shiftMs, BEAT_MS);
+      expect(await child.serve()).toBeUndefined();
+      expect((await child.ended).code).toBe(1);
+      expect(child.output().stderr).toMatch(/clock of this machine is (40 h ahead of|6 min behind) .*PostgreSQL/);
+    },
+  );
 
-  test('a minute off, it serves, says so, and expires nothing; set 40 hours ahead, no approval and no Idempotency-Key is lost, here or there', async () => {
+  test('a replica whose clock is a minute off serves, warns, and expires nothing; set 40 hours ahead, no replica loses an approval or an Idempotency-Key', async () => {
     const child = spawnMoved(environment, 60 * SECOND_MS, BEAT_MS);
     expect(await child.serve(), child.output().stderr).toBeDefined();
     await saysDoubt(child);
@@ -129,7 +132,7 @@ describe('a wrong clock on sqlite', () => {
     expect((await child.ended).code, child.output().stderr).toBe(0);
   }
 
-  test('set 40 hours ahead for a while: nothing expired, and who signed out stays signed out', async () => {
+  test('set 40 hours ahead for a while: nothing expires, and a signed out session stays ended', async () => {
     const child = spawnMoved(environment);
     expect(await child.serve(), child.output().stderr).toBeDefined();
     const key = { 'idempotency-key': 'once' };
@@ -149,7 +152,7 @@ describe('a wrong clock on sqlite', () => {
     await ended(child);
   });
 
-  test('set back by two hours: the time goes on, and rows stay in their order', async () => {
+  test('set back by two hours: the broker’s time does not go back, and rows stay in order', async () => {
     const child = spawnMoved(environment);
     expect(await child.serve(), child.output().stderr).toBeDefined();
     await agent.act(CHANGE);
@@ -164,7 +167,7 @@ describe('a wrong clock on sqlite', () => {
     await ended(child);
   });
 
-  test('behind the newest heartbeat it starts only when it is told that the clock is right', async () => {
+  test('behind the newest heartbeat: the broker starts only with --accept-clock', async () => {
     const refused = spawnMoved(environment, -HOUR_MS);
     expect(await refused.serve()).toBeUndefined();
     expect((await refused.ended).code).toBe(1);
@@ -173,14 +176,14 @@ describe('a wrong clock on sqlite', () => {
     expect(await accepted.serve(), accepted.output().stderr).toBeDefined();
     expect((await health(agent.baseUrl)).status).toBe(200);
     await ended(accepted);
-    // The twin: a night later is no reason.
+    // The twin: a clock far ahead of the newest heartbeat, as after a night without a broker, is accepted.
     const next = spawnMoved(environment, 12 * HOUR_MS);
     expect(await next.serve(), next.output().stderr).toBeDefined();
     expect(next.output().stderr).not.toMatch(IN_DOUBT);
     await ended(next);
   });
 
-  test('a little behind it starts, expires nothing, and is right again once the machine has caught up', async () => {
+  test('slightly behind the newest heartbeat: the broker starts, expires nothing, and is ready once the clock has caught up', async () => {
     const [beat] = await query(environment, `select value from meta where name = 'newest_beat'`);
     const newest = Number(beat!.value) - Date.now();
     const child = spawnMoved(environment, newest - 120 * SECOND_MS);

@@ -5,7 +5,7 @@ import { ConfigError, readConfig } from '../../broker/environment/config.ts';
 
 const KEY = randomBytes(32).toString('base64');
 
-/** What is wrong with an environment, line by line. */
+/** Returns the errors of an environment, one per line. */
 function complaints(environment: Record<string, string>): string[] {
   try {
     readConfig(environment);
@@ -17,7 +17,7 @@ function complaints(environment: Record<string, string>): string[] {
 }
 
 describe('the environment', () => {
-  test('empty: loopback, port 8787, the embedded store, a key file beside it', () => {
+  test('empty means loopback, port 8787, the SQLite store, and a key file beside it', () => {
     const config = readConfig({});
     expect(config).toMatchObject({
       port: 8787,
@@ -33,12 +33,12 @@ describe('the environment', () => {
     expect(config.keyFile).toBe(`${config.dataFolder}/keys/master.key`);
   });
 
-  test('what is not ours is left alone, and an empty variable counts as none', () => {
+  test('unrelated variables are ignored, and an empty variable counts as not set', () => {
     const config = readConfig({ PATH: '/bin', HOME: '/root', NODE_ENV: 'x', PORT: '', DATABASE_URL: '', BASE_URL: '' });
     expect([config.port, config.databaseUrl, config.baseUrl]).toEqual([8787, undefined, undefined]);
   });
 
-  test('every variable that is wrong is named, each with what it takes', () => {
+  test('every invalid variable is named, with the values it accepts', () => {
     const found = complaints({
       PORT: '70000',
       LOG_LEVEL: 'loud',
@@ -51,14 +51,14 @@ describe('the environment', () => {
   });
 
   test.each(['AGENT_BROKER_MASTERKEY', 'AGENT_BROKER_DATA_FOLDER', 'AGENT_BROKER_'])(
-    'a name that is none, %s, is an error and not a silence',
+    'an unknown name, %s, is an error instead of being ignored',
     (name) => {
       expect(complaints({ [name]: 'x' })).toEqual([expect.stringContaining(`${name} is not a setting of the broker`)]);
     },
   );
 
   test.each(['AGENT_BROKER_URL', 'AGENT_BROKER_AGENT_ID', 'AGENT_BROKER_PRIVATE_KEY'])(
-    '%s is for the clients, and tolerated',
+    '%s is a setting of clients, and accepted',
     (name) => {
       expect(complaints({ [name]: 'x' })).toEqual([]);
     },
@@ -74,14 +74,14 @@ describe('the environment', () => {
   });
 
   test.each(['http://127.0.0.1:6379', 'redis:6379', '127.0.0.1', 'redis://:100%@127.0.0.1'])(
-    'RATE_LIMIT_URL=%s is refused by its name',
+    'RATE_LIMIT_URL=%s is rejected by name',
     (value) => {
       const found = complaints({ DATABASE_URL: 'postgres://127.0.0.1/x', RATE_LIMIT_URL: value });
       expect(found).toEqual([expect.stringContaining('- RATE_LIMIT_URL: ')]);
     },
   );
 
-  test('DATABASE_READ_URL goes with DATABASE_URL, and neither is ever echoed', () => {
+  test('DATABASE_READ_URL requires DATABASE_URL, and no error contains either value', () => {
     expect(complaints({ DATABASE_READ_URL: 'postgres://u:secret@standby/x' })).toEqual([
       expect.stringContaining('- DATABASE_READ_URL goes with DATABASE_URL'),
     ]);
@@ -93,7 +93,7 @@ describe('the environment', () => {
     expect(wrong).not.toContain('secret');
   });
 
-  test('RATE_LIMIT_URL names what several processes share', () => {
+  test('RATE_LIMIT_URL requires DATABASE_URL, except for `none`', () => {
     expect(complaints({ RATE_LIMIT_URL: 'redis://127.0.0.1' })).toEqual([
       expect.stringContaining('- RATE_LIMIT_URL goes with DATABASE_URL'),
     ]);
@@ -140,7 +140,7 @@ describe('the environment', () => {
     ['PROXY_HOST', 'user@raw.example'],
     ['PROXY_HOST', 'raw.example:99999'],
     ['PROXY_HOST', 'raw example'],
-  ])('%s=%s is refused by its name', (name, value) => {
+  ])('%s=%s is rejected by name', (name, value) => {
     const found = complaints({ [name]: value });
     expect(found).toEqual([expect.stringContaining(`- ${name}: `)]);
     expect(found.join()).not.toContain('secret@');
@@ -167,22 +167,22 @@ describe('the environment', () => {
       'http://collector:4318/otlp/',
       { otel: { traces: new URL('http://collector:4318/otlp/v1/traces'), metrics: undefined, ratio: 0.01 } },
     ],
-  ])('the twin: %s=%s is taken', (name, value, expected) => {
+  ])('the twin: %s=%s is accepted', (name, value, expected) => {
     expect(readConfig({ [name]: value })).toMatchObject(expected);
   });
 
-  test('a master key that is set but empty would be a silent change of where the key comes from', () => {
+  test('a master key that is set but empty is an error, not a silent change to the key file', () => {
     expect(complaints({ AGENT_BROKER_MASTER_KEY: '' })).toEqual([expect.stringContaining('is set but empty')]);
   });
 
-  test('the host of /git and /proxy is no other host of the broker', () => {
+  test('the host of /git and /proxy must differ from other hosts of the broker', () => {
     const base = { BASE_URL: 'https://broker.example' };
     for (const name of ['broker.example', 'BROKER.example:8443', 'localhost', '127.0.0.1:1', '[::1]'])
       expect(complaints({ ...base, PROXY_HOST: name }), name).toEqual([expect.stringContaining('PROXY_HOST')]);
     expect(complaints({ ...base, PROXY_HOST: 'raw.broker.example' })).toEqual([]);
   });
 
-  test('a previous key without a present one, and two sources of the key, contradict themselves', () => {
+  test('a previous key without a current one, and two sources of the key, are errors', () => {
     expect(complaints({ AGENT_BROKER_MASTER_KEY_PREVIOUS: KEY })).toEqual([expect.stringContaining('is not set')]);
     expect(complaints({ AGENT_BROKER_MASTER_KEY: KEY, AGENT_BROKER_KEY_FILE: '/x' })).toEqual([
       expect.stringContaining('are both set'),
@@ -192,7 +192,7 @@ describe('the environment', () => {
 
   const OIDC = { OIDC_ISSUER: 'https://id.acme.example', OIDC_CLIENT_ID: 'broker' };
 
-  test('an identity provider: its issuer exactly as it is written, a secret that shows nowhere, and openid asked for', () => {
+  test('an identity provider keeps its issuer unchanged, never shows its secret, and requests openid', () => {
     expect(readConfig({}).oidc).toBeUndefined();
     expect(readConfig(OIDC).oidc).toEqual({
       issuer: 'https://id.acme.example',
@@ -218,7 +218,7 @@ describe('the environment', () => {
     expect(inspect(config, { depth: 9, showHidden: true }) + JSON.stringify(config)).not.toContain('oidc-secret-0123');
   });
 
-  test('roles by groups: lists of names by role as JSON, and nothing else', () => {
+  test('roles by groups must be JSON lists of names by role', () => {
     const roles = { admin: ['broker admins'], viewer: ['staff', 'all'] };
     const config = readConfig({ ...OIDC, OIDC_ROLES: JSON.stringify(roles) });
     expect(config.oidc!.groups).toEqual({ roles, claim: 'groups', organisation: undefined });
@@ -235,7 +235,7 @@ describe('the environment', () => {
   });
 
   test.each(['http://localhost:8080', 'http://127.0.0.1:9/realm', 'http://[::1]:80', 'http://id.localhost'])(
-    'on this machine alone http will do: %s',
+    'http is accepted for this machine only: %s',
     (issuer) => {
       expect(readConfig({ ...OIDC, OIDC_ISSUER: issuer }).oidc).toMatchObject({ issuer, onLoopback: true });
     },
@@ -256,31 +256,31 @@ describe('the environment', () => {
     ['OIDC_SCOPES', 'openid  email'],
     ['OIDC_SCOPES', 'openid,email'],
     ['OIDC_SCOPES', 'openid "x"'],
-  ])('%s=%s is no identity provider', (name, value) => {
+  ])('%s=%s is rejected for an identity provider', (name, value) => {
     const found = complaints({ ...OIDC, [name]: value });
     expect(found).toEqual([expect.stringContaining(`- ${name}: `)]);
     expect(found.join()).not.toContain('secret@');
   });
 
-  test('an identity provider takes an issuer and a client id, and neither half alone', () => {
+  test('an identity provider needs both an issuer and a client id', () => {
     expect(complaints({ OIDC_ISSUER: OIDC.OIDC_ISSUER })).toEqual([expect.stringContaining('without OIDC_CLIENT_ID')]);
     for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES'])
       expect(complaints({ [name]: 'openid' })).toEqual([
         expect.stringContaining(`${name} goes with OIDC_ISSUER, which is not set`),
       ]);
-    // A secret that was forgotten would make a public client in silence.
+    // Without this error a forgotten secret would silently make the client a public one.
     expect(complaints({ ...OIDC, OIDC_CLIENT_SECRET: '' })).toEqual([
       expect.stringContaining('OIDC_CLIENT_SECRET is set but empty'),
     ]);
   });
 
-  test('a key file inside the store’s folder would go with every backup of the store', () => {
+  test('a key file inside the store’s folder is rejected, since backups of the store would contain it', () => {
     for (const name of ['store/master.key', 'store/a/b', 'store'])
       expect(complaints({ AGENT_BROKER_DATA: '/data', AGENT_BROKER_KEY_FILE: `/data/${name}` })).toHaveLength(1);
     expect(complaints({ AGENT_BROKER_DATA: '/data', AGENT_BROKER_KEY_FILE: '/data/store.key' })).toEqual([]);
   });
 
-  test('CX-11 no secret of it can be printed, and none is in what is said about it', () => {
+  test('CX-11 no secret of the configuration can be printed, and no error contains one', () => {
     const secrets = {
       AGENT_BROKER_MASTER_KEY: KEY,
       AGENT_BROKER_MASTER_KEY_PREVIOUS: KEY,
@@ -311,7 +311,7 @@ describe('the environment', () => {
     expect(said).not.toMatch(/tiny-secret|database-secret/);
   });
 
-  test('names of Object’s own members are no settings', () => {
+  test('names of members of Object are unknown settings', () => {
     expect(complaints({ constructor: 'x', toString: 'x', __proto__: 'x' } as never)).toEqual([]);
   });
 });

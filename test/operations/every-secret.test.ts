@@ -1,6 +1,6 @@
 /**
- * Every secret that a user can give is marked, every door is used, also where things fail, and all that comes out is searched for every one of
- * them in every form. What a platform itself does with its credential, in all encodings, is test/calls/credential-leaks.test.ts.
+ * Every secret that a user can give is a unique marker; every entry point is used, also in failing cases, and all output is searched for every
+ * secret in every form. test/calls/credential-leaks.test.ts covers what a platform itself does with its credential, in all encodings.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -30,19 +30,19 @@ import { newFolder, newMigratedDatabase, ONE_STORE, postgresNote } from '../worl
 import { ALLOW_ALL, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
-/** 40 characters that stand nowhere else. */
+/** 40 characters that occur nowhere else. */
 const mark = () => randomBytes(20).toString('hex');
-/** The same with characters that are written differently in JSON, URLs, forms and HTML. */
+/** The same with characters that are escaped in JSON, URLs, forms and HTML. */
 const spelt = () => `${mark()}/+=&<">~'${mark()}`;
 
 const ANN = { source: 'slack', id: 'U0123456789' };
 const callOf = (platform: string) => ({ platform, endpoint: '/items/1', method: 'GET', scope: 'demo:read' });
 
-/** The first long word of a text that is no id, which is the token in it. */
+/** Returns the first long word of a text that is not a uuid, which is the token in it. */
 const tokenIn = (text: string): string =>
   (text.match(/[A-Za-z0-9_-]{32,}/g) ?? []).filter((word) => !/^[0-9a-f-]{36}$/.test(word))[0] ?? '';
 
-/** By name: what must show nowhere. */
+/** By name: secrets that must not leak. */
 const SECRETS: Record<string, string> = {
   'platform token': spelt(),
   'password of Basic': spelt(),
@@ -75,7 +75,7 @@ const SECRETS: Record<string, string> = {
   'master key': randomBytes(32).toString('base64'),
 };
 const REGION = 'eu-1';
-/** Whose a secret is, among those whom the broker tells something: it goes to them, and to nobody else. */
+/** Secrets that a receiver of notices or of the audit is given, by its path: they are sent there, and nowhere else. */
 const RECEIVERS: Record<string, string[]> = {
   '/hook': [],
   '/sink': [],
@@ -85,7 +85,7 @@ const RECEIVERS: Record<string, string[]> = {
   '/bot': ['Telegram bot token'],
   '/ntfy': ['ntfy token'],
 };
-/** A line in the middle of a key in PEM form. */
+/** Returns a line from the middle of a key in PEM form. */
 const lineOf = (pem: string | Buffer): string => String(pem).split('\n')[5]!;
 const APP_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'pem', type: 'pkcs8' });
 SECRETS['App key'] = lineOf(APP_KEY);
@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
   let parented: TestChild;
   let holder: TestAgent;
   let server: LyingServer;
-  /** The token endpoint of clients, service accounts and people. */
+  /** Token endpoint for OAuth clients, service accounts and people. */
   let tokens: LyingServer;
   let collector: Collector;
   let s3: S3Server;
@@ -112,7 +112,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
   let mcpClient: OAuthClient;
   const auditFolder = newFolder();
   let child: BrokerProcess;
-  /** All that anybody was answered, but the answer that a secret is given in. */
+  /** All answers, except the one that contains a new secret. */
   const out: [string, string][] = [];
   const keep = (what: string, answer: Answer): Answer => {
     out.push([what, `${answer.status} ${JSON.stringify([...answer.headers])}\n${answer.text}`]);
@@ -131,7 +131,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     });
     [mailed, mailPort] = [mail.mails, mail.port];
     const url = store === 'postgres' ? new URL(await newMigratedDatabase()) : undefined;
-    // The server trusts whoever comes from this machine, whatever the password.
+    // The server accepts any password from this machine.
     if (url) url.password = SECRETS['database password']!;
     world = await startWorld('sqlite', {
       AGENT_BROKER_ALLOW_PRIVATE: [
@@ -141,7 +141,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       AUDIT_FOLDER: auditFolder,
       METRICS_TOKEN: SECRETS['metrics token']!,
       AGENT_BROKER_MASTER_KEY: SECRETS['master key']!,
-      // Nobody answers there: what is said of it is said of an address with a password.
+      // Nothing listens at the Redis URL, so that errors about a URL with a password are logged.
       ...(url && {
         DATABASE_URL: url.href,
         RATE_LIMIT_URL: `redis://:${SECRETS['password of the store of rate limits']}@127.0.0.1:9`,
@@ -150,7 +150,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     const { upstream } = world;
     world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${upstream.address}`;
     await world.restart();
-    // MCP clients have the policy of this name.
+    // MCP clients use the policy of this name.
     organisation = await world.organisation({ rules: ALLOW_ALL });
     await giveSecrets();
     agent = await organisation.agent({ rules: ALLOW_ALL, grants: grantsOf() });
@@ -187,7 +187,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     header: 'key in a header',
     query: 'key in the query',
   };
-  /** Those with keys that sign, or with what tokens are asked for with. */
+  /** Platforms with keys that sign, or that request tokens. */
   const KEYED = ['store', 'signed', 'machine', 'account'];
   const NAMES = [...Object.keys(PLATFORMS), 'docs', ...KEYED];
   const grantsOf = () => Object.fromEntries([...NAMES, 'people', 'codehost'].map((name) => [name, {}]));
@@ -290,7 +290,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     for (const channel of channels) {
       const made = keep(channel.name, await asOwner('POST', '/owner/channels', channel));
       expect(made.status, made.text).toBe(201);
-      // An answer of a server that is none: the failing path of each.
+      // The lying server's answer exercises the failing path of each channel.
       keep(`${channel.name} test`, await asOwner('POST', `/owner/channels/${made.body.id}/test`, {}));
     }
     const sinks = [
@@ -313,7 +313,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     }
   }
 
-  /** What the broker itself gives, once, to whom it is for. */
+  /** Collects the secrets that the broker itself issues once, to their receiver. */
   async function giveTokens(): Promise<void> {
     const { broker } = world.running;
     const { connections } = (await asOwner('GET', '/owner/connections')).body;
@@ -348,7 +348,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     await giveSealed();
   }
 
-  /** A person gives an account; the platform consents at once. */
+  /** A person consents; the platform grants the consent immediately. */
   async function giveForPerson(): Promise<void> {
     const asked = await agent.act({ ...callOf('people'), caller: ANN });
     expect([asked.status, asked.body.reason], asked.text).toEqual([412, 'not_consented']);
@@ -360,7 +360,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     SECRETS['refresh token of a person'] = tokens.given.refresh.at(-1)!;
   }
 
-  /** An agent gives a secret of its own, sealed, as an owner authorised. */
+  /** An agent delivers a secret of its own, encrypted, authorised by an owner. */
   async function giveSealed(): Promise<void> {
     const body = { agent: holder.agentId, platform: 'header', scopes: ['demo:read'] };
     const { authorization } = (await asOwner('POST', '/owner/secret-authorizations', body)).body;
@@ -378,7 +378,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     SECRETS['authorization of a secret'] = authorization;
   }
 
-  /** An agent that registered, was approved, and collected the key that the broker made for it. */
+  /** Registers an agent, approves it, and collects the key that the broker made for it. */
   async function registeredKey(): Promise<string> {
     const register = (path: string, body?: object) =>
       send(`${world.running.baseUrl}/v1/register${path}`, {
@@ -396,7 +396,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     return (await register(`/claim-key/${token}`)).body.private_key;
   }
 
-  test('is marked, and goes to whom it is for', () => {
+  test('is a unique marker, and reaches its receiver', () => {
     expect(
       Object.values(SECRETS).every((secret) => secret?.length >= 32),
       JSON.stringify(Object.keys(SECRETS)),
@@ -404,7 +404,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     expect(Object.keys(SECRETS).length).toBeGreaterThan(45);
   });
 
-  /** An owner comes back from the provider, which then refuses the broker, and quotes all that it was sent. */
+  /** An owner returns from the provider, which then refuses the broker, and quotes everything that it was sent. */
   async function signInAtProvider(): Promise<void> {
     const { upstream } = world;
     const issuer = `${upstream.url}/provider`;
@@ -436,10 +436,10 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
 
   const statusOf = (id: string) => holder.get(`/v1/approvals/${id}`);
 
-  test('a call waits, owners are told of it, and it is made or refused', async () => {
+  test('is used while calls are held, owners are notified, and the calls are made or denied', async () => {
     const { upstream } = world;
     const received = () => upstream.seen.map(({ target }) => `${target} `);
-    // As Slack and Telegram answer.
+    // Answers as Slack and Telegram do.
     upstream.answer = (_request, response) =>
       response
         .writeHead(200, JSON_TYPE)
@@ -472,13 +472,13 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     keep('denied', await asOwner('POST', `/owner/approvals/${refused}/deny`, { note: 'no' }));
     for (const id of [made, refused]) keep('decided', await statusOf(id));
     await expect.poll(received).toContainEqual('/v1/items/1 ');
-    // The messages are changed when it was decided.
+    // The messages are edited after the decision.
     for (const edit of [/^\/api\/chat\.update /, /\/editMessageText $/])
       await expect.poll(received, { timeout: 20_000 }).toContainEqual(expect.stringMatching(edit));
     await told.until(({ events }) => events.length > 1);
   }, 180_000);
 
-  test('every door, and what fails', async () => {
+  test('is used at every entry point, also in failing requests', async () => {
     const { upstream } = world;
     const data = { note: SECRETS['body of a call'] };
     const ask = (path: string, body: unknown, by: TestAgent = agent) =>
@@ -505,7 +505,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       (request) => request.socket.destroy(),
       (request, response) => response.socket?.end(`HTTP/1.1 2${request.headers.authorization}\r\n\r\n`),
     ];
-    // What asks no platform is the same however that answers.
+    // Requests that do not reach a platform are the same however it answers.
     for (const platform of NAMES) {
       keep('evaluation', await ask('/access/v1/evaluation', question(platform)));
       const trqp = { entity_id: `${root}:agents:${agent.agentId}`, authority_id: root, action: 'demo:read' };
@@ -562,7 +562,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       response.writeHead(400, JSON_TYPE).end(JSON.stringify({ error: 'invalid_grant', error_description: body })),
     );
     keep('docs', await agent.act({ platform: 'docs', endpoint: '/items/1', method: 'GET', scope: 'demo:read' }));
-    // Secrets where none belongs.
+    // Secrets in the wrong places.
     for (const [name, secret] of Object.entries(SECRETS)) {
       const headers = { authorization: `Bearer ${secret}` };
       const answer = await send(`${agent.baseUrl}/v1/agents/me`, { headers });
@@ -600,7 +600,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     expect(keep('metrics', metrics).status).toBe(200);
   }, 180_000);
 
-  test('stands nowhere: answers, log, traces, metrics, what others were sent, arguments, store, data folder, backup', async () => {
+  test('is not in answers, log, traces, metrics, requests to others, arguments, store, data folder or backup', async () => {
     const backup = join(newFolder(), 'backup');
     const shims = newFolder();
     const args = join(shims, 'args');
@@ -632,7 +632,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     }
     add('sent to platforms', JSON.stringify(seen.filter(({ target }) => /^\/(v1|repos|a)\//.test(target))));
     add('sent to the token endpoint', JSON.stringify(tokens.asked.map(String)));
-    // Of quoted-printable the lines, too, as they were before.
+    // Also with the line breaks of quoted-printable removed.
     add('mails', mailed.map(({ text }) => `${text}\n${text.replaceAll('=\r\n', '')}`).join('\n'));
     add(
       'objects in S3',
@@ -647,7 +647,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     const { stdout, stderr } = child.output();
     add('output', stdout + stderr);
     add('sent to the collector', JSON.stringify([collector.bodies, collector.headers]));
-    // It was a test at all.
+    // Checks that all of these outputs exist, so that the search is meaningful.
     const bodies = collector.bodies.join('\n');
     for (const kind of ['resourceSpans', 'resourceMetrics', 'resourceLogs']) expect(bodies).toContain(kind);
     for (const place of ['mails', 'sent to /hook', 'sent to /api/', 'sent to /bot', 'sent to /workflow'])
@@ -674,8 +674,8 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       'sent to the collector': ['collector header', 'OTLP sink header'],
       ...Object.fromEntries(Object.entries(RECEIVERS).map(([path, secrets]) => [`sent to ${path}`, secrets])),
     };
-    // Those, too, that came when others were over. A refresh token belongs at the endpoint that gave it: on a slow machine an access token of
-    // `tokens` runs out before the test is done, and is refreshed.
+    // Includes tokens that were issued later. A refresh token is allowed at the endpoint that issued it: on a slow machine an access token of
+    // `tokens` expires during the test and is refreshed.
     for (const [which, { given }] of Object.entries({ server, tokens }))
       for (const [kind, all] of Object.entries(given))
         for (const [at, token] of all.entries()) SECRETS[`${kind} token ${at} of ${which}`] = token;

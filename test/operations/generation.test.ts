@@ -1,4 +1,4 @@
-/** What tells an older copy of the store from one that another process has just started on. */
+/** Detecting an older copy of the store, without mistaking a store that another process has just started on for one. */
 import type { KyselyPlugin } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeLog } from '../../broker/log/log.ts';
@@ -7,7 +7,7 @@ import { migrate } from '../../broker/store/migrate.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { newFolder } from '../world/stores.ts';
 
-test('a start while others start and remember their generations is not refused', async () => {
+test('a start is not refused while other processes start and store their generations', async () => {
   const dataFolder = newFolder();
   const store = openSqlite(dataFolder);
   onTestFinished(() => store.close());
@@ -15,7 +15,7 @@ test('a start while others start and remember their generations is not refused',
   const places = { dataFolder, keyFile: `${dataFolder}/none`, masterKey: Buffer.alloc(32) } as never;
   const log = makeLog('silent');
   await nextGeneration(store, places, log);
-  // After each of its statements another process has started.
+  // Another process starts after each statement.
   const others: KyselyPlugin = {
     transformQuery: ({ node }) => node,
     transformResult: async ({ result }) => {
@@ -24,7 +24,7 @@ test('a start while others start and remember their generations is not refused',
     },
   };
   await refuseOlderStore({ ...store, db: store.db.withPlugin(others) }, places);
-  // The twin: what is remembered of a store that was put back is beyond it.
+  // The twin: the store was replaced by an older copy, so the remembered generation is higher.
   await store.db.updateTable('meta').set({ value: '1' }).where('name', '=', 'generation').execute();
   await expect(refuseOlderStore(store, places)).rejects.toThrow('older than it was');
 });

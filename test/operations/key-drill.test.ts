@@ -1,4 +1,4 @@
-/** The drill of docs/operations.md: the master key of two replicas is replaced while they serve throughout. */
+/** The procedure in docs/operations.md: replacing the master key of two replicas while they serve. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { sealedWith } from '../../broker/crypto/seal.ts';
@@ -13,7 +13,7 @@ import { startWorld, type World } from '../world/world.ts';
 const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
 const newKey = () => randomBytes(32).toString('base64');
 
-/** How many master keys the stored values are sealed under. */
+/** Returns how many master keys the stored values are sealed under. */
 async function keysInUse({ environment }: World): Promise<number> {
   const store = openPostgres(environment.DATABASE_URL!, { connections: 3, onError: () => {} });
   try {
@@ -27,7 +27,7 @@ async function keysInUse({ environment }: World): Promise<number> {
 }
 
 describe.runIf(STORES.includes('postgres'))(`replacing the master key of replicas${postgresNote}`, () => {
-  test('loses no call, and leaves nothing under the old key', { timeout: 360_000 }, async () => {
+  test('loses no call, and leaves no value under the old key', { timeout: 360_000 }, async () => {
     const [old, fresh] = [newKey(), newKey()];
     const world = await startWorld('postgres', { AGENT_BROKER_MASTER_KEY: old });
     const agent = await (await world.demoOrganisation()).agent();
@@ -41,7 +41,7 @@ describe.runIf(STORES.includes('postgres'))(`replacing the master key of replica
         },
       });
     let serving: Balanced[] = [load.add(await start(old)), load.add(await start(old))];
-    /** Each is replaced by one with these keys, the new one first. */
+    /** Restarts each replica with these keys, the new one first. */
     const restartAll = async (current: string, previous?: string) => {
       const next: Balanced[] = [];
       for (const one of serving) {
@@ -50,7 +50,7 @@ describe.runIf(STORES.includes('postgres'))(`replacing the master key of replica
       }
       serving = next;
     };
-    // Their answers are kept, sealed.
+    // Calls with an Idempotency-Key, whose responses are stored sealed.
     load.begin(agent, CHANGE, (call) => ({ 'idempotency-key': `call-${call}` }));
     try {
       await load.more(4);

@@ -1,4 +1,4 @@
-/** What a run says at its end of the tests that it left out. */
+/** The summary of skipped tests at the end of a run, and the order of test files. */
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { ROOT } from '../world/checkout.ts';
 import { reasonsIn } from '../world/left-out.ts';
 import { longestFirst } from '../world/longest-first.ts';
 
-test('tests that did not run are counted by why, those that ran are not', () => {
+test('skipped tests are counted by reason, and tests that ran are not', () => {
   const skipped = 'the console (skipped: Chromium is not installed (on Debian: apt-get install chromium))';
   const reasons = reasonsIn([
     { fullName: `${skipped} > opens`, state: 'skipped' },
@@ -25,13 +25,13 @@ test('tests that did not run are counted by why, those that ran are not', () => 
   ]);
 });
 
-test('the files that are left out because they take long are there', () => {
+test('the test files in the list of long files exist', () => {
   const files = longFiles();
   expect(files.length).toBeGreaterThan(0);
   expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
 });
 
-test('CI begins with the files that take long, in the order of the list; the others follow as they were', () => {
+test('CI starts with the long files, in the order of the list; the others follow in their order', () => {
   const [second, first] = longFiles().slice(0, 2).toReversed();
   const files = ['test/z.test.ts', second!, 'test/a.test.ts', first!].map((file) => ({ moduleId: join(ROOT, file) }));
   expect(longestFirst(files, longFiles()).map(({ moduleId }) => relative(ROOT, moduleId))).toEqual([

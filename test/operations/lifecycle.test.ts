@@ -33,7 +33,7 @@ async function until(what: string, done: () => boolean | Promise<boolean>, patie
   }
 }
 
-/** Whether the port takes connections. */
+/** Whether the port accepts connections. */
 function listens(url: string): Promise<boolean> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
@@ -43,7 +43,7 @@ function listens(url: string): Promise<boolean> {
   });
 }
 
-/** A seeded store whose broker has stopped, an agent on it, and a process that serves it. */
+/** Creates a seeded store whose broker has stopped, an agent on it, and a process that serves it. */
 async function startProcess(store: StoreKind, more: Record<string, string> = {}) {
   const world = await startWorld(store, { LOG_LEVEL: 'warn' });
   const organisation = await world.organisation();
@@ -56,14 +56,14 @@ async function startProcess(store: StoreKind, more: Record<string, string> = {})
   return { world, agent, environment, child };
 }
 
-/** The start after the end of a process, in this one: what it finds and closes is the same, and it costs a tenth. */
+/** Starts the next broker in this process: it finds and closes the same as a new process, at a tenth of the cost. */
 async function startNext(environment: Record<string, string>): Promise<Running> {
   const next = await serve(readConfig({ ...environment, LOG_LEVEL: 'silent' }));
   afterFile(() => next.stop());
   return next;
 }
 
-/** Sends a call that the platform does not answer yet. */
+/** Sends a call that the platform has not answered yet. */
 async function callInFlight(world: World, call: () => Promise<Answer>) {
   const asked = new Promise<ServerResponse>((resolve) => {
     world.upstream.answer = (_request, response) => resolve(response);
@@ -80,7 +80,7 @@ async function expectCleanEnd(child: BrokerProcess, environment: Record<string, 
 async function expectClosed(environment: Record<string, string>): Promise<void> {
   expect(existsSync(runFile(environment.AGENT_BROKER_DATA!))).toBe(false);
   expect(readdirSync(join(environment.AGENT_BROKER_DATA!, 'run', 'reads'))).toEqual([]);
-  // A closed SQLite store has put its write-ahead log into the database.
+  // A closed SQLite store has checkpointed its write-ahead log into the database.
   if (environment.DATABASE_URL === undefined)
     expect(readdirSync(join(environment.AGENT_BROKER_DATA!, 'store')).sort()).toEqual(['broker.db', 'lock']);
   expect(await query(environment, `select id from audit_rows where state = 'intent'`)).toEqual([]);
@@ -88,13 +88,13 @@ async function expectClosed(environment: Record<string, string>): Promise<void> 
 }
 
 describe.each(STORES)(`the end of a process on %s${postgresNote}`, (store) => {
-  test('SIGTERM finishes the call in flight, takes no new one, and leaves everything closed', async () => {
+  test('SIGTERM finishes the call in flight, accepts no new one, and leaves no open call', async () => {
     const { world, agent, environment, child } = await startProcess(store);
     expect(existsSync(runFile(environment.AGENT_BROKER_DATA!))).toBe(true);
     const { answer, response } = await callInFlight(world, () => agent.act(PATCH));
     child.signal('SIGTERM');
     await until('new connections are refused', async () => !(await listens(agent.baseUrl)));
-    // A second signal changes nothing.
+    // A second signal has no effect.
     child.signal('SIGTERM');
     response.end('{"done":true}');
     expect(await answer).toMatchObject({ status: 200, body: { data: { done: true } } });
@@ -103,7 +103,7 @@ describe.each(STORES)(`the end of a process on %s${postgresNote}`, (store) => {
     expect(rows).toEqual([{ state: 'final', result: 'allowed' }]);
   });
 
-  test('kill -9 in the middle of a call: the next start closes it as unknown, signed, and does not repeat it', async () => {
+  test('kill -9 during a call: the next start closes it as unknown, signed, and does not repeat it', async () => {
     const { world, agent, environment, child } = await startProcess(store);
     const { answer } = await callInFlight(world, () => agent.act(PATCH));
     const read = await callInFlight(world, () =>
@@ -129,7 +129,7 @@ describe.each(STORES)(`the end of a process on %s${postgresNote}`, (store) => {
   });
 });
 
-test('SIGTERM drains first: not ready, and calls are answered, each the last on its connection', {
+test('SIGTERM drains first: the broker is not ready, calls are still answered, and connections are closed after their answer', {
   timeout: 180_000,
 }, async () => {
   const { agent, environment, child: draining } = await startProcess('sqlite', { DRAIN_SECONDS: '4' });
@@ -145,7 +145,7 @@ test('SIGTERM drains first: not ready, and calls are answered, each the last on 
   await expectCleanEnd(draining, environment);
 });
 
-/** The launcher of the package as a process of its own: from source it takes ten times as long. */
+/** Runs the launcher of the package in a process of its own: from source it takes ten times as long. */
 function launch(environment: Record<string, string>, within: readonly string[] = []) {
   const [program, ...words] = [...within, process.execPath, BIN, 'serve', '--no-sandbox'] as const;
   const child = spawn(program, words, {
@@ -158,7 +158,7 @@ function launch(environment: Record<string, string>, within: readonly string[] =
   return { child, written: () => written, ended: once(child, 'exit') };
 }
 
-test('the first start says where it runs, and logs nothing before it', { timeout: 180_000 }, async () => {
+test('the first start prints its address, and logs nothing before', { timeout: 180_000 }, async () => {
   const { child, written, ended } = launch({ AGENT_BROKER_DATA: newFolder() });
   await until('it is told', () => written().includes('A new master key is in'), 20_000);
   expect(written()).toMatch(/^\s*Agent Broker is running at http:/);
@@ -166,7 +166,7 @@ test('the first start says where it runs, and logs nothing before it', { timeout
   expect(await ended, written()).toEqual([0, null]);
 });
 
-test('SIGTERM while it waits for its database is heard: it stops in order and never serves', {
+test('SIGTERM while waiting for the database stops the process regularly, and it never serves', {
   timeout: 180_000,
 }, async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
@@ -188,7 +188,7 @@ test('SIGTERM while it waits for its database is heard: it stops in order and ne
 
 const mayUnshare = spawnSync('unshare', ['--pid', '--fork', '--kill-child', 'true']).status === 0;
 
-/** For Node's `--import`: makes the file TEST_MARK at the first module that the launcher loads, and loads it when that file is gone. */
+/** For Node's `--import`: at the first module that the launcher loads, creates the file TEST_MARK, and waits until it is deleted. */
 const MARKING = `data:text/javascript,${encodeURIComponent(`
   import { existsSync, writeFileSync } from 'node:fs';
   import { registerHooks } from 'node:module';
@@ -205,7 +205,7 @@ const MARKING = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 test.runIf(mayUnshare)(
-  'SIGTERM to PID 1 of a container is heard while the broker is being loaded',
+  'SIGTERM to PID 1 of a container is handled while the broker is loading',
   {
     timeout: 60_000,
   },
@@ -227,31 +227,34 @@ test.runIf(mayUnshare)(
   },
 );
 
-// What is closed, and that it is on either store, is tested above.
-describe('SIGTERM cuts off a call that hangs after 10 s', { timeout: patience(120_000) }, () => {
-  test.each(ONE_STORE)('recorded and answered as unknown, and nothing is left open, on %s', async (store) => {
-    const { world, agent, environment, child } = await startProcess(store);
-    const { answer } = await callInFlight(world, () => agent.act(PATCH));
-    const began = performance.now();
-    child.signal('SIGTERM');
-    const cut = await answer;
-    expect(performance.now() - began).toBeGreaterThan(GRACE_MS - 500);
-    expect([cut.status, cut.body.error, cut.body.outcome]).toEqual([502, 'upstream_unreachable', 'unknown']);
-    await expectCleanEnd(child, environment);
-    expect(performance.now() - began).toBeLessThan(GRACE_MS + 8_000);
-    const rows = await query(environment, 'select id, result, flags from audit_rows');
-    expect(rows).toMatchObject([{ id: cut.body.audit_id, result: 'errored' }]);
-    expect(JSON.parse(String(rows[0]!.flags)).outcome).toBe('unknown');
-    // The next start finds nothing to close, and the platform saw the call once.
-    const next = await startNext(environment);
-    expect(await query(environment, 'select id from audit_rows')).toEqual([{ id: cut.body.audit_id }]);
-    await next.stop();
-    expect(world.upstream.seen).toHaveLength(1);
-  });
+// The tests above cover what is closed, on both stores.
+describe('SIGTERM aborts a hanging call after 10 s', { timeout: patience(120_000) }, () => {
+  test.each(ONE_STORE)(
+    'the call is recorded and answered as unknown, and no call is left open, on %s',
+    async (store) => {
+      const { world, agent, environment, child } = await startProcess(store);
+      const { answer } = await callInFlight(world, () => agent.act(PATCH));
+      const began = performance.now();
+      child.signal('SIGTERM');
+      const cut = await answer;
+      expect(performance.now() - began).toBeGreaterThan(GRACE_MS - 500);
+      expect([cut.status, cut.body.error, cut.body.outcome]).toEqual([502, 'upstream_unreachable', 'unknown']);
+      await expectCleanEnd(child, environment);
+      expect(performance.now() - began).toBeLessThan(GRACE_MS + 8_000);
+      const rows = await query(environment, 'select id, result, flags from audit_rows');
+      expect(rows).toMatchObject([{ id: cut.body.audit_id, result: 'errored' }]);
+      expect(JSON.parse(String(rows[0]!.flags)).outcome).toBe('unknown');
+      // The next start finds nothing to close, and the platform received the call once.
+      const next = await startNext(environment);
+      expect(await query(environment, 'select id from audit_rows')).toEqual([{ id: cut.body.audit_id }]);
+      await next.stop();
+      expect(world.upstream.seen).toHaveLength(1);
+    },
+  );
 });
 
 describe('starting', () => {
-  /** Serves in this process, on a folder of its own; stopped after the test. */
+  /** Serves in this process, with a new data folder; stopped after the test. */
   async function start(options: ServeOptions = {}, environment: Record<string, string> = {}): Promise<Running> {
     const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), ...environment });
     const running = await serve(config, options);
@@ -259,7 +262,7 @@ describe('starting', () => {
     return running;
   }
 
-  test('a request that comes too early waits, and is answered once everything is up', async () => {
+  test('a request during the start waits, and is answered once the broker is ready', async () => {
     let early: Promise<Answer> | undefined;
     let answered = false;
     const running = await start({
@@ -275,7 +278,7 @@ describe('starting', () => {
     expect((await send(`${running.baseUrl}/health`, {})).status).toBe(200);
   });
 
-  test('a start that fails half-way closes everything again', async () => {
+  test('a start that fails half-way closes everything that it opened', async () => {
     const AGENT_BROKER_DATA = newFolder();
     let baseUrl = '';
     let early: Promise<unknown> | undefined;
@@ -298,7 +301,7 @@ describe('starting', () => {
     expect((await send(`${again.baseUrl}/health`, {})).status).toBe(200);
   });
 
-  test('a port that is taken is refused in words, and makes no key', async () => {
+  test('a port in use is reported with a readable error, and no key is created', async () => {
     const first = await start();
     const AGENT_BROKER_DATA = newFolder();
     const { port } = new URL(first.baseUrl);
@@ -307,7 +310,7 @@ describe('starting', () => {
     await start({}, { AGENT_BROKER_DATA });
   });
 
-  test('ST-04 a second server on one data folder is refused in words, and the first serves on', async () => {
+  test('ST-04 a second server on one data folder is refused with a readable error, and the first continues', async () => {
     const AGENT_BROKER_DATA = newFolder();
     const first = await start({}, { AGENT_BROKER_DATA });
     await expect(start({}, { AGENT_BROKER_DATA })).rejects.toThrow('Another broker is running on');
@@ -320,7 +323,7 @@ describe('starting', () => {
     await start({}, { AGENT_BROKER_DATA });
   });
 
-  test('what lies in the data folder is its owner’s alone', async () => {
+  test('files in the data folder are accessible to their owner only', async () => {
     const folder = join(newFolder(), 'data');
     const running = await start({}, { AGENT_BROKER_DATA: folder });
     await send(`${running.baseUrl}/health`, {});
@@ -342,7 +345,7 @@ describe('starting', () => {
 describe('stopping', () => {
   const world = givenWorld();
 
-  test('a client that never lets go of its connection does not hold up the stop', async () => {
+  test('a client that keeps its connection open does not delay the stop', async () => {
     const url = `${world.running.baseUrl}/health`;
     const agent = new HttpAgent({ keepAlive: true, maxSockets: 1 });
     let answers = 0;

@@ -13,7 +13,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('of a flood of lines the first 50 are written, and then how many there were', () => {
+test('of a flood of identical lines the first 50 are written, and then their number', () => {
   const log = makeLog('info', written);
   for (let i = 0; i < 1_000; i++) {
     log.error({ err: new Error(`no ${i}`), auditId: `${i}` }, 'an outcome is unknown');
@@ -35,7 +35,7 @@ test('of a flood of lines the first 50 are written, and then how many there were
   expect(saying(LEFT_OUT)).toHaveLength(2);
 });
 
-test('few lines, and what somebody asked for by the level, are written whole', () => {
+test('a few lines, and lines of a log level that was set explicitly, are all written', () => {
   const log = makeLog('debug', written);
   for (let i = 0; i < 50; i++) log.info({ i }, 'a change');
   for (let i = 0; i < 500; i++) log.debug({ i }, 'a detail');
@@ -43,7 +43,7 @@ test('few lines, and what somebody asked for by the level, are written whole', (
   expect(lines).toHaveLength(550);
 });
 
-test('texts that are all different fill no memory, and are counted together', () => {
+test('different texts do not fill memory, and are counted together', () => {
   const log = makeLog('info', written);
   for (let i = 0; i < 5_000; i++) log.warn(`text ${i}`);
   expect(lines).toHaveLength(1_050);

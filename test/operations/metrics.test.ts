@@ -9,7 +9,7 @@ import { startWorld, type World } from '../world/world.ts';
 const TOKEN = 'metrics-token-0123456789';
 const STRANGER = { 'x-forwarded-for': '203.0.113.9' };
 
-/** The samples of an answer, by name and labels as they are written. */
+/** Parses the samples of an answer, by name with labels. */
 function samplesOf({ text }: Answer): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
@@ -30,7 +30,7 @@ describe.each(STORES)(`metrics on %s${postgresNote}`, (store) => {
     agent = await organisation.agent();
   });
 
-  test('calls are counted by result, reason and platform, and timed; nobody is named', async () => {
+  test('calls are counted by result, reason and platform, and timed, without names of agents or people', async () => {
     const before = await read(world);
     expect((await agent.act(READ)).status).toBe(200);
     expect((await agent.act({ ...WRITE, method: 'PATCH', endpoint: '/items/1' })).status).toBe(200);
@@ -51,7 +51,7 @@ describe.each(STORES)(`metrics on %s${postgresNote}`, (store) => {
     for (const said of [agent.agentId, 'no-such-platform', 'CANARY']) expect(text).not.toContain(said);
   });
 
-  test('what waits is counted, and what fails at a platform', async () => {
+  test('held calls, and failures of a platform, are counted', async () => {
     const { upstream } = world;
     upstream.answer = (_request, response) => response.writeHead(503).end();
     expect((await agent.act(READ)).status).toBe(200);
@@ -68,7 +68,7 @@ describe.each(STORES)(`metrics on %s${postgresNote}`, (store) => {
       expect(samples.get(`agent_broker_key_age_seconds{use="${use}"}`)).toBeGreaterThanOrEqual(0);
   });
 
-  test('only the operator reads them', async () => {
+  test('metrics are readable only with the operator’s token', async () => {
     const url = `${world.running.baseUrl}/metrics`;
     const ask = async (headers: Record<string, string>) => {
       const answer = await send(url, { headers });
@@ -84,14 +84,14 @@ describe.each(STORES)(`metrics on %s${postgresNote}`, (store) => {
   });
 });
 
-test('without a token they are for this machine alone', async () => {
+test('metrics without a token are readable from this machine only', async () => {
   const world = await startWorld('sqlite');
   const url = `${world.running.baseUrl}/metrics`;
   expect((await send(url, { headers: STRANGER })).status).toBe(404);
   expect((await send(url, {})).status).toBe(200);
 });
 
-test('a store that is away does not keep them away', async () => {
+test('metrics are available while the store is not', async () => {
   const world = await startWorld('sqlite');
   await sql`drop table notices`.execute(world.running.broker.store.db);
   const samples = await read(world);
@@ -99,7 +99,7 @@ test('a store that is away does not keep them away', async () => {
   expect(samples.get('agent_broker_audit_failing')).toBe(0);
 });
 
-test('they can be switched off', async () => {
+test('metrics can be switched off', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_METRICS: 'off' });
   expect((await send(`${world.running.baseUrl}/metrics`, {})).status).toBe(404);
 });

@@ -1,4 +1,4 @@
-/** A broker that crashes leaves nothing of its memory on the disk: no diagnostic report, and no core with memory in it. */
+/** A crashing broker leaves none of its memory on the disk: no diagnostic report, and no core dump with memory. */
 import { spawn } from 'node:child_process';
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,7 +11,9 @@ import { BIN } from '../world/checkout.ts';
 import { patience } from '../world/patience.ts';
 import { newFolder } from '../world/stores.ts';
 
-test('crashed where cores and reports are asked for', { timeout: 180_000 }, async () => {
+test('a crash writes no report, and no core dump with memory, although both are enabled', {
+  timeout: 180_000,
+}, async () => {
   const cwd = newFolder();
   const masterKey = randomBytes(32).toString('base64');
   const metricsToken = `CANARY-${randomBytes(24).toString('hex')}`;
@@ -57,7 +59,7 @@ test('crashed where cores and reports are asked for', { timeout: 180_000 }, asyn
   }
 });
 
-test.each(['demo', 'mcp'])('%s, too, writes no report at a signal', async (command) => {
+test.each(['demo', 'mcp'])('%s writes no report on a signal either', async (command) => {
   const cwd = newFolder();
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const child = spawn(process.execPath, [BIN, command], {

@@ -1,4 +1,4 @@
-/** The dashboard and the alert rules ask for what the broker tells, and lead to pages that exist. */
+/** The dashboard and the alert rules use only metrics that exist, and link to pages that exist. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
@@ -33,13 +33,13 @@ const asked = [
 ];
 
 const METRIC = /\b(?:agent_broker|process|nodejs)_[a-z0-9_]+/g;
-/** Histograms are asked by the names of their parts. */
+/** Maps the name of a histogram's part to the histogram. */
 const familyOf = (name: string, types: ReadonlyMap<string, string>): string => {
   const family = name.replace(/_(bucket|sum|count)$/, '');
   return types.get(family) === 'histogram' ? family : name;
 };
 
-/** The type of each metric, and the names of the labels that it has. */
+/** The type of each metric, and the names of its labels. */
 const types = new Map<string, string>();
 const labels = new Map<string, Set<string>>();
 
@@ -62,10 +62,10 @@ beforeAll(async () => {
   }
 });
 
-test('every metric that they ask for is told', () => {
+test('every metric that they use is exported', () => {
   expect(asked.length).toBeGreaterThan(50);
   const wanted = asked.flatMap(({ where, expr }) => (expr.match(METRIC) ?? []).map((name) => ({ where, name })));
-  // Of PostgreSQL alone.
+  // Exported with PostgreSQL only.
   const elsewhere = STORES.includes('postgres') ? /^$/ : /^agent_broker_pool_/;
   const missing = wanted.filter(({ name }) => !types.has(familyOf(name, types)) && !elsewhere.test(name));
   expect(missing).toEqual([]);
@@ -81,13 +81,13 @@ test('every expression is PromQL', () => {
     });
     return found;
   };
-  // A variable of the dashboard stands for a time.
+  // The dashboard's variable stands for a duration.
   const written = asked.map(({ expr }) => expr.replaceAll('$__rate_interval', '5m'));
   expect(written.flatMap(problems)).toEqual([]);
   expect(problems('sum by (le (rate(x[5m]))')).not.toEqual([]);
 });
 
-test('every metric is documented, and nothing else is', () => {
+test('every metric is documented, and no other names are', () => {
   const page = read('docs/observability.md');
   const documented = new Set(page.match(METRIC));
   expect([...types.keys()].filter((name) => !documented.has(name))).toEqual([]);
@@ -107,7 +107,7 @@ test('no label names an agent, a person, a connection or a repository', () => {
 
 describe('alerts', () => {
   test.each(rules.map((rule) => [rule.alert, rule] as const))(
-    '%s has a severity, and leads to what to do',
+    '%s has a severity, and a link to an existing part of the runbook',
     (_, rule) => {
       expect(['critical', 'warning']).toContain(rule.labels.severity);
       expect(rule.annotations.summary).not.toBe('');
@@ -118,7 +118,7 @@ describe('alerts', () => {
     },
   );
 
-  test('one that fires at the first of something counts what a process had counted before it was first asked, too', () => {
+  test('an alert on the first increase of a counter also fires for what was counted before the first scrape of a process', () => {
     const first = rules.flatMap(({ expr }) =>
       [...expr.matchAll(/increase\((\w+)\[15m\]\) > 0/g)].map(([, counter]) => ({ expr, counter })),
     );
@@ -129,7 +129,7 @@ describe('alerts', () => {
       );
   });
 
-  test('what their part of the runbook says to look at, they or the dashboard ask for', () => {
+  test('metrics named in the runbook are used by an alert or the dashboard', () => {
     const [, runbook = ''] = /^## Runbook\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(read('docs/operations.md')) ?? [];
     const named = new Set(runbook.match(METRIC));
     expect(named).toContain('agent_broker_log_oldest_unsigned_seconds');
@@ -137,12 +137,12 @@ describe('alerts', () => {
     expect([...named].filter((name) => !all.includes(name))).toEqual([]);
   });
 
-  test('the receipt log lags when rows have no place, and when they have no checkpoint', () => {
+  test('the alert for a lagging receipt log covers rows without index and rows without checkpoint', () => {
     const expr = rules.find(({ alert }) => alert === 'AgentBrokerLogLags')?.expr.match(METRIC);
     expect(expr).toEqual(['agent_broker_log_oldest_pending_seconds', 'agent_broker_log_oldest_unsigned_seconds']);
   });
 
-  test('their names are different, and each part of the runbook has one', () => {
+  test('alert names are unique, and each part of the runbook has an alert', () => {
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
     const [, runbook = ''] = /^## Runbook\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(read('docs/operations.md')) ?? [];
     const slugger = new GithubSlugger();

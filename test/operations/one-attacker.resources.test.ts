@@ -1,7 +1,7 @@
 /**
- * One agent does by every door that it has, on two replicas, what takes most of a broker: answers that it never reads, calls that hang, answers that
- * have to be kept, long bodies, children, requests and held calls without end; and strangers send bodies beside it. Another agent's calls go on, memory
- * stays bounded, and an owner stops it in the middle.
+ * One agent uses every entry point, on two replicas, for what takes the most resources: answers that it never reads, hanging calls, stored
+ * responses, long bodies, and endless children, requests and held calls; unauthenticated clients send bodies as well. The calls of another agent
+ * succeed, memory stays bounded, and an owner suspends the attacker in the middle.
  */
 
 import http from 'node:http';
@@ -26,19 +26,19 @@ import { CANARY, type Organisation, startWorld, type World } from '../world/worl
 
 const MIB = 1024 * 1024;
 const JSON_TYPE = { 'content-type': 'application/json' };
-/** Of 8 MiB, with escapes, which cost most to read. */
+/** Some 8 MiB with escapes, which cost the most to parse. */
 const LARGE = JSON.stringify(Array.from({ length: (8 * MIB) / 14 }, () => 'abc\n"efgh'));
 const KEPT = JSON.stringify({ text: 'x'.repeat(250_000) });
-/** Half a MiB of what costs most to parse, and the same as a few bytes. */
+/** Half a MiB that is most expensive to parse, and the same compressed to a few bytes. */
 const LONG = Array.from({ length: 170_000 }, () => ({}));
 const LONG_AS_JSON = JSON.stringify(LONG);
 const LONG_AS_GZIP = gzipSync(LONG_AS_JSON);
-/** Below what docs/operations.md calls a fault. Seen: 410 to 510 MiB; without the budgets of calls 800 within 15 s, and rising. */
+/** Below the fault limit in docs/operations.md. Measured: 410 to 510 MiB; without the budgets of calls 800 within 15 s, and rising. */
 const MOST_MEMORY = 700 * MIB;
-/** Bytes that are kept for an agent and its children, and what sealing adds. */
+/** Limit of stored bytes for an agent and its children, plus the overhead of sealing. */
 const MOST_KEPT = 33 * MIB;
 
-describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${postgresNote}`, () => {
+describe.runIf(STORES.includes('postgres'))(`one agent that uses all resources it can${postgresNote}`, () => {
   let world: World;
   let organisation: Organisation;
   let attacker: TestAgent;
@@ -46,7 +46,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
   let neighbour: TestAgent;
   let replicas: Replica[];
   let mcpToken: string;
-  /** Answers of the platform that have not ended. */
+  /** Answers of the platform that were not ended. */
   const hanging: http.ServerResponse[] = [];
   const streams: http.ServerResponse[] = [];
   const isOver = new AbortController();
@@ -64,7 +64,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
       response.writeHead(200, JSON_TYPE);
       if (path.endsWith('/slow')) {
         hanging.push(response);
-        // Before the broker gives up, which a busy machine would otherwise let it.
+        // Before the broker times out, as could happen on a busy machine.
         return void setTimeout(() => response.end('{}'), 20_000).unref();
       }
       response.end(path.endsWith('/large') ? LARGE : path.endsWith('/kept') ? KEPT : '{}');
@@ -133,7 +133,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
       ...{ method: 'POST', headers: { ...JSON_TYPE, ...headers }, body, from: '127.0.0.6' },
     });
 
-  /** Asks, and never reads an answer of success: how it began. */
+  /** Requests whose successful answers are never read. */
   const unread: http.ClientRequest[] = [];
   const leaveUnread = (
     by: TestAgent,
@@ -160,7 +160,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
       request.end(body);
     });
 
-  /** How often each kind of request was answered in which way. */
+  /** Number of answers by kind of request and result. */
   const tally = new Map<string, Map<string, number>>();
   const outcomes = (kind: string) => tally.get(kind) ?? new Map<string, number>();
   const count = (kind: string, { status, text }: Pick<Answer, 'status' | 'text'>) => {
@@ -170,10 +170,10 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
     all.set(outcome, (all.get(outcome) ?? 0) + 1);
     tally.set(kind, all);
   };
-  /** The same one, who asks this replica. */
+  /** The same agent, calling this replica. */
   const at = (replica: Replica, who: TestAgent): TestAgent =>
     Object.assign(Object.create(Object.getPrototypeOf(who)), who, { baseUrl: replica.baseUrl });
-  /** As fast as it is answered, `most` times at most, by each replica, and until it is over. */
+  /** Sends requests to each replica one after the other, at most `most` times, until the attack ends. */
   const repeat = (
     kind: string,
     most: number,
@@ -183,13 +183,13 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
     Promise.all(
       replicas.map(async (replica) => {
         for (let times = 0; times < most && !isOver.signal.aborted; times++) {
-          // The broker closes a connection whose body it does not read, which its client may notice before the answer.
+          // The broker closes a connection whose body it does not read, which the client may notice before the answer.
           const answer = await one(at(replica, who)).catch(() => undefined);
           if (answer) count(kind, answer);
         }
       }),
     );
-  /** All at once, without waiting for each other. */
+  /** Sends all requests concurrently. */
   const atOnce = (
     kind: string,
     many: number,
@@ -209,7 +209,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
   const measure = () => {
     for (const { process } of replicas) memory = Math.max(memory, residentBytes([process.pid]));
   };
-  /** The neighbour's small calls by three doors, at each replica in turn: all of them are made. Answers how many. */
+  /** Small calls of the neighbour by three entry points, to each replica in turn; all must succeed. Returns how many. */
   async function callsOfNeighbour(most: number, isEnough: () => boolean = () => false): Promise<number> {
     let calls = 0;
     while (calls < most && !isEnough()) {
@@ -221,9 +221,9 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
     return calls;
   }
 
-  test('DOS-09 another agent’s calls are made, memory and what is kept are bounded, and a suspension in the middle is in force at once', async () => {
+  test('DOS-09 another agent’s calls succeed, memory and stored bytes are bounded, and a suspension during the attack takes effect immediately', async () => {
     const measuring = setInterval(measure, 100);
-    // What costs time, and what is kept in the store.
+    // First what takes CPU time and space in the store.
     let isStored = false;
     const beside = callsOfNeighbour(100, () => isStored);
     await Promise.all([
@@ -246,7 +246,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
         return fetch(`${replica.baseUrl}/proxy/demo-main/items/stream`, { headers });
       }),
     );
-    // What holds connections and memory.
+    // Then what takes connections and memory.
     const hogs = atOnce('slow', 8, (by) => by.act(items('slow')), child);
     await expect.poll(() => hanging.length, { timeout: 20_000 }).toBe(8 * replicas.length);
     hogs.push(
@@ -280,7 +280,7 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
       const called = await tool(by, '/items/1');
       expect([called.status, called.text]).toEqual([200, expect.stringContaining('agent_suspended')]);
     }
-    // What was on its way is cut, on both.
+    // Streams in flight are cut, on both replicas.
     for (const one of running) await expect(one.text()).rejects.toThrow();
     await expect.poll(() => streams.every(({ destroyed }) => destroyed)).toBe(true);
     for (const response of hanging) response.end('{}');
@@ -296,9 +296,9 @@ describe.runIf(STORES.includes('postgres'))(`one agent that takes all it can${po
       expect([...outcomes(kind).keys()]).toEqual(['401 missing_token']);
     for (const kind of ['evaluations', 'tool', 'git', 'long body', 'kept'])
       expect([...outcomes(kind).keys()], kind).toEqual(['200']);
-    // Answered since its parent was suspended.
+    // These calls were answered after the parent was suspended.
     expect([...outcomes('slow').keys()]).toEqual(['403']);
-    // Of requests either limit may come first: 20 a minute, or 20 that wait.
+    // For access requests either limit may be reached first: 20 per minute, or 20 pending.
     for (const [kind, granted, most, why] of [
       ['children', '201', 49, /^409 too_many_children$/],
       ['held', '202', 100, /^429 too_many_pending_approvals$/],

@@ -1,6 +1,6 @@
 /**
- * One attacker, with a key, an MCP client and wrong bearers, asks two replicas at every door at once, as fast as they answer. Another
- * agent's calls go on. What is compared are counts and ratios, since the machine is shared.
+ * One attacker, with a key, an MCP client and wrong bearers, calls two replicas at every entry point concurrently, as fast as they answer. The
+ * calls of another agent succeed. Counts and ratios are compared, not times, since the machine is shared.
  */
 
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -20,17 +20,17 @@ import { sized } from '../world/thorough.ts';
 import { startUpstream } from '../world/upstream.ts';
 import { CANARY, DEMO_SCOPES, startWorld, type World } from '../world/world.ts';
 
-/** Less of everything, so that the limits are reached soon; the neighbour stays below its own. */
+/** Lowers all limits, so that they are reached soon; the neighbour stays below its own. */
 const FACTOR = 0.1;
-/** A minute, as documented. */
+/** Per minute, as documented. */
 const LIMITS = { actions: 600, mcp: 600, authzen: 1_200, git: 600, proxy: 1_200, 'refused bearers': 300 };
-/** Of each door and replica, how many ask at once, without a pause. */
+/** Concurrent connections per entry point and replica, without pauses. */
 const AT_ONCE = 2;
-/** Of the neighbour: one after the other. */
+/** Calls of the neighbour, one after the other. */
 const CALLS = sized(10, 20);
 const LARGE_BYTES = 256 * 1024;
 
-// The attack takes all that the machine has.
+// The attack uses all of the machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
@@ -41,7 +41,7 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
   let neighbour: TestAgent;
   let replicas: Replica[];
   let mcpToken: string;
-  /** Ends what the platform was told to keep waiting. */
+  /** Ends the requests that the platform keeps waiting. */
   let answerSlow: () => void;
   beforeAll(async () => {
     const [host, upstream] = [await startGitHost({ secret: CANARY }), await startUpstream()];
@@ -61,7 +61,7 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
       if (url?.endsWith('/slow')) {
         const end = () => response.writableEnded || response.end('{}');
         slow.push(end);
-        // Before the broker gives up, which a busy machine would otherwise let it.
+        // Before the broker times out, as could happen on a busy machine.
         setTimeout(end, 15_000).unref();
       } else response.end('{"items":[]}');
     };
@@ -121,7 +121,7 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
     ],
   ];
 
-  /** The neighbour's calls, at each replica in turn: how long each took. All must be made. */
+  /** Makes the neighbour's calls, to each replica in turn, all of which must succeed. Returns how long each took. */
   async function callsOfNeighbour(times: number): Promise<number[]> {
     const took: number[] = [];
     for (let call = 0; call < times; call++) {
@@ -133,7 +133,7 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
     return took;
   }
 
-  test('MR-05 every call of another agent is made in its turn, and the attacker gets no more than its limits, once', async () => {
+  test('MR-05 every call of another agent succeeds, and the attacker gets no more than its limits, once over both replicas', async () => {
     await callsOfNeighbour(6);
     const quiet = median(await callsOfNeighbour(CALLS));
     let isOver = false;
@@ -168,14 +168,14 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
         all.filter(({ status }) => status !== 429),
       ];
       const isBearer = limit === 'refused bearers';
-      // Of bearers those, too, that were looked at when it was one too many.
+      // Bearers that were being verified when the limit was exceeded count as well.
       const more = isBearer ? AT_ONCE * replicas.length : 0;
       const most = LIMITS[limit] * FACTOR * (1 + replicas.length * ALLOWANCE) + more;
       expect(granted.length, limit).toBeLessThanOrEqual(most);
       expect(new Set(granted.map(({ status }) => status)), limit).toEqual(new Set([isBearer ? 401 : 200]));
       for (const { headers } of refused) expect(headers.get('retry-after'), limit).toMatch(/^[1-9]\d?$/);
     }
-    // A connection of the attacker, which gets refusals that cost next to nothing, is not served many times as often.
+    // A connection of the attacker, whose refusals cost next to nothing, does not get many times as many answers.
     expect(Math.max(...during) / (AT_ONCE * replicas.length)).toBeLessThan(25 * CALLS);
     // And no call waits for more than a few turns of all connections.
     expect(busy / quiet).toBeLessThan(4 * connections.length);

@@ -1,4 +1,4 @@
-/** What a user gets: the packed tarball, installed in an empty folder, run by its name. */
+/** What a user installs: the packed tarball, in an empty folder, run by its name. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -8,17 +8,17 @@ import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
 const run = promisify(execFile);
-/** npm's own scripts find the Node that runs this test first. */
+/** npm's scripts find the Node of this test first. */
 const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
 
 describe('the packed package', () => {
   const folder = newFolder();
   let installed = false;
-  // Not the whole environment: the test runner puts names of its own there, BASE_URL among them.
+  // Not the whole environment: the test runner adds variables of its own, such as BASE_URL.
   const env: NodeJS.ProcessEnv = { PATH, HOME: process.env.HOME, LOG_LEVEL: 'silent' };
 
   beforeAll(async () => {
-    // npm itself gets everything: the machine's certificates, proxy and registry are named there.
+    // npm itself gets the whole environment, which has the machine's certificates, proxy and registry.
     const npm = (...args: string[]) =>
       run('npm', args, { cwd: args[0] === 'pack' ? ROOT : folder, env: { ...process.env, PATH } });
     await npm('pack', '--pack-destination', folder);
@@ -30,7 +30,7 @@ describe('the packed package', () => {
       await npm('install', ...quiet, ...patience, join(folder, tarball));
       installed = true;
     } catch (error) {
-      // Installing needs the registry for what npm has not kept. Without one there is nothing to test here.
+      // Installing needs the registry for what is not in npm's cache; without a registry this cannot be tested here.
       if (process.env.CI || !/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENOTCACHED|ETIMEDOUT/.test(String(error))) throw error;
     }
   }, 450_000);
@@ -39,17 +39,17 @@ describe('the packed package', () => {
     context.skip(!installed, 'the npm registry cannot be reached, so the tarball was not installed');
   });
 
-  test('it ships JavaScript and no source, test or key', () => {
+  test('it contains JavaScript, and no source, test or key', () => {
     const files = readdirSync(join(folder, 'node_modules', 'agent-broker'), { recursive: true }).map(String);
     expect(files).toContain(join('dist', 'cli.js'));
     const types = (file: string) => file.startsWith(join('dist', 'mcp', 'client')) && file.endsWith('.d.ts');
     expect(files.filter((file) => file.endsWith('.ts') && !types(file))).toEqual([]);
-    // What depends on this would report that it was installed.
+    // Anything that depends on this package would report its installation.
     expect(existsSync(join(folder, 'node_modules', '@scarf'))).toBe(false);
     expect(files.filter((file) => /(^|\/)(test|bench)(\/|$)|\.pem$|\.key$/.test(file))).toEqual([]);
   });
 
-  test('what it runs is read as one byte a character, and does not load the fetch of Node', () => {
+  test('its code is ASCII, which Node stores as one byte per character, and does not load Node’s fetch', () => {
     const dist = join(folder, 'node_modules', 'agent-broker', 'dist');
     const programs = readdirSync(dist).filter((file) => file.endsWith('.js'));
     expect(programs.length).toBeGreaterThan(100);
@@ -60,15 +60,15 @@ describe('the packed package', () => {
     }
   });
 
-  test('an install takes little space, and holds none of the packages that are bundled', () => {
+  test('an installation is small, and contains none of the bundled packages', () => {
     const bytes = diskUsage(join(folder, 'node_modules'));
-    // 22.0 MB, of which 3.2 MB are the guides, as text and as pages. Much more is a dependency to think about: use less of it, or load it on use.
+    // 22.0 MB, of which the guides take 3.2 MB as text and as pages. Much more means a new dependency: use less of it, or load it on use.
     expect(bytes).toBeLessThan(23_000_000);
     const installed = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));
     expect(installed.sort()).toEqual(['@simplewebauthn', 'agent-broker', 'htm', 'preact', 'uplot']);
   });
 
-  test('the licences of what is bundled are shipped, with the versions', () => {
+  test('the licences of bundled packages are included, with their versions', () => {
     const file = join(folder, 'node_modules', 'agent-broker', 'dist', 'LICENSES.txt');
     const text = readFileSync(file, 'utf8');
     const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
@@ -89,7 +89,7 @@ describe('the packed package', () => {
     }
   });
 
-  test('npx agent-broker --help names the commands', async () => {
+  test('npx agent-broker --help lists the commands', async () => {
     const { stdout } = await run('npx', ['--no-install', 'agent-broker', '--help'], { cwd: folder, env });
     for (const command of ['serve', 'demo', 'plan', 'apply', 'export', 'owner', 'token', 'verify', 'keys'])
       expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
@@ -122,7 +122,7 @@ describe('the packed package', () => {
     expect(await exitOf(child)).toBe(0);
   });
 
-  test('agent-broker/client is imported with its types, and nothing else of the package is', async () => {
+  test('agent-broker/client can be imported with its types, and no other module of the package', async () => {
     writeFileSync(
       join(folder, 'use.mts'),
       `import { AgentKeyError, type CallOutcome, connectAgent } from 'agent-broker/client';
@@ -144,7 +144,7 @@ describe('the packed package', () => {
     ).rejects.toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED');
   });
 
-  test('npx agent-broker mcp lists its tools, and ends with its input', async () => {
+  test('npx agent-broker mcp lists its tools, and ends when its input ends', async () => {
     const bin = join(folder, 'node_modules', '.bin', 'agent-broker');
     const child = spawn(process.execPath, [bin, 'mcp', '--profile', 'none.json'], { cwd: folder, env });
     child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');
@@ -161,7 +161,7 @@ describe('the packed package', () => {
   });
 });
 
-/** Bytes that the files below a folder take on a disk of 4 KiB blocks, as `du` counts them. */
+/** Returns the bytes of the files below a folder in disk blocks of 4 KiB, as `du` counts them. */
 function diskUsage(folder: string): number {
   const BLOCK = 4096;
   return readdirSync(folder, { recursive: true }).reduce(

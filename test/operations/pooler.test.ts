@@ -1,4 +1,4 @@
-/** PgBouncer, as it is installed, between a broker and PostgreSQL. */
+/** A real PgBouncer between a broker and PostgreSQL. */
 import { spawn } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -11,10 +11,10 @@ import { onlyWith } from '../sidecar/tls-world.ts';
 import { afterFile } from '../world/after-file.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
-/** It takes no orders from root. */
+/** PgBouncer refuses to run as root. */
 const NOBODY = 65_534;
 
-/** Answers the address of the database behind it. */
+/** Starts PgBouncer and returns its URL for the database. */
 async function poolerBefore(database: string, mode: 'session' | 'transaction'): Promise<string> {
   const { hostname, port, username, password } = new URL(database);
   const [folder, listening] = [newFolder(), await freePort()];
@@ -59,12 +59,12 @@ describe.runIf(STORES.includes('postgres'))(`a pooler before PostgreSQL${postgre
     database = await newDatabase();
   });
 
-  real('that gives each transaction another connection is refused, before anything is made', async () => {
+  real('with another server connection per transaction is rejected before anything is created', async () => {
     const url = await poolerBefore(database, 'transaction');
     await expect(starting(url)).rejects.toThrow(/^DATABASE_URL leads to a pooler .* pool_mode = session/);
   });
 
-  real('that gives each client a connection of its own serves a broker, from an empty database on', async () => {
+  real('with a server connection per client works for a broker, from an empty database on', async () => {
     const running = await starting(await poolerBefore(database, 'session'));
     expect((await fetch(`${running.baseUrl}/health`)).status).toBe(200);
     await running.stop();

@@ -1,4 +1,4 @@
-/** A PostgreSQL that shows a certificate of its own authority. */
+/** A PostgreSQL server with a certificate of a private certificate authority. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, writeFileSync } from 'node:fs';
@@ -53,13 +53,16 @@ describe.runIf(STORES.includes('postgres'))(`PostgreSQL with TLS${postgresNote}`
     await running.stop();
   });
 
-  test.each(['?sslmode=require', '?ssl=true'])('%s without its authority is refused in words', async (query) => {
-    await expect(starting(query)).rejects.toThrow(
-      /^PostgreSQL at 127\.0\.0\.1:\d+ \(DATABASE_URL\) shows a certificate that is not trusted \([A-Z_]+\)\. Name its authority .*sslrootcert=/,
-    );
-  });
+  test.each(['?sslmode=require', '?ssl=true'])(
+    '%s without its authority is rejected with a readable error',
+    async (query) => {
+      await expect(starting(query)).rejects.toThrow(
+        /^PostgreSQL at 127\.0\.0\.1:\d+ \(DATABASE_URL\) shows a certificate that is not trusted \([A-Z_]+\)\. Name its authority .*sslrootcert=/,
+      );
+    },
+  );
 
-  test('another name than that of the certificate is refused', async () => {
+  test('a host name that is not in the certificate is rejected', async () => {
     const other = readConfig({
       ...environment(''),
       DATABASE_URL: `${url.replace('127.0.0.1', 'localhost')}${trusting()}`,
@@ -67,7 +70,7 @@ describe.runIf(STORES.includes('postgres'))(`PostgreSQL with TLS${postgresNote}`
     await expect(serve(other, {})).rejects.toThrow(/ERR_TLS_CERT_ALTNAME_INVALID.*another name/);
   });
 
-  test('a start without looking at it warns', async () => {
+  test('a start without certificate verification warns', async () => {
     const env = { PATH: process.env.PATH, HOME: newFolder(), ...environment('?sslmode=no-verify'), LOG_LEVEL: 'warn' };
     const child = spawn(process.execPath, [BIN, 'serve', '--no-sandbox'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     onTestFinished(() => void child.kill('SIGKILL'));

@@ -1,4 +1,4 @@
-/** Keys that somebody puts into the database who has no master key: what they sign must not be believed. */
+/** Keys inserted into the database by a person without the master key: their signatures must not be accepted. */
 import { SignJWT } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { sha256Hex } from '../../broker/crypto/canonical.ts';
@@ -13,14 +13,14 @@ import { send } from '../world/agent.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
-/** A log that keeps what it is told. */
+/** A log that collects its messages. */
 function listening() {
   const told: unknown[] = [];
   const note = (object: unknown) => void told.push(object);
   return { told, log: { error: note, warn: note } };
 }
 
-describe.each(STORES)(`published keys and whoever writes to the database alone, on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`keys written into the database without the master key, on %s${postgresNote}`, (store) => {
   let world: World;
   beforeAll(async () => {
     world = await startWorld(store);
@@ -31,13 +31,13 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
   const db = () => world.running.broker.store.db;
   const published = async (path: string): Promise<string[]> =>
     (await send(world.running.baseUrl + path, {})).body.keys.map(({ kid }: { kid: string }) => kid);
-  /** A key of theirs, with its private half where only they have it. */
+  /** A forged key, whose private half is not in the store. */
   const forged = (use: 'evidence' | 'issuing') => {
     const { kid, publicJwk, privatePkcs8 } = generateSigningKey();
     const row = { kid, use, public_jwk: JSON.stringify(publicJwk), created_at: 1, activates_at: 1, retired_at: 2 };
     return { kid, row, key: importSigningKey({ kid, privatePkcs8 }) };
   };
-  /** What a process that starts on this store now says, and which keys it has. */
+  /** Returns what a process that starts on this store now logs, and which keys it has. */
   const loadAgain = async () => {
     const { broker } = world.running;
     const { told, log } = listening();
@@ -45,7 +45,7 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
     return { keys: await loadKeys(broker.store, broker.vault, { now: broker.clock(), log }), told };
   };
 
-  test('a key of receipts that was inserted is not published, is told, and its receipts are not genuine', async () => {
+  test('an inserted key of receipts is not published and not used for verification, and is logged', async () => {
     const { broker } = world.running;
     const { kid, row, key } = forged('evidence');
     const before = await published('/.well-known/svc-receipt-keys.json');
@@ -59,7 +59,7 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
     expect(key.kid).toBe(kid);
   });
 
-  test('a token that an inserted key signed is refused', async () => {
+  test('a token signed by an inserted key is rejected', async () => {
     const { kid, row, key } = forged('issuing');
     await db().insertInto('signing_keys').values(row).execute();
     await world.running.broker.keys.refresh();
@@ -77,7 +77,7 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
     expect(await published('/v1/oauth/jwks.json')).not.toContain(kid);
   });
 
-  test('an authenticator is of one row and one use: that of another key, or of the same for another job, shows nothing', async () => {
+  test('an authenticator is valid for one key and one use only, not for another key or another use', async () => {
     const { broker } = world.running;
     const { kid, row } = forged('evidence');
     const own = await db()
@@ -101,7 +101,7 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
     expect(broker.keys.signer('issuing', broker.clock()).kid).toBe(issuing);
   });
 
-  test('a key of the log that was inserted verifies no checkpoint', async () => {
+  test('an inserted key of the log is not among the verifier keys', async () => {
     const { broker } = world.running;
     const { publicKey } = generateNoteKey();
     const before = await verifierKeys(broker, 'a/log');
@@ -112,7 +112,7 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
       .insertInto('log_keys')
       .values({ id: sha256Hex(publicKey), public_key, created_at: 1, retired_at: 2 })
       .execute();
-    // Of its own id, with another public half.
+    // A row with the id of the genuine key, but another public half.
     await db().updateTable('log_keys').set({ public_key }).where('private_key', 'is not', null).execute();
     expect(await verifierKeys(broker, 'a/log')).toEqual([]);
     await db()
@@ -123,7 +123,7 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
     expect(await verifierKeys(broker, 'a/log')).toEqual(before);
   });
 
-  test('the key that secrets are sealed to is that of the private half, whatever stands beside it', async () => {
+  test('the published encryption key is derived from its private half, whatever public half is stored', async () => {
     const { broker } = world.running;
     const before = JSON.parse(await publishedSecretKeys(broker, broker.clock()));
     const { publicJwk } = generateSigningKey();
@@ -142,7 +142,7 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
     await db().updateTable('secret_keys').set({ kid }).execute();
   });
 
-  test('keys of a store from before are its own, also retired ones; a key that an older release adds beside is, while its private half shows so', async () => {
+  test('keys from before authenticators are adopted, also retired ones; a key that an older release adds is, while its private half proves it', async () => {
     const { broker } = world.running;
     await db().deleteFrom('signing_keys').where('authenticator', 'is', null).execute();
     const retired = forged('evidence');
@@ -165,7 +165,7 @@ describe.each(STORES)(`published keys and whoever writes to the database alone, 
     expect(later.told).toEqual([]);
   });
 
-  test('a start says so when no key that can sign is one that the broker made', async () => {
+  test('a start reports when the broker created none of the keys that can sign', async () => {
     const { broker } = world.running;
     const before = await db().selectFrom('signing_keys').selectAll().where('use', '=', 'root').execute();
     await db()

@@ -1,4 +1,4 @@
-/** Three brokers on one PostgreSQL, one of them with a clock that is wrong by more than a window: rate limits hold over all of them. */
+/** Rate limits over three brokers on one PostgreSQL, one of which has a clock that is off by more than a window. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,13 +17,13 @@ import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import type { World } from '../world/world.ts';
 
 const FACTOR = 0.1;
-/** Of `POST /v1/actions`. */
+/** Limit of `POST /v1/actions`. */
 const LIMIT = 600 * FACTOR;
 const AHEAD = LIMIT * ALLOWANCE;
-/** Below the 16 calls that an agent may have under way. */
+/** Below the 16 calls that an agent may have in flight. */
 const AT_ONCE = 12;
 
-/** One more broker with the address of the world's; answers its process and its own address. */
+/** Starts another broker with the world's public URL; returns its process and its own URL. */
 async function startBeside(world: World, clockMs?: number): Promise<{ url: string; process: BrokerProcess }> {
   const port = await freePort();
   const environment = { ...world.environment, PORT: `${port}`, BASE_URL: world.running.baseUrl, LOG_LEVEL: 'warn' };
@@ -42,7 +42,7 @@ async function startBeside(world: World, clockMs?: number): Promise<{ url: strin
   return { url: `http://localhost:${port}`, process };
 }
 
-/** Asks the brokers in turn, `AT_ONCE` at a time. */
+/** Sends requests to the brokers in turn, `AT_ONCE` concurrently. */
 async function inTurn<T>(urls: readonly string[], times: number, ask: (url: string) => Promise<T>): Promise<T[]> {
   const answers: T[] = [];
   for (let asked = 0; asked < times; asked += AT_ONCE)
@@ -73,7 +73,7 @@ describe.runIf(STORES.includes('postgres'))(`rate limits over replicas on postgr
   });
   const callAt = (url: string) => at(agent, url).act(READ);
 
-  test('MR-05 an agent gets its calls once, not three times, and is told at each the same moment to come back', async () => {
+  test('MR-05 an agent gets its limit once, not three times, and each broker gives the same time for a retry', async () => {
     const answers = await inTurn(urls, LIMIT + 60, callAt);
     const made = withStatus(answers, 200).length;
     expect(made).toBeGreaterThanOrEqual(LIMIT);
@@ -90,18 +90,18 @@ describe.runIf(STORES.includes('postgres'))(`rate limits over replicas on postgr
       expect(answer.headers.get('ratelimit')).toBe(`"actions";r=0;t=${seconds}`);
       again.push(performance.now() + seconds * 1000);
     }
-    // Rounded up to a second each.
+    // Each rounded up to a second.
     expect(Math.max(...again) - Math.min(...again)).toBeLessThan(2_500);
-    // Only of this agent.
+    // The limit is of this agent only.
     for (const url of urls) expect((await at(await organisation.agent(), url).act(READ)).status).toBe(200);
   });
 
-  test('MR-05 at one of them alone it gets all of its calls, exactly', async () => {
+  test('MR-05 at one broker alone an agent gets exactly its limit', async () => {
     const answers = await inTurn(urls.slice(1, 2), LIMIT + 10, callAt);
     expect(withStatus(answers, 200)).toHaveLength(LIMIT);
   });
 
-  test('MR-05 guesses at a sign-in link are counted together, and to the last one', async () => {
+  test('MR-05 guesses of a sign-in link are counted over all brokers, exactly', async () => {
     const guess = (url: string) =>
       send(`${url}/owner/sign-in`, {
         method: 'POST',
@@ -114,7 +114,7 @@ describe.runIf(STORES.includes('postgres'))(`rate limits over replicas on postgr
     expect(withStatus(answers, 429)).toHaveLength(9 - 10 * FACTOR);
   });
 
-  test('MR-05 an address that spreads bad bearers is looked at as often as at one of them', async () => {
+  test('MR-05 bad bearers of one address over all brokers are verified as often as at one broker', async () => {
     const stranger = at(agent, urls[0]!);
     const bad = (url: string) =>
       at(agent, url).get(
@@ -125,11 +125,11 @@ describe.runIf(STORES.includes('postgres'))(`rate limits over replicas on postgr
     const most = 300 * FACTOR;
     const looked = withStatus(await inTurn(urls, most + 60, bad), 401).length;
     expect(looked).toBeGreaterThanOrEqual(most);
-    // And those that were under way when it was one too many.
+    // Plus those in flight when the limit was exceeded.
     expect(looked).toBeLessThanOrEqual(most + urls.length * most * ALLOWANCE + AT_ONCE);
   });
 
-  test('MR-05 five wrong signatures halt an agent for their address, however they are spread, and everywhere', async () => {
+  test('MR-05 five wrong signatures at any of the brokers halt an agent for their address at all of them', async () => {
     const headers = () => ({
       authorization: `Bearer ${new TestAgent({ ...agent, keys: forger }).token({ jti: crypto.randomUUID() })}`,
     });
@@ -139,7 +139,7 @@ describe.runIf(STORES.includes('postgres'))(`rate limits over replicas on postgr
     for (const url of urls) expect((await callAt(url)).status).toBe(200);
     await at(agent, urls[1]!).get('/v1/agents/me', headers());
     for (const url of urls) expect((await callAt(url)).body.reason).toBe('circuit_breaker_open');
-    // From its own address the agent goes on.
+    // From another address the agent is not affected.
     for (const url of urls) expect((await at(agent, url).act(READ, {}, '127.0.0.9')).status).toBe(200);
     const guesses = await inTurn(urls, 24, (url) => at(agent, url).get('/v1/agents/me', headers(), '127.0.0.6'));
     expect(withStatus(guesses, 200)).toEqual([]);
@@ -148,7 +148,7 @@ describe.runIf(STORES.includes('postgres'))(`rate limits over replicas on postgr
     expect(row!.open_until).not.toBeNull();
   });
 
-  test('while the counts cannot be reached calls are made, and each replica keeps the limit for itself', async () => {
+  test('while the shared counters are unavailable calls are made, and each replica enforces the limit by itself', async () => {
     const client = new pg.Client({ connectionString: world.environment.DATABASE_URL! });
     await client.connect();
     onTestFinished(() => client.end());
@@ -181,7 +181,7 @@ describe.runIf(STORES.includes('postgres') && redis)(
     const calls = async (times: number) =>
       withStatus(await inTurn(urls(), times, (url) => at(agent, url).act(READ)), 200).length;
 
-    test('MR-05 an agent gets its calls once, and PostgreSQL is not asked', async () => {
+    test('MR-05 an agent gets its limit once, and PostgreSQL is not queried', async () => {
       const made = await calls(LIMIT + 60);
       expect(made).toBeGreaterThanOrEqual(LIMIT);
       expect(made).toBeLessThanOrEqual(LIMIT + 2 * AHEAD);
@@ -189,9 +189,9 @@ describe.runIf(STORES.includes('postgres') && redis)(
     });
 
     test.each<[string, Partial<URL>]>([
-      ['whose port nobody listens at', { port: '9' }],
-      ['that takes another password', { password: 'another-password' }],
-    ])('one %s is told of at the start, before anything is to be counted', async (_what, change) => {
+      ['with no server at its port', { port: '9' }],
+      ['with another password', { password: 'another-password' }],
+    ])('a Redis %s is reported at the start, before anything is counted', async (_what, change) => {
       const url = Object.assign(new URL(server.url), change);
       const environment = { ...world.environment, RATE_LIMIT_URL: url.href, AGENT_BROKER_DATA: newFolder() };
       const process = spawnBroker({
@@ -207,7 +207,7 @@ describe.runIf(STORES.includes('postgres') && redis)(
       expect(process.output().stderr).not.toMatch(/another-password/);
     });
 
-    test('stopped or gone it holds nobody up: each replica counts for itself, until it is back', async () => {
+    test('a stopped or unreachable Redis delays no call: each replica counts by itself until Redis is back', async () => {
       server.pause();
       expect(await calls(2 * LIMIT + 24)).toBeLessThanOrEqual(2 * LIMIT + AHEAD);
       server.resume();
@@ -217,7 +217,7 @@ describe.runIf(STORES.includes('postgres') && redis)(
       expect(withStatus(one, 200)).toHaveLength(2 * LIMIT);
       expect(withStatus(one, 429)).toHaveLength(24);
       await server.start();
-      // They connect again within seconds, and then the next use is counted there.
+      // The clients reconnect within seconds, and then the next use is counted in Redis.
       for (const url of urls()) {
         const probe = at(await organisation.agent(), url);
         const isCounted = async () => {

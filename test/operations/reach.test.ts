@@ -1,4 +1,4 @@
-/** Whether the broker's links can be opened elsewhere: what its address says, and who came. */
+/** Warnings about whether the broker's links can be opened from elsewhere: by its base URL, and by its visitors. */
 import { describe, expect, test } from 'vitest';
 import { addressWarning, reachWarnings } from '../../broker/reach.ts';
 import { send } from '../world/agent.ts';
@@ -21,11 +21,11 @@ test.each([
   ['https://broker.acme.example', undefined],
   ['https://machine.tailnet.ts.net', undefined],
   ['https://93.184.216.34', undefined],
-])('%s: %s', (url, code) => {
+])('the warning for the base URL %s is %s', (url, code) => {
   expect(addressWarning(url)?.code).toBe(code);
 });
 
-describe('who came', () => {
+describe('visitors of the console', () => {
   const world = givenWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' });
   const organisation = shared(() => world.demoOrganisation());
   const visit = (from?: string) =>
@@ -33,7 +33,7 @@ describe('who came', () => {
   const warnings = async () =>
     (await reachWarnings({ ...world.running.broker, baseUrl: 'https://broker.acme.example' })).map(({ code }) => code);
 
-  test('a page that was opened from another machine within a day is what no warning needs', async () => {
+  test('a visit from another machine within a day clears the warning', async () => {
     expect(await warnings()).toEqual(['nobody_from_elsewhere']);
     await visit();
     await visit('127.0.0.1');
@@ -45,7 +45,7 @@ describe('who came', () => {
     expect(await warnings()).toEqual(['nobody_from_elsewhere']);
   });
 
-  test('owners are told, whatever their role', async () => {
+  test('owners of any role can read the warnings', async () => {
     const viewer = await organisation.addOwner('viewer');
     const { status, body } = await organisation.ask('GET', '/owner/reach', undefined, viewer);
     expect(status).toBe(200);

@@ -1,4 +1,4 @@
-/** A key file that the broker may read and not replace, as credentials of systemd and mounted secrets are: its master key is rotated by hand. */
+/** A key file that the broker can read but not replace, such as systemd credentials and mounted secrets: the master key is rotated manually. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const canMount = (() => {
 })();
 const why = canMount ? '' : ' (skipped: no file system can be mounted here)';
 
-test.runIf(canMount)(`the master key is rotated by hand${why}`, async () => {
+test.runIf(canMount)(`the master key is rotated manually${why}`, async () => {
   const file = join(folder, 'master.key');
   const write = (...lines: string[]) => {
     mount('-o', 'remount,rw');

@@ -19,11 +19,11 @@ async function startWithAgent(environment: Record<string, string> = {}): Promise
   return { world, agent: await organisation.agent() };
 }
 
-/** A write of a second ago counts as one of now. */
+/** Waits for a status; a write within the last second counts as current. */
 const becomes = (baseUrl: string, status: number): Promise<boolean> =>
   vi.waitUntil(async () => (await send(`${baseUrl}/readyz`, {})).status === status, { timeout: 10_000, interval: 50 });
 
-/** What every probe and every person is told while the store takes no writes. */
+/** Expects what probes and people get while the store is not writable. */
 async function expectUnready(baseUrl: string, reason: RegExp): Promise<void> {
   const ask = (path: string, headers: Record<string, string> = {}): Promise<Answer> =>
     send(baseUrl + path, { headers }).then((answer) => {
@@ -37,7 +37,7 @@ async function expectUnready(baseUrl: string, reason: RegExp): Promise<void> {
       503,
       { status: 'unavailable', reasons: [expect.stringMatching(reason)] },
     ]);
-    // Through a proxy on this machine comes anybody.
+    // A request through a proxy on this machine may come from anywhere.
     const stranger = await ask(path, { 'x-forwarded-for': '203.0.113.9' });
     expect([stranger.status, stranger.body]).toEqual([503, { status: 'unavailable' }]);
     const guessed = await ask(path, { 'x-forwarded-for': '203.0.113.9', authorization: 'Bearer x' });
@@ -48,7 +48,7 @@ async function expectUnready(baseUrl: string, reason: RegExp): Promise<void> {
 }
 
 describe('a broker that cannot write is not ready', () => {
-  test('a SQLite store that became read-only', async () => {
+  test('while its SQLite store is read-only', async () => {
     const { world } = await startWithAgent();
     const { baseUrl, broker } = world.running;
     expect((await send(`${baseUrl}/readyz`, {})).body).toEqual({ status: 'ok' });
@@ -59,10 +59,10 @@ describe('a broker that cannot write is not ready', () => {
     await becomes(baseUrl, 200);
   });
 
-  test('a SQLite store whose disk is full: nothing is sent, and it goes on by itself when there is room', async () => {
+  test('while the disk of its SQLite store is full: nothing is sent, and it recovers when there is space', async () => {
     const { world, agent } = await startWithAgent();
     await world.running.stop();
-    // A file may not grow: as on a full disk, writes fail in the middle. The signal that says so is not for us.
+    // With a file size limit writes fail in the middle, as on a full disk. The signal for it (SIGXFSZ) is ignored.
     const child = spawnBroker(
       { ...world.environment, PORT: new URL(agent.baseUrl).port, TEST_BEAT_MS: '100', LOG_LEVEL: 'info' },
       ['--import', 'data:text/javascript,process.on("SIGXFSZ", () => {})'],
@@ -79,7 +79,7 @@ describe('a broker that cannot write is not ready', () => {
     limit('unlimited');
     await becomes(agent.baseUrl, 200);
     expect((await agent.act(READ)).status).toBe(200);
-    // Told when it began and when it was over, not once a call.
+    // Logged at the beginning and at the end, not for each call.
     const lines = child.output().stderr.split('\n');
     const saying = (text: string) => lines.filter((line) => line.includes(text)).length;
     expect([saying('unforeseen error'), saying('cannot rollback')]).toEqual([0, 0]);
@@ -88,7 +88,7 @@ describe('a broker that cannot write is not ready', () => {
 });
 
 describe.runIf(STORES.includes('postgres'))(`a broker whose PostgreSQL cannot be written${postgresNote}`, () => {
-  test('read-only, as after a failover: it says so, and is ready again once that is over', async () => {
+  test('read-only, as after a failover: the broker reports it, and is ready again afterwards', async () => {
     const url = await newMigratedDatabase();
     const { world } = await startWithAgent({ DATABASE_URL: url });
     const name = sql.raw(new URL(url).pathname.slice(1));
@@ -113,7 +113,7 @@ describe.runIf(STORES.includes('postgres'))(`a broker whose PostgreSQL cannot be
     await becomes(baseUrl, 200);
   });
 
-  test('hanging: probes are answered within a second, and it is ready again once the database is', async () => {
+  test('hanging: probes are answered within a second, and the broker is ready again once the database is', async () => {
     const cut = await startCut(await newMigratedDatabase());
     const { world } = await startWithAgent({ DATABASE_URL: cut.url });
     const { baseUrl } = world.running;
@@ -121,7 +121,7 @@ describe.runIf(STORES.includes('postgres'))(`a broker whose PostgreSQL cannot be
     await becomes(baseUrl, 503);
     const began = performance.now();
     await expectUnready(baseUrl, /does not answer/);
-    // Nine probes, most of them a second each: one alone would have waited for 15 s before.
+    // Nine probes, most of which take up to a second; each would have waited for 15 s without the timeout.
     expect((performance.now() - began) / 9).toBeLessThan(1_000);
     cut.thaw();
     await becomes(baseUrl, 200);

@@ -1,4 +1,4 @@
-/** What the log says of limits that refuse: one line when one begins to, then one a minute with the count. */
+/** The log of limits that refuse requests: one line at the first refusal, then one per minute with the count. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -11,7 +11,7 @@ import { startWorld } from '../world/world.ts';
 const BEGINS = 'a limit begins to refuse';
 const GOES_ON = 'a limit refused so many in the last minute';
 
-test('429s leave one line for each limit and agent or address, with nothing secret in it', async () => {
+test('429s are logged once per limit and agent or address, without secrets', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.02' });
   const organisation = await world.organisation();
   await organisation.platform();
@@ -35,7 +35,7 @@ test('429s leave one line for each limit and agent or address, with nothing secr
   ]);
 });
 
-describe('a limit that goes on refusing', () => {
+describe('a limit that keeps refusing', () => {
   const warn = vi.fn();
   beforeEach(() => {
     vi.useFakeTimers();
@@ -46,7 +46,7 @@ describe('a limit that goes on refusing', () => {
   });
   const AGENT = { limit: 'rate_limited', route: 'POST /v1/actions', agent: 'agt_x' };
 
-  test('is told of once a minute, with the count, until it stops', () => {
+  test('is logged once a minute, with the count, until it stops', () => {
     const refusals = makeRefusalLog({ warn });
     for (let second = 0; second < 150; second++) {
       for (let i = 0; i < 10; i++) refusals.refused({ ...AGENT });
@@ -63,7 +63,7 @@ describe('a limit that goes on refusing', () => {
     expect(warn).toHaveBeenLastCalledWith({ ...AGENT, refused: 1 }, BEGINS);
   });
 
-  test('makes no flood of lines by thousands of addresses', () => {
+  test('does not flood the log when thousands of addresses are refused', () => {
     const refusals = makeRefusalLog({ warn });
     for (let i = 0; i < 5_000; i++) refusals.refused({ limit: 'rate_limited', source: `2001:db8:${i}::/64` });
     expect(warn).toHaveBeenCalledTimes(101);
@@ -73,7 +73,7 @@ describe('a limit that goes on refusing', () => {
   });
 });
 
-test('connections that are refused for want of file descriptors leave a line', async () => {
+test('connections refused because file descriptors are exhausted are logged', async () => {
   const program = `
     import { openListener } from './broker/process/listener.ts';
     import { makeLog } from './broker/log/log.ts';

@@ -1,4 +1,4 @@
-/** Two brokers on one PostgreSQL: what one changes the other decides by, at its very next call (MR-04, JW-27). */
+/** Two brokers on one PostgreSQL: a change at one applies to the very next decision of the other (MR-04, JW-27). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { listGrants, moveAgent, putGrant } from '../../broker/store/agents.ts';
@@ -19,7 +19,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
   const world = givenWorld('postgres');
   const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    // One public address for both, as bearers of children name it.
+    // One public URL for both, because the bearers of children contain it.
     const port = await freePort();
     second = spawnBroker({
       ...world.environment,
@@ -48,7 +48,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     expect([answer.status, answer.body.reason], answer.text).toEqual([403, reason]);
   };
 
-  test('CH-11 a child that was issued here is known there at once, and stops there with its parent', async () => {
+  test('CH-11 a child issued at one replica is valid at the other immediately, and stops there with its parent', async () => {
     const child = await childOf(world, organisation, here);
     there = new TestChild(there, child);
     expect((await there.act(READ)).status).toBe(200);
@@ -62,7 +62,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     await refused('agent_revoked');
   });
 
-  test('wrong signatures are counted on all replicas together, the same token again included', async () => {
+  test('wrong signatures are counted over all replicas, including repeated tokens', async () => {
     const iat = Math.floor(Date.now() / 1000);
     const claims = { agent_id: here.agentId, owner_id: here.ownerId, iat, exp: iat + 60 };
     const headers = { authorization: `Bearer ${signToken(claims, makeKeyPair().privateKey)}` };
@@ -74,7 +74,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     await refused('circuit_breaker_open');
   });
 
-  test('MR-04 a suspension, a revocation', async () => {
+  test('MR-04 a suspension and a revocation apply at the other replica immediately', async () => {
     const place = { organisationId: organisation.id, id: here.id };
     for (let i = 0; i < 5; i++) {
       await moveAgent(
@@ -91,7 +91,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     await refused('agent_revoked');
   });
 
-  test('MR-04 a policy, a guardrail, a grant', async () => {
+  test('MR-04 changes of a policy, a guardrail and a grant apply at the other replica immediately', async () => {
     const version = await there.get('/v1/agent/permissions');
     await putPolicy(store(), { organisationId: organisation.id, id: policy, name: 'p', rules: '[]' }, Date.now());
     await refused('denied_by_policy');
@@ -108,7 +108,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     expect([changed.status, changed.body.data.platforms[0].scopes]).toEqual([200, ['demo:write']]);
   });
 
-  test('JW-27 a new key, bound at one with a bootstrap token: the old one stops at the other, the new one goes', async () => {
+  test('JW-27 after a new key is bound at one replica the other rejects the old key and accepts the new one', async () => {
     const post = async (url: string, body: unknown) =>
       await send(url, {
         method: 'POST',
@@ -130,7 +130,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     }
   });
 
-  test('a breaker that opened on one is open on the other, and an Idempotency-Key is one', async () => {
+  test('breakers and Idempotency-Keys are shared by the replicas', async () => {
     const call = { ...READ, method: 'PATCH', endpoint: '/items/1', scope: 'demo:write', data: { a: 1 } };
     const first = await here.act(call, { 'idempotency-key': 'one' });
     const again = await withoutCalls(world, () => there.act(call, { 'idempotency-key': 'one' }));
@@ -139,13 +139,13 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     await refused('circuit_breaker_open');
   });
 
-  test('a half-open breaker gives one trial away, whichever broker asks; what it closes is closed on both', async () => {
+  test('a half-open breaker allows one trial over both replicas, and is closed on both after it', async () => {
     const { db } = world.running.broker.store;
     world.upstream.answer = (_request, response) => response.writeHead(503).end();
     for (let i = 0; i < 20; i++) await (i % 2 ? here : there).act(READ);
     for (const agent of [here, there])
       expect((await withoutCalls(world, () => agent.act(READ))).body.reason).toBe('circuit_breaker_open');
-    // Its time is over: for both of them, whose clocks cannot be moved together.
+    // Moves its opening time into the past, because the clocks of both cannot be moved together.
     const halfOpen = () =>
       db
         .updateTable('breakers')
@@ -163,7 +163,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     expect((await there.get('/v1/agents/me')).body).not.toHaveProperty('halt');
   });
 
-  test('a receipt of one is read and verified through the other', async () => {
+  test('a receipt of one replica can be read and verified through the other', async () => {
     const id = (await here.act(READ)).body._meta.audit_id;
     const receipt = await there.get(`/v1/audit/${id}/receipt`, { accept: 'application/jose' });
     expect(receipt.text).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/);

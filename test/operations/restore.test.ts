@@ -1,4 +1,4 @@
-/** The drill of docs/operations.md: a backup of a broker in use, restored on an empty machine, does nothing again that was done since. */
+/** The procedure in docs/operations.md: a backup of a broker in use, restored on an empty machine, repeats nothing that was done since. */
 import { randomUUID } from 'node:crypto';
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -34,17 +34,17 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 
 type Environment = Record<string, string>;
 
-/** The steps of the drill, as docs/operations.md has them. */
+/** The steps of the procedure, read from docs/operations.md. */
 const PAGE = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8')
   .split('### Restoring\n')[1]!
   .split('**Brought back')[0]!;
 const STEPS = [...PAGE.matchAll(/^ {3}npx agent-broker (.+)$/gm)].map(([, words = '']) => words.split(' '));
 
-test('the page has the steps that are taken here', () => {
+test('the documented steps are those that these tests take', () => {
   expect(STEPS).toEqual([['restore', 'backup.db'], ['serve'], ['restored'], ['restored', '--end']]);
 });
 
-/** A command as the page says it, with the settings of a broker. */
+/** Runs a command as documented, with the settings of a broker. */
 const run = (environment: Environment, ...words: string[]) => runIn(environment.AGENT_BROKER_DATA!, environment, words);
 
 async function runIn(cwd: string, environment: Environment, words: readonly string[]): Promise<string> {
@@ -63,7 +63,7 @@ async function refused(environment: Environment, ...words: string[]): Promise<st
 
 type RestoreOptions = { replace?: boolean; nothingSince?: boolean };
 
-/** What the command does, in this process: as a command it is run where what it prints, and with which options, is looked at. */
+/** Restores in this process. The command itself is run where its output or options are tested. */
 async function restore(environment: Environment, file: string, options: RestoreOptions = {}): Promise<void> {
   const config = readConfig(environment);
   const { replace = false, nothingSince = false } = options;
@@ -74,7 +74,7 @@ async function treatAsRestored(environment: Environment): Promise<void> {
   await restoreInPlace({ config: readConfig(environment), log: makeLog('silent'), nothingSince: false });
 }
 
-/** What a restore that is refused says. */
+/** Returns the error of a restore that is refused. */
 async function notRestored(environment: Environment, file: string, options: RestoreOptions = {}): Promise<string> {
   const error: unknown = await restore(environment, file, options).catch((thrown: unknown) => thrown);
   const fault = startFault(error, readConfig(environment));
@@ -96,21 +96,21 @@ async function endReview(running: Running, { id, owner }: Organisation): Promise
   expect(ended.status, `${id}: ${ended.text}`).toBe(200);
 }
 
-/** Starts a broker, in this process: a start costs a tenth of what it does in a process of its own. */
+/** Starts a broker in this process, which costs a tenth of starting a process. */
 async function started(environment: Environment, options: ServeOptions = {}): Promise<Running> {
   const running = await serve(readConfig(environment), options);
   onTestFinished(() => running.stop());
   return running;
 }
 
-/** What a start that is refused says. */
+/** Returns the error of a start that is refused. */
 async function notStarted(environment: Environment): Promise<string> {
   const error: unknown = await started(environment).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Error);
   return (error as Error).message;
 }
 
-/** An empty place for a store, and the master key of another one. */
+/** Returns an empty place for a store, with the master key of another one. */
 async function emptyMachine(world: World, store: StoreKind): Promise<Environment> {
   const data = newFolder();
   mkdirSync(join(data, 'keys'), { mode: 0o700 });
@@ -122,15 +122,15 @@ async function emptyMachine(world: World, store: StoreKind): Promise<Environment
   };
 }
 
-describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`the restore procedure on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let [agent, suspended]: TestAgent[] = [];
   let client: OAuthClient;
   let restored: Environment;
-  /** A session of the owner, from the restored store. */
+  /** A session of the owner at the restored store. */
   let token: string;
-  /** Of before the backup, used or ended after it. */
+  /** Items from before the backup, which were used or ended after it. */
   let then: { held: string; session: string; link: string; refresh: string; key: string; bearer: string };
   /** Its counter is 5 in the backup, and 9 after its last use. */
   let passkey: Authenticator;
@@ -169,7 +169,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
 
     passkey = await enrol(world, organisation);
     expect((await signInWith(world, passkey, { counter: 5 })).status).toBe(200);
-    // A backup under load.
+    // The backup is made under load.
     const folder = newFolder();
     let done = false;
     const load = (async () => {
@@ -179,7 +179,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     done = true;
     await load;
 
-    // What comes after it, and is lost with the machine.
+    // Changes after the backup, which are lost with the machine.
     const approved = await organisation.ask('POST', `/owner/approvals/${then.held}/approve`, {});
     expect(approved.body.status, approved.text).toBe('approved');
     await organisation.ask('POST', `/owner/agents/${suspended.agentId}/suspend`, {});
@@ -202,7 +202,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     return () => broker.stop();
   });
 
-  test('no call is made through any door before the review, and each says so', async () => {
+  test('before the review every entry point refuses calls with store_restored', async () => {
     const answer = await agent!.act(READ);
     expect([answer.status, answer.body.error], answer.text).toEqual([503, 'store_restored']);
     expect(answer.body.detail).toContain('Ask an admin');
@@ -230,7 +230,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  test('sessions, links, refresh tokens and keys of then are worthless; what waited has ended', async () => {
+  test('sessions, links, refresh tokens and keys from before the restore are invalid, and pending approvals have expired', async () => {
     expect((await asOwner(then.session, 'GET', '/owner/me')).status).toBe(401);
     expect((await signIn(then.link)).status).toBe(410);
     expect((await client.refresh(then.refresh)).body.error).toBe('invalid_grant');
@@ -245,7 +245,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen, 'nothing is sent again').toEqual([]);
   });
 
-  test('the review lists all that may act as of then, also for the command line; it is on record', async () => {
+  test('the review lists everything that could act at the backup, also on the command line, and the restore is recorded', async () => {
     const organisations = (await asOwner(token, 'GET', '/owner/organisation')).body;
     expect(organisations.restored).toMatchObject({ ended: { approvals: 1 } });
     const { body } = await asOwner(token, 'GET', '/owner/restored');
@@ -265,7 +265,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     expect((await asOwner(token, 'GET', `/v1/audit/${rows[0].id}/receipt`)).status).toBe(200);
   });
 
-  test('reviewed, calls go on, but not those of whom the review stopped', async () => {
+  test('after the review calls are made, except those of agents that were suspended in it', async () => {
     const wrong = await asOwner(token, 'POST', '/owner/restored/end', { restored_at: new Date(0).toISOString() });
     expect([wrong.status, wrong.body.error]).toEqual([409, 'conflict']);
     await asOwner(token, 'POST', `/owner/agents/${suspended!.agentId}/suspend`, {});
@@ -278,7 +278,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     expect(rows).toHaveLength(1);
   });
 
-  test('a passkey of then decides, which is on record once; from then on a copy is noticed', async () => {
+  test('the first use of a passkey after the restore is recorded, and a cloned passkey is detected from then on', async () => {
     const events = async (reason: string) =>
       (await asOwner(token, 'GET', `/owner/audit?reason=${reason}`)).body.rows as Record<string, unknown>[];
     const approve = async (counter: number) =>
@@ -294,12 +294,12 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     expect(await events('passkey_counter_regression')).toHaveLength(1);
   });
 
-  test('a key that was used after the backup is refused after the review, and its call is not made a second time', async () => {
+  test('an Idempotency-Key used after the backup is refused after the review, and its call is not repeated', async () => {
     world.upstream.seen.length = 0;
     const answer = await agent!.act(CHANGE, { 'idempotency-key': then.key });
     expect([answer.status, answer.body.error], answer.text).toEqual([409, 'idempotency_outcome_unknown']);
     expect(world.upstream.seen).toEqual([]);
-    // Made by a clock that is a minute further, as if the review had taken so long.
+    // Generated with a clock one minute ahead, as if the review had taken that long.
     const since = { 'idempotency-key': uuidv7(Date.now() + 60_000) };
     expect((await agent!.act(CHANGE, since)).status).toBe(200);
     expect((await agent!.act(CHANGE, since)).headers.get('idempotency-replayed')).toBe('true');
@@ -307,8 +307,8 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
   });
 });
 
-describe.each(STORES)(`ST-07 a store that is older than it was, on %s${postgresNote}`, (store) => {
-  test('is refused at the start, and starts in review once it was treated as restored', async () => {
+describe.each(STORES)(`ST-07 a store that was replaced by an older copy, on %s${postgresNote}`, (store) => {
+  test('is refused at the start, and starts in review once it is marked as restored', async () => {
     const world = await startWorld(store);
     const agent = await (await world.demoOrganisation()).agent();
     const environment: Environment = { ...world.environment, PORT: new URL(agent.baseUrl).port };
@@ -337,8 +337,8 @@ describe.each(STORES)(`ST-07 a store that is older than it was, on %s${postgresN
   });
 });
 
-describe.each(STORES)(`a restore beside the store that was backed up, on %s${postgresNote}`, (store) => {
-  test('is made only with --replace where that store would not start any more, and freely on its own', async () => {
+describe.each(STORES)(`a restore with the key file of the backed up store, on %s${postgresNote}`, (store) => {
+  test('needs --replace, because that store does not start any more afterwards; with a key file of its own it does not', async () => {
     const world = await startWorld(store);
     await world.demoOrganisation();
     const { environment } = world;
@@ -363,41 +363,38 @@ describe.each(STORES)(`a restore beside the store that was backed up, on %s${pos
   });
 });
 
-describe.each(STORES)(
-  `a call that was approved and not begun when the store was copied, on %s${postgresNote}`,
-  (store) => {
-    test('is not made by the restored store, because it may have been made since', async () => {
-      const world = await startWorld(store);
-      const agent = await (await world.demoOrganisation()).agent();
-      const { approval_id: id } = (await agent.act(HELD)).body;
-      const environment: Environment = { ...world.environment, PORT: new URL(agent.baseUrl).port };
-      await world.running.stop();
-      const { DATABASE_URL: url, AGENT_BROKER_DATA: data = '' } = environment;
-      const stored = url ? openPostgres(url, { connections: 3, onError: () => {} }) : openSqlite(join(data, 'store'));
-      const row = await stored.db.selectFrom('approvals').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
-      const decided = { at: Date.now(), by: agent.ownerId, how: 'api', with: null, note: null } as const;
-      const claim = {
-        ...decided,
-        status: 'approved',
-        auditId: row.audit_id,
-        instanceId: 'a process that died',
-      } as const;
-      expect(await decideHeldCall(stored.db, row, claim)).toBeDefined();
-      await stored.close();
-      world.upstream.seen.length = 0;
-      await treatAsRestored(environment);
-      await started(environment);
-      const state = `select exec_state, execution_error from approvals where id = '${id}'`;
-      await expect
-        .poll(() => query(environment, state), { timeout: 30_000 })
-        .toEqual([{ exec_state: 'failed', execution_error: expect.stringContaining('restored from a backup') }]);
-      expect(world.upstream.seen).toEqual([]);
-    });
-  },
-);
+describe.each(STORES)(`a call that was approved but not begun at the backup, on %s${postgresNote}`, (store) => {
+  test('is not made by the restored store, because it may have been made after the backup', async () => {
+    const world = await startWorld(store);
+    const agent = await (await world.demoOrganisation()).agent();
+    const { approval_id: id } = (await agent.act(HELD)).body;
+    const environment: Environment = { ...world.environment, PORT: new URL(agent.baseUrl).port };
+    await world.running.stop();
+    const { DATABASE_URL: url, AGENT_BROKER_DATA: data = '' } = environment;
+    const stored = url ? openPostgres(url, { connections: 3, onError: () => {} }) : openSqlite(join(data, 'store'));
+    const row = await stored.db.selectFrom('approvals').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+    const decided = { at: Date.now(), by: agent.ownerId, how: 'api', with: null, note: null } as const;
+    const claim = {
+      ...decided,
+      status: 'approved',
+      auditId: row.audit_id,
+      instanceId: 'a process that died',
+    } as const;
+    expect(await decideHeldCall(stored.db, row, claim)).toBeDefined();
+    await stored.close();
+    world.upstream.seen.length = 0;
+    await treatAsRestored(environment);
+    await started(environment);
+    const state = `select exec_state, execution_error from approvals where id = '${id}'`;
+    await expect
+      .poll(() => query(environment, state), { timeout: 30_000 })
+      .toEqual([{ exec_state: 'failed', execution_error: expect.stringContaining('restored from a backup') }]);
+    expect(world.upstream.seen).toEqual([]);
+  });
+});
 
-describe.each(ONE_STORE)(`messages in chats that tell of what the restore ends, on %s${postgresNote}`, (store) => {
-  test('are left alone, and nothing of then is told, before and after the review', async () => {
+describe.each(ONE_STORE)(`chat messages about what the restore ended, on %s${postgresNote}`, (store) => {
+  test('are not edited, and no notices from before the restore are sent, before and after the review', async () => {
     const chat = await startChatServer();
     onTestFinished(() => chat.close());
     const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: chat.address });
@@ -421,7 +418,7 @@ describe.each(ONE_STORE)(`messages in chats that tell of what the restore ends, 
     await treatAsRestored(environment);
     const restarted = await started(environment, { choresMs: 100 });
     expect((await agent.act(READ)).body.error).toBe('store_restored');
-    // What happens meanwhile is told once the store is known to be the one that goes on.
+    // Notices about new events are sent only after the review.
     const wanted = JSON.stringify({ platform: 'demo', scope: 'demo:delete' });
     const asked = await agent.request('POST', '/v1/access-request', { body: wanted, headers: JSON_TYPE });
     expect(asked.status, asked.text).toBeLessThan(300);
@@ -447,7 +444,7 @@ describe('agent-broker restore', () => {
   const empty = () => emptyMachine(world, 'sqlite');
   const isEmpty = ({ AGENT_BROKER_DATA = '' }: Environment) => expect(readdirSync(AGENT_BROKER_DATA)).toEqual(['keys']);
 
-  test('changes nothing when the backup is damaged, without its manifest, or of another master key', async () => {
+  test('changes nothing when the backup is damaged, lacks its manifest, or has another master key', async () => {
     const place = await empty();
     const copy = join(newFolder(), 'backup');
     copyFileSync(file, copy);
@@ -465,7 +462,7 @@ describe('agent-broker restore', () => {
     isEmpty(place);
   });
 
-  test('replaces no store unless it is told to, and keeps what it replaces', async () => {
+  test('replaces an existing store only with --replace, and keeps the replaced one', async () => {
     const place = await empty();
     await restore(place, file);
     expect(await notRestored(place, file)).toContain('add --replace');
@@ -483,7 +480,7 @@ describe('agent-broker restore', () => {
     expect(await notRestored(place, file, { replace: true })).toContain('Another broker is running');
   });
 
-  test('rules that look back apply for what may have been done after the backup, unless nothing was', async () => {
+  test('rules with a look-back apply as if calls had been made after the backup, except with --nothing-since', async () => {
     const own = await startWorld('sqlite');
     const within = { endpoints: ['/items/strange'], within: '8h' };
     const guardrails = [{ name: 'leaves', effect: 'deny', scopes: ['demo:write'], after: within }];
@@ -509,7 +506,7 @@ describe('agent-broker restore', () => {
     expect(sure.shown).not.toContain('store was restored');
   });
 
-  test('that was refused leaves a store that starts as before', async () => {
+  test('leaves a store that starts as before when it is refused', async () => {
     const own = await startWorld('sqlite');
     await own.demoOrganisation();
     const backup = join(newFolder(), 'backup');
@@ -525,7 +522,7 @@ describe('agent-broker restore', () => {
     await started(own.environment);
   });
 
-  test('a backup that was only put in place is not served', async () => {
+  test('a backup file copied in place of the store is not served', async () => {
     const place = await empty();
     const store = join(place.AGENT_BROKER_DATA!, 'store', 'broker.db');
     mkdirSync(dirname(store), { mode: 0o700 });
@@ -535,7 +532,7 @@ describe('agent-broker restore', () => {
     expect(why).toContain('agent-broker restore FILE');
   });
 
-  test('that was killed before its store was in place is said at the start, and can be made again', async () => {
+  test('killed before its store was in place: the start reports it, and the restore can be repeated', async () => {
     const place = await empty();
     const data = place.AGENT_BROKER_DATA!;
     mkdirSync(join(data, 'store.restoring'), { mode: 0o700 });
@@ -549,8 +546,8 @@ describe('agent-broker restore', () => {
   });
 });
 
-describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cut off${postgresNote}`, () => {
-  test('because it failed leaves the broker that was there, on another database, as it was', async () => {
+describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that did not finish${postgresNote}`, () => {
+  test('because of a failure does not affect the existing broker on another database', async () => {
     const world = await startWorld('postgres');
     await world.demoOrganisation();
     const file = join(newFolder(), 'backup');
@@ -558,7 +555,7 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cu
     const remembered = join(world.environment.AGENT_BROKER_DATA!, 'generation.json');
     const before = readFileSync(remembered, 'utf8');
     const target = { ...world.environment, DATABASE_URL: await newDatabase() };
-    // No table, so that the database counts as empty, and in the way of one.
+    // A view: the database counts as empty, but the table of that name cannot be created.
     await query(target, 'create view meta as select 1 as one');
     expect(await notRestored(target, file, { replace: true })).toContain('already exists');
     expect(readFileSync(remembered, 'utf8')).toBe(before);
@@ -567,7 +564,7 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cu
     await started(world.environment);
   });
 
-  test('after its dump was loaded is started nowhere, and a database where it only began can be restored into', async () => {
+  test('after loading the dump prevents a start on any machine; before loading it the restore can be repeated', async () => {
     const world = await startWorld('postgres');
     const agent = await (await world.demoOrganisation()).agent();
     const file = join(newFolder(), 'backup');
@@ -584,15 +581,15 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cu
     await restore(place, file);
     expect(await query(place, `select to_regclass('restore_under_way') as mark`)).toEqual([{ mark: null }]);
 
-    // As one is that was killed between the commit of the dump and the end of what waited in it.
+    // The state after a kill between the commit of the dump and the end of pending items.
     const loaded: Environment = { ...(await emptyMachine(world, 'postgres')), DATABASE_URL: '' };
     loaded.DATABASE_URL = await newDatabase({ template: place.DATABASE_URL! });
     await mark(loaded.DATABASE_URL);
     expect(await notStarted(loaded)).toContain('A restore into this database was cut off');
     expect(await notRestored(loaded, file)).toContain('The database is not empty');
-    // What is refused is not remembered as done.
+    // A refused start does not store the generation.
     expect(readdirSync(loaded.AGENT_BROKER_DATA!)).not.toContain('generation.json');
-    // Nothing of the mark is in a backup.
+    // A backup does not contain the mark.
     const again = join(newFolder(), 'backup');
     await run(loaded, 'backup', again);
     const last = await emptyMachine(world, 'postgres');

@@ -1,4 +1,4 @@
-/** The blocks for reverse proxies in docs/operations.md, in front of a broker, with the proxies as they are installed. */
+/** The configurations for reverse proxies in docs/operations.md, with the real proxies in front of a broker. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';

@@ -1,4 +1,4 @@
-/** A rolling upgrade across a migration, with two versions of the code on one PostgreSQL, under load; and what ends it. */
+/** A rolling upgrade with a migration: two versions of the code on one PostgreSQL, under load, and the contract step after it. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -32,7 +32,7 @@ describe.runIf(STORES.includes('postgres'))(`a rolling upgrade on postgres${post
       env: { PATH: process.env.PATH, DATABASE_URL: world.environment.DATABASE_URL, AGENT_BROKER_DATA: newFolder() },
     });
 
-  test('loses no call; the release before may restart on the migrated store, until it is contracted', {
+  test('loses no call; the previous release may restart on the migrated store, until the contract step', {
     timeout: 360_000,
   }, async () => {
     const agent = await (await world.demoOrganisation({ rules: ALLOW_ALL })).agent({ rules: ALLOW_ALL });

@@ -1,11 +1,11 @@
-/** What a run says at its end of the tests that passed only when they were tried again. */
+/** The summary of tests that passed only at a retry, at the end of a run. */
 import { expect, test } from 'vitest';
 import { secondAttemptsIn } from '../world/second-attempts.ts';
 
 const passed = { state: 'passed', messages: [] };
 const failed = (...messages: string[]) => ({ state: 'failed', messages });
 
-test('tests that passed at the second attempt are listed with why they failed at the first, others are not', () => {
+test('tests that passed at the second attempt are listed with the failure of the first, others are not', () => {
   const file = 'test/calls/actions.200.test.ts';
   const lines = secondAttemptsIn([
     { file, fullName: 'at once', state: 'passed', attempts: [passed] },

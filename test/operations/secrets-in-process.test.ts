@@ -1,4 +1,4 @@
-/** What a running broker shows of its secrets to whoever may signal it or read its crash reports. */
+/** Secrets of a running broker are not shown to a person who can signal the process or read its crash reports. */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { afterFile } from '../world/after-file.ts';
 import { BIN } from '../world/checkout.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
-/** `serve` with secrets in its environment, once it serves. */
+/** Runs `serve` with secrets in its environment, and resolves once it serves. */
 async function serving(environment: Record<string, string>, flags: readonly string[] = []) {
   const child = spawn(process.execPath, [...flags, BIN, 'serve', '--no-sandbox'], {
     env: {
@@ -34,13 +34,13 @@ async function serving(environment: Record<string, string>, flags: readonly stri
   return { child, output, url: (await url())! };
 }
 
-/** Says what a report would say, and what children get. */
+/** On a signal, prints the content of a crash report, and the environment that child processes get. */
 const REPORT = `process.on('SIGUSR2', () => process.stderr.write('REPORT ' + JSON.stringify({ ...process.report.getReport(), environment: process.env }) + '\\n'))`;
 
 const secret = () => randomBytes(24).toString('hex');
 
 describe.runIf(STORES.includes('postgres'))(`secrets of a running broker${postgresNote}`, () => {
-  test('KEY-05 the environment that crash reports and children get holds none of them', async () => {
+  test('KEY-05 crash reports and child processes get no secrets from the environment', async () => {
     const reports = newFolder();
     const [metrics, redis, oidc, otel, proxy] = [secret(), secret(), secret(), secret(), secret()];
     const database = new URL(await newDatabase());
@@ -62,7 +62,7 @@ describe.runIf(STORES.includes('postgres'))(`secrets of a running broker${postgr
         OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
         OTEL_EXPORTER_OTLP_HEADERS: `authorization=${otel}`,
       },
-      // It writes none itself, whatever its flags say (no-dumps.test.ts).
+      // The broker itself writes no report, whatever its flags (no-dumps.test.ts).
       [
         '--import',
         `data:text/javascript,${encodeURIComponent(REPORT)}`,

@@ -1,4 +1,4 @@
-/** `serve --config`, as an operator runs it: real processes, one after the other on a data folder. */
+/** `serve --config` as operators run it: real processes, one after the other on the same data folder. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -61,7 +61,7 @@ class Served {
     return agents.find((agent: { name: string }) => agent.name === name);
   }
 
-  /** A call of the agent of this name; the platform is nowhere, so what passes is a 502. */
+  /** Makes a call of the agent with this name; nothing listens at the platform's address, so an allowed call answers 502. */
   async call(name: string, keys: KeyPair, scope = 'crm:read'): Promise<Answer> {
     const { agent_id, owner_id } = await this.agent(name);
     const iat = Math.floor(Date.now() / 1000);
@@ -73,7 +73,7 @@ class Served {
     });
   }
 
-  /** Events on record, oldest first, each with what its verified receipt says. */
+  /** Returns the recorded events, oldest first, each with the content of its verified receipt. */
   async events() {
     const { rows } = (await this.ask('GET', '/owner/audit?kind=event&limit=100')).body;
     const keys = createLocalJWKSet((await send(`${this.url}/.well-known/svc-receipt-keys.json`, {})).body);
@@ -113,7 +113,7 @@ async function serve(folder: string, words: readonly string[]): Promise<Served> 
   });
   const url = await Promise.race([ready, started.ended]);
   if (typeof url !== 'string') throw new Error(`serve ended with ${url.code}: ${url.stderr}`);
-  // As `agent-broker owner token` does, which is a process more.
+  // As `agent-broker owner token` does, without another process.
   const { local_token } = JSON.parse(readFileSync(runFile(join(folder, 'data')), 'utf8'));
   const headers = { authorization: `Bearer ${local_token}`, 'content-type': 'application/json' };
   const { status, text, body } = await send(`${url}/owner/token`, { method: 'POST', headers, body: '{}' });
@@ -131,7 +131,7 @@ const agent = (name: string, { publicPem }: KeyPair, scope = 'crm:read') =>
   `  ${name}: { policy: careful, public_key: { pem: ${JSON.stringify(publicPem)} }, grants: { crm: { scopes: ["${scope}"] } } }\n`;
 
 describe('serve --config', { timeout: 270_000 }, () => {
-  test('leaves a row and a receipt that list what the file changed, and none when it changed nothing', async () => {
+  test('records a row and a receipt that list what the file changed, and none when nothing changed', async () => {
     const folder = newFolder();
     const file = join(folder, 'governance.yaml');
     writeFileSync(file, `${PLATFORM}${policy('allow')}agents:\n${agent('triage', K1)}`);
@@ -165,7 +165,7 @@ describe('serve --config', { timeout: 270_000 }, () => {
     }
   });
 
-  test('starts, with a warning that says what to do, when agents of the file were bound to other keys, revoked or deleted', async () => {
+  test('starts with a warning and a remedy when agents in the file were bound to other keys, revoked or deleted', async () => {
     const folder = newFolder();
     const file = join(folder, 'governance.yaml');
     const text = (scope?: string) =>
@@ -198,7 +198,7 @@ describe('serve --config', { timeout: 270_000 }, () => {
     expect(await broker.agent('rebound')).toMatchObject({ id: ids.rebound, status: 'active' });
     expect((await broker.call('rebound', own)).status).toBe(502);
     expect((await broker.call('rebound', K1)).status).toBe(401);
-    // By the owner API the same file is still refused.
+    // The owner API still rejects the same file.
     const refused = await broker.ask('POST', '/owner/governance/plan', {
       text: text(),
       values,
@@ -206,7 +206,7 @@ describe('serve --config', { timeout: 270_000 }, () => {
     expect(refused.body.problems).toHaveLength(2);
     await broker.stop();
 
-    // What else the file says of the agent counts.
+    // The rest of the agent's entry applies.
     writeFileSync(file, text('crm:write'));
     broker = await serve(folder, ['--config', 'governance.yaml']);
     expect((await broker.call('rebound', own)).body.reason).toBe('scope_not_granted');
@@ -214,14 +214,14 @@ describe('serve --config', { timeout: 270_000 }, () => {
     await broker.stop();
   });
 
-  test('does not start with a file that is wrong by itself', async () => {
+  test('does not start with an invalid file', async () => {
     const folder = newFolder();
     writeFileSync(
       join(folder, 'governance.yaml'),
       `${PLATFORM}${policy('allow')}agents:\n${agent('a', K1)}${agent('b', K1)}`,
     );
     await expect(serve(folder, ['--config', 'governance.yaml'])).rejects.toThrow(
-      // The next start finds the master key that this one made, and says nothing of it.
+      // The first start has created the master key, so the next one does not report a new key.
       /^serve ended with 1: A new master key is in \S+\. Keep a copy of it.*\n.*agents\.b\.public_key: this is the key of the agent "a"/,
     );
     writeFileSync(join(folder, 'governance.yaml'), Buffer.from('organisation: caf\xe9\n', 'latin1'));
@@ -232,7 +232,7 @@ describe('serve --config', { timeout: 270_000 }, () => {
 });
 
 describe('serve on a new data folder', { timeout: 270_000 }, () => {
-  test('leaves rows and receipts of the first organisation and of the sandbox', async () => {
+  test('records rows and receipts for the first organisation and the sandbox', async () => {
     const folder = newFolder();
     let broker = await serve(folder, []);
     const expected = [

@@ -7,11 +7,11 @@ import { startWorld } from '../world/world.ts';
 
 const WRITE_MS = 200;
 
-/** The journal's beginning is written three times, which says how fast the disk is. */
+/** The first slot of the journal is written three times, to measure the speed of the disk. */
 test.each([
   ['slow', { SLOW_AFTER: '0' }, true],
   ['that becomes slow later', { SLOW_AFTER: '5' }, false],
-])('reads on a data folder %s wait for their own notes only', async (_what, slow, isWarned) => {
+])('reads on a data folder %s wait only for their own journal entries', async (_what, slow, isWarned) => {
   const world = await startWorld('sqlite');
   const organisation = await world.organisation();
   await organisation.platform();

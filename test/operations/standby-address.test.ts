@@ -1,4 +1,4 @@
-/** The address of the database leads to a standby for a while, as one does whose name is updated late after a failover. */
+/** The address of the database resolves to a standby for a while, as after a failover with a late DNS update. */
 import pg from 'pg';
 import { expect, test, vi } from 'vitest';
 import { startPostgres } from '../../bench/postgres.ts';
@@ -9,7 +9,7 @@ import { STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 test.runIf(STORES.includes('postgres'))(
-  'a standby is not taken for the primary: nothing is read from it later, and calls go on at the primary',
+  'connections to a standby are refused: nothing is read from it, and calls continue at the primary',
   async () => {
     const primary = await startPostgres({ settings: ['--fsync=off', '--full_page_writes=off'] });
     if (!primary) throw new Error('PostgreSQL (initdb, postgres, pg_basebackup) is not installed here.');

@@ -1,4 +1,4 @@
-/** Reports are read from a standby while it keeps up, and from the primary when it does not: a real one, by streaming replication. */
+/** Reports are read from a standby while it keeps up, otherwise from the primary; with a real standby by streaming replication. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -57,7 +57,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
   const exported = async (): Promise<string[]> => (await linesOf('/owner/audit/export')).map(({ id }) => id);
   const call = async () => auditIdOf(await agent.act(READ));
   const onStandby = (statement: string) => run(standby.urlOf('broker'), statement);
-  /** Waits until the standby has what the primary has. */
+  /** Waits until the standby has replayed everything of the primary. */
   const followed = () =>
     vi.waitUntil(
       async () => {
@@ -66,9 +66,9 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
       },
       { timeout: 15_000, interval: 100 },
     );
-  /** A look at the standby is believed for a second. */
+  /** Waits until the standby is checked again: the result of a check is reused for a second. */
   const lookedAgain = () => new Promise((resolve) => setTimeout(resolve, 1_100));
-  /** As if nothing had come to the standby for a minute, where it does not get this. */
+  /** Advances the heartbeats by a minute, so that a standby without this change lags. */
   const goOn = () => run(url, 'update instances set seen_at = seen_at + 60000');
 
   beforeAll(async () => {
@@ -96,7 +96,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
 
   const aboutIt = () => said.splice(0).filter((line) => line.includes('standby'));
 
-  test('reads exports and older activity from it, and everything else from the primary', async () => {
+  test('is used for exports and older activity, and the primary for everything else', async () => {
     const first = await call();
     await followed();
     await onStandby('select pg_wal_replay_pause()');
@@ -127,7 +127,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     expect(aboutIt()).toEqual([]);
   });
 
-  test('an export of the receipt log from it is whole', async () => {
+  test('gives a complete export of the receipt log', async () => {
     await call();
     await expect
       .poll(async () => {
@@ -147,7 +147,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     await followed();
   });
 
-  test('a standby that is behind is not read, which is said once, and read again when it has caught up', async () => {
+  test('is not read while it lags, which is logged once, and is read again when it has caught up', async () => {
     await onStandby('select pg_wal_replay_pause()');
     await goOn();
     const fresh = await call();
@@ -166,7 +166,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     expect(aboutIt()).toEqual([expect.stringMatching(/^info: the standby of DATABASE_READ_URL is read again/)]);
   });
 
-  test('a report goes on at the primary when the standby is lost in the middle, and never goes back', async () => {
+  test('when lost during a report is replaced by the primary for the rest of that report', async () => {
     const reports = await world.running.broker.store.reports();
     const count = async () => {
       const rows = await reports.selectFrom('audit_rows').select('id').execute();
@@ -191,7 +191,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     await followed();
   });
 
-  test('a statement that the standby ends for its recovery is answered by the primary', async () => {
+  test('a statement that it cancels for its recovery is executed by the primary', async () => {
     const reports = await world.running.broker.store.reports();
     await reports.selectFrom('meta').selectAll().execute();
     await onStandby(
@@ -207,7 +207,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     ['of another store', async () => await otherStore()],
     ['without a store', async () => await primary.createDatabase('empty')],
     ['where nobody answers', async () => 'postgres://bench:wrong@127.0.0.1:1/broker'],
-  ])('a server %s is not read, and reports are whole', async (_, server) => {
+  ])('a server %s is not read, and reports are complete', async (_, server) => {
     const elsewhere = await startWorld('sqlite', {
       DATABASE_URL: await primary.createDatabase(`own_${randomUUID()}`),
       DATABASE_READ_URL: await server(),
@@ -220,14 +220,14 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     expect(answer.status).toBe(200);
   });
 
-  /** A broker's database on the same server, whose heartbeats go on. */
+  /** Returns a database of another broker on the same server, with current heartbeats. */
   const otherStore = async () => {
     const other = await primary.createDatabase(`other_${randomUUID()}`);
     await startWorld('sqlite', { DATABASE_URL: other });
     return other;
   };
 
-  test('a standby that was promoted is not read any more', async () => {
+  test('is not read any more once it was promoted', async () => {
     await standby.promote();
     await vi.waitUntil(() => read(standby.urlOf('broker'), 'select not pg_is_in_recovery()'), { timeout: 15_000 });
     await goOn();

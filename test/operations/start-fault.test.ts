@@ -1,4 +1,4 @@
-/** A start that fails says what was at fault and, where it can, what to do. */
+/** A failing start reports the cause and, where possible, the remedy. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, symlinkSync } from 'node:fs';
@@ -19,14 +19,14 @@ const configured = (environment: Record<string, string>): Config =>
   readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), ...environment });
 const starting = (environment: Record<string, string>) => serve(configured(environment), {});
 
-test('a database at whose port nobody listens', async () => {
+test('a database port without a server is reported', async () => {
   const port = await freePort();
   await expect(starting({ DATABASE_URL: `postgres://x@127.0.0.1:${port}/x` })).rejects.toThrow(
     new RegExp(`^PostgreSQL at 127\\.0\\.0\\.1:${port} \\(DATABASE_URL\\) does not answer: connect ECONNREFUSED`),
   );
 });
 
-test('something else at that port, which hangs up', async () => {
+test('another server at that port, which closes the connection, is reported', async () => {
   const other = createServer((socket) => socket.destroy());
   await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
   const { port } = other.address() as { port: number };
@@ -39,7 +39,7 @@ test('something else at that port, which hangs up', async () => {
   }
 });
 
-test.runIf(STORES.includes('postgres'))('a database that is not there', async () => {
+test.runIf(STORES.includes('postgres'))('a missing database is reported', async () => {
   const url = new URL(process.env.TEST_DATABASE_URL ?? '');
   url.pathname = '/no_such_database';
   await expect(starting({ DATABASE_URL: url.href })).rejects.toThrow(
@@ -47,7 +47,7 @@ test.runIf(STORES.includes('postgres'))('a database that is not there', async ()
   );
 });
 
-test('a host name that nobody knows', () => {
+test('an unknown host name is reported', () => {
   const config = configured({ DATABASE_URL: 'postgres://x@nowhere.invalid/x' });
   const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND nowhere.invalid'), { code: 'ENOTFOUND' });
   expect(startFault(new Error('no connection', { cause: unknown }), config)).toMatchObject({
@@ -56,7 +56,7 @@ test('a host name that nobody knows', () => {
   });
 });
 
-test('a disk that is full, for SQLite and for files beside it', () => {
+test('a full disk is reported, for SQLite and for files beside it', () => {
   const config = configured({});
   const full = `The disk of ${config.dataFolder} is full. Make room there, then start again.`;
   const file = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
@@ -75,14 +75,18 @@ test('a disk that is full, for SQLite and for files beside it', () => {
   expect(startFault(other, config)).toBe(other);
 });
 
-test.runIf(STORES.includes('postgres'))('a new store in a database that does not store UTF-8', async () => {
-  const url = await newDatabase({ encoding: 'LATIN1' });
-  const refused = /^The database of DATABASE_URL stores texts as LATIN1, and the broker needs one that stores UTF-8: /;
-  await expect(starting({ DATABASE_URL: url })).rejects.toThrow(refused);
-  expect(await query({ DATABASE_URL: url }, 'select from pg_tables where schemaname = current_schema()')).toEqual([]);
-});
+test.runIf(STORES.includes('postgres'))(
+  'a new store in a database with another encoding than UTF-8 is rejected',
+  async () => {
+    const url = await newDatabase({ encoding: 'LATIN1' });
+    const refused =
+      /^The database of DATABASE_URL stores texts as LATIN1, and the broker needs one that stores UTF-8: /;
+    await expect(starting({ DATABASE_URL: url })).rejects.toThrow(refused);
+    expect(await query({ DATABASE_URL: url }, 'select from pg_tables where schemaname = current_schema()')).toEqual([]);
+  },
+);
 
-test('a data folder that cannot be made: the process ends, and does not stay for its sandbox', async () => {
+test('a start whose data folder cannot be created ends the process, including the sandbox platform', async () => {
   const folder = join(newFolder(), 'data');
   symlinkSync('/nowhere/at/all', folder);
   const child = spawn(process.execPath, [BIN, 'serve'], {
@@ -96,7 +100,7 @@ test('a data folder that cannot be made: the process ends, and does not stay for
   expect(told).toContain(`mkdir '${folder}'`);
 });
 
-test('a start that is refused later leaves what the sandbox of the folder is known by', async () => {
+test('a start that fails later does not change the stored port and token of the sandbox', async () => {
   const data = newFolder();
   const first = await startSandboxPlatform(data);
   onTestFinished(() => first.close());

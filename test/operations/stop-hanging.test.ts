@@ -1,11 +1,11 @@
-/** A broker that is told to stop while PostgreSQL hangs. */
+/** Stopping a broker while PostgreSQL hangs. */
 import { describe, expect, test } from 'vitest';
 import { spawnBroker } from '../world/broker-process.ts';
 import { startCut } from '../world/cut.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 describe.runIf(STORES.includes('postgres'))(`stopping${postgresNote}`, () => {
-  test('does not wait for a PostgreSQL that hangs at each step, and ends with 0', { timeout: 180_000 }, async () => {
+  test('does not wait for a hanging PostgreSQL at each step, and exits with 0', { timeout: 180_000 }, async () => {
     const cut = await startCut(await newDatabase());
     const broker = spawnBroker({
       DATABASE_URL: cut.url,
@@ -20,7 +20,7 @@ describe.runIf(STORES.includes('postgres'))(`stopping${postgresNote}`, () => {
     broker.signal('SIGTERM');
     expect(await broker.ended).toEqual({ code: 0, signal: null });
     expect(broker.output().stderr).toContain('the store does not answer: the broker stops without it');
-    // 9 s; 110 s where each step waited for its own statement.
+    // 9 s; it took 110 s when each step waited for its own statement.
     expect(performance.now() - began).toBeLessThan(60_000);
   });
 });

@@ -7,11 +7,11 @@ import { READ } from '../world/requests.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
-/** A write of a second ago still counts. */
+/** Waits for a readiness status; a write within the last second counts as current. */
 const readinessIs = ({ running }: World, status: number) =>
   vi.waitUntil(async () => (await send(`${running.baseUrl}/readyz`, {})).status === status, { timeout: 5_000 });
 
-/** What the log says from now on, without what it says of it. */
+/** Collects log lines from now on. */
 function linesOf({ running: { broker } }: World): string[] {
   const lines: string[] = [];
   for (const level of ['error', 'warn', 'info'] as const) {
@@ -23,8 +23,8 @@ function linesOf({ running: { broker } }: World): string[] {
   return lines;
 }
 
-describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
-  test('ST-01 every route says so, nothing is sent, and all is well when it is back', async () => {
+describe.each(STORES)(`the store is unavailable on %s${postgresNote}`, (store) => {
+  test('ST-01 every route reports it, nothing is sent, and calls succeed when the store is available again', async () => {
     const cut = store === 'postgres' ? await startCut(await newDatabase()) : undefined;
     const world = await startWorld('sqlite', { ...(cut && { DATABASE_URL: cut.url }) });
     const organisation = await world.organisation();
@@ -59,8 +59,10 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
   });
 });
 
-describe.runIf(STORES.includes('postgres'))(`two writers in each other's way on postgres${postgresNote}`, () => {
-  test('ST-10 whom the database picks to give way is told to try again, and may', { timeout: 180_000 }, async () => {
+describe.runIf(STORES.includes('postgres'))(`a deadlock of two writers on postgres${postgresNote}`, () => {
+  test('ST-10 the request whose transaction is rolled back is answered with a retryable error, and a retry succeeds', {
+    timeout: 180_000,
+  }, async () => {
     const world = await startWorld('postgres');
     const organisation = await world.organisation();
     await organisation.platform();
@@ -73,9 +75,9 @@ describe.runIf(STORES.includes('postgres'))(`two writers in each other's way on 
       });
     expect((await ask('demo:write')).status).toBe(202);
     world.clock.skewMs = 25 * 3600 * 1000;
-    // The broker locks the agent, then what is over of its requests; somebody else the other way round.
+    // The broker locks the agent first, then its expired requests; the other writer locks them in the reverse order.
     const answer = await broker.store.db.transaction().execute(async (tx) => {
-      // The broker's side looks for deadlocks first, and so gives way.
+      // The other writer detects deadlocks late, so that the broker's transaction is rolled back.
       await sql`set local deadlock_timeout = '30s'`.execute(tx);
       await tx.updateTable('access_requests').set({ reason: 'x' }).where('agent_id', '=', agent.id).execute();
       const asked = ask('demo:delete');

@@ -1,4 +1,4 @@
-/** Trace context over MCP: in `_meta` of a request to us, and of one to a server (SEP-414). */
+/** Trace context over MCP, in `_meta` of requests to the broker and of requests to a server (SEP-414). */
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
 import { connected, SEARCH } from '../upstream-mcp/connected.ts';
@@ -14,7 +14,7 @@ import { startWorld } from '../world/world.ts';
 
 const ASKED = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00';
 
-test('a server that is to have it gets it in `_meta`, and the attestation says the same trace', async () => {
+test('a server with trace context enabled gets it in `_meta`, and the attestation has the same trace id', async () => {
   const [collector, mcp] = [await startCollector(), await startMcpServer()];
   afterFile(() => mcp.close());
   const world = await startWorld('sqlite', {
@@ -34,7 +34,7 @@ test('a server that is to have it gets it in `_meta`, and the attestation says t
   expect(decodeJwt(params._meta['ai.svc/attestation']).trace_id).toBe(call.traceId);
 });
 
-test('that of a request over stdio is a link, and what is none is left out', async () => {
+test('the trace context of a request over stdio becomes a link, and an invalid one is ignored', async () => {
   const collector = await startCollector();
   const world = await startWorld('sqlite', {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -54,7 +54,7 @@ test('that of a request over stdio is a link, and what is none is left out', asy
   expect(calls.map(({ links }) => links.map(({ traceId }) => traceId))).toEqual([[ASKED.slice(3, 35)], []]);
 });
 
-test('that of a request to /mcp is a link of the calls that it makes', async () => {
+test('the trace context of a request to /mcp becomes a link of its calls', async () => {
   const collector = await startCollector();
   const world = await startWorld('sqlite', {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,

@@ -27,14 +27,14 @@ async function start(
   return { world, organisation, agent: await organisation.agent(), collector };
 }
 
-/** What was sent when the broker has stopped. */
+/** Returns the spans that were sent until the broker has stopped. */
 async function sent({ world, collector }: Traced): Promise<SentSpan[]> {
   await world.running.stop();
   return collector.spans;
 }
 
 describe('traces', () => {
-  test('a call is one trace: decide, record, forward, record; its id is in the answer, on record and in the receipt', async () => {
+  test('a call is one trace: decide, record, forward, record; its id is in the answer, the audit row and the receipt', async () => {
     const traced = await start();
     const { agent, world, organisation, collector } = traced;
     const asked = { ...WRITE, method: 'PATCH', endpoint: '/items/secret-item', data: { title: 'a secret title' } };
@@ -61,11 +61,11 @@ describe('traces', () => {
       'server.address': '127.0.0.1',
       'http.response.status_code': 200,
     });
-    // The caller's context is a link and no more.
+    // The client's trace context becomes only a link.
     expect(call?.links).toMatchObject([{ traceId: ASKED.slice(3, 35), spanId: ASKED.slice(36, 52) }]);
     expect(call?.traceId).not.toBe(ASKED.slice(3, 35));
     expect(world.upstream.seen.at(-1)?.headers.traceparent).toBeUndefined();
-    // Nothing of what was sent, and no credential.
+    // Neither request data nor a credential is in the traces.
     const all = collector.bodies.join('\n');
     for (const secret of [CANARY, 'secret-item', 'a secret title', 'collector-secret'])
       expect(all).not.toContain(secret);
@@ -73,7 +73,7 @@ describe('traces', () => {
     expect(collector.resources[0]).toMatchObject({ 'service.name': 'agent-broker' });
   });
 
-  test('a held call, and one that is refused', async () => {
+  test('held and refused calls have a trace', async () => {
     const traced = await start();
     expect((await traced.agent.act(WRITE)).status).toBe(202);
     expect((await traced.agent.act({ ...READ, scope: 'demo:delete' })).status).toBe(403);
@@ -86,7 +86,7 @@ describe('traces', () => {
     expect(stepsOf('denied')).toEqual(['decide', 'record']);
   });
 
-  test('a platform whose entry says so gets the trace context of the broker, and never that of the agent', async () => {
+  test('a platform with trace context enabled gets that of the broker, never that of the agent', async () => {
     const traced = await start({}, { trace: true });
     const { agent, world } = traced;
     const answer = await agent.act({ ...READ, headers: { traceparent: ASKED, baggage: 'a=b' } });
@@ -98,15 +98,15 @@ describe('traces', () => {
     expect(headers.traceparent).toBe(`00-${forward?.traceId}-${forward?.spanId}-01`);
   });
 
-  test('whoever asks does not decide what is traced', async () => {
+  test('a client’s trace context does not determine what is sampled', async () => {
     const traced = await start({ OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' });
     const answer = await traced.agent.act(READ, { traceparent: ASKED });
     expect(answer.body._meta.trace_id).toBeUndefined();
     expect(await sent(traced)).toEqual([]);
   });
 
-  test('a collector that hangs keeps no call waiting, and no stop for long', async () => {
-    // Longer than this test may take: only the broker's own end of waiting lets it stop.
+  test('a hanging collector delays no call, and a stop only briefly', async () => {
+    // Longer than this test may take, so that only the broker's own timeout lets it stop.
     const traced = await start({ OTEL_EXPORTER_OTLP_TIMEOUT: '3600000' });
     traced.collector.answer = () => {};
     for (let i = 0; i < 5; i++) expect((await traced.agent.act(READ)).status).toBe(200);
@@ -115,7 +115,7 @@ describe('traces', () => {
   });
 });
 
-test('metrics go to the collector, too, as /metrics shows them', async () => {
+test('metrics are sent to the collector, too, as in /metrics', async () => {
   const traced = await start({ OTEL_METRICS_EXPORTER: 'otlp', OTEL_TRACES_EXPORTER: 'none' });
   expect((await traced.agent.act(READ)).body._meta.trace_id).toBeUndefined();
   await traced.world.running.stop();
