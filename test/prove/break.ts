@@ -1,21 +1,21 @@
-/** Breaks something while a broker works, mends it, and looks whether the broker comes back by itself and all holds. */
+/** Makes something fail while a broker works, repairs it, and checks that the broker recovers by itself and all invariants hold. */
 import type { BrokerProcess } from '../world/broker-process.ts';
 import { kill, serving } from './cut.ts';
 import type { Invariants } from './invariants.ts';
 import { pause, type Scene, type Work, withLog } from './scene.ts';
 
-/** Breaks it, and answers what mends it. */
+/** Makes it fail, and returns a function that repairs it. */
 export type Breaking = () => Promise<() => Promise<void>>;
 
 const WORKS_FIRST_MS = 1_000;
 const STOPS_WITHIN_MS = 20_000;
 const BACK_WITHIN_MS = 30_000;
-/** Longer than any probe waits. */
+/** Longer than the timeout of any probe. */
 const LONGEST_ANSWER_MS = 3_000;
 
 /**
- * Breaks it once for so long. `isTold`: /readyz says so meanwhile, which it then does within 10 s. The same process serves all the
- * time, and works again within 30 s of the end; with `stopsFirst` it is told to stop before what is broken is mended, and the next one works.
+ * Makes it fail once, for `lastsMs`. `isTold`: /readyz must report it within 10 s. The same process keeps serving, and works again within 30 s of
+ * the repair; with `stopsFirst` it is stopped before the repair, and the next process works.
  */
 export async function breakWork(
   { scene, work }: { scene: Scene; work: Work },
@@ -72,7 +72,7 @@ export async function breakWork(
     await work.pause();
     await invariants.checkAll();
     await kill(child);
-    // What was written meanwhile is whole: another one starts on it.
+    // Everything written meanwhile is complete: another process starts on it.
     const next = await serving(spawn());
     await invariants.check();
     next.signal('SIGTERM');
@@ -82,7 +82,7 @@ export async function breakWork(
   }
 }
 
-/** It stops when it is told to, though what it would write cannot be written. */
+/** Stops the process with SIGTERM, which must work although it cannot write. */
 async function stopped(child: BrokerProcess): Promise<void> {
   child.signal('SIGTERM');
   const { signal } = await Promise.race([

@@ -1,31 +1,31 @@
-/** Kills a broker at random instants while it works, and looks after each whether all holds. */
+/** Kills a broker at random instants while it works, and checks the invariants after each kill. */
 import type { BrokerProcess } from '../world/broker-process.ts';
 import type { Invariants } from './invariants.ts';
 import { pause, type Scene, type Work, withLog } from './scene.ts';
 
-/** The work is cut within this time of its beginning, by chance. */
+/** The kill happens at random within this time of the work's beginning. */
 const LONGEST_WORK_MS = 500;
-/** How many cuts fall in the start of a broker, which recovers what the last one left. */
+/** Share of kills that happen during the start of a broker, which recovers what the last one left. */
 const IN_START = 0.15;
 const LONGEST_START_MS = 400;
-/** A moment that does not come is not waited for. */
+/** Timeout for a moment that does not occur. */
 const MOMENT_MS = 3_000;
 const GOES_ON_WITHIN_MS = 60_000;
 
-/** Tells it to serve. Throws what it said when it does not. */
+/** Waits until it serves. Throws its error output when it does not. */
 export async function serving(child: BrokerProcess): Promise<BrokerProcess> {
   if ((await child.serve()) === undefined) throw new Error(`a broker starts after kill -9: ${child.output().stderr}`);
   return child;
 }
 
-/** Kills it. What ended by itself before is a failure of its own. */
+/** Kills the process. Throws when it had ended by itself before. */
 export async function kill(child: BrokerProcess): Promise<void> {
   child.signal('SIGKILL');
   const { code, signal } = await child.ended;
   if (signal !== 'SIGKILL') throw new Error(`ended by itself with ${code}: ${child.output().stderr}`);
 }
 
-/** Cuts so many times. `cut` names each in what it throws. */
+/** Kills brokers `cuts` times. `cut` numbers each in errors. */
 export async function cutWork(
   { scene, work }: { scene: Scene; work: Work },
   invariants: Invariants,

@@ -1,6 +1,6 @@
 /**
- * What brokers depend on is stopped, paused, full or read-only while they work. The faults that need a server or a mount of their own are
- * made by `npm run prove`; PROVE_PART names them.
+ * The dependencies of brokers are stopped, paused, full or read-only while brokers work. `npm run prove` makes the faults that need a server or a
+ * mount of their own; PROVE_PART names them.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,13 +27,13 @@ type Fault = {
   store: StoreKind;
   lastsMs: number;
   isTold: boolean;
-  /** It can be mended only while no broker runs. */
+  /** Whether it can be repaired only while no broker runs. */
   stopsFirst?: boolean;
-  /** The broker's environment, and what breaks. */
+  /** Returns the broker's environment, and the function that makes the dependency fail. */
   make(): Promise<{ environment: Record<string, string>; breaking: Breaking }>;
 };
 
-/** A PostgreSQL server of its own. */
+/** Starts a separate PostgreSQL server. */
 async function ownServer(
   options: Parameters<typeof startPostgres>[0] = {},
 ): Promise<{ server: Postgres; url: string }> {
@@ -53,7 +53,7 @@ async function run(url: string, ...statements: string[]): Promise<void> {
 const END_OTHERS = `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
   and pid <> pg_backend_pid()`;
 
-/** A process and those that it started. */
+/** Returns a process and its child processes. */
 function family(pid: number): number[] {
   const children = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -72,7 +72,7 @@ function family(pid: number): number[] {
   return [pid, ...children];
 }
 
-/** All of its processes, as when the machine loses its power, but for what the kernel has not written. */
+/** Kills all processes of the server, as a power failure would, except that the kernel still writes its page cache. */
 async function killAll(server: Postgres): Promise<void> {
   const all = family(server.pid);
   const gone = server.halt('SIGKILL');
@@ -80,7 +80,7 @@ async function killAll(server: Postgres): Promise<void> {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It ended with the server.
+      // The process ended with the server.
     }
   await gone;
 }
@@ -95,10 +95,10 @@ const FAULTS: Record<string, Fault> = {
       const name = new URL(url).pathname.slice(1);
       return {
         environment: { DATABASE_URL: url },
-        // As after a failover to a standby: new connections get a server that writes nothing.
+        // As after a failover to a standby: new connections get a read-only server.
         breaking: async () => {
           await run(url, `alter database "${name}" set default_transaction_read_only = on`, END_OTHERS);
-          // Connections that were opened meanwhile write nothing for as long as they live.
+          // Connections that were opened meanwhile stay read-only for as long as they live.
           return () =>
             run(
               url,
@@ -144,7 +144,7 @@ const FAULTS: Record<string, Fault> = {
       const { server, url } = await ownServer();
       const standby = await server.addStandby();
       afterFile(() => standby.stop());
-      // What a name or an address that moves is to the broker.
+      // Simulates a host name or an address that moves to another server.
       const wire = await startCut(url);
       const breaking = async () => {
         await killAll(server);
@@ -209,7 +209,7 @@ const FAULTS: Record<string, Fault> = {
         const file = fill(parent);
         return async () => {
           rmSync(file);
-          // It gives up when it can write no WAL any more, as an operator finds it then.
+          // PostgreSQL stops when it cannot write WAL; an operator would start it again.
           if (!family(server.pid)[1]) await server.resume();
         };
       };
@@ -287,10 +287,10 @@ const FAULTS: Record<string, Fault> = {
 
 const own = CHOSEN.filter((part) => STORES.includes(FAULTS[part]?.store ?? 'sqlite'));
 
-// Not tried again in CI: what fails rarely is what these are for.
+// No retry in CI: these tests look for rare failures.
 describe.runIf(own.length > 0)(`faults (PROVE_SEED=${SEED})`, { retry: 0 }, () => {
   test.for(own)(
-    'ST-02 %s: calls fail in words, come back by themselves, and all is on record, once',
+    'ST-02 %s: calls fail with readable errors, succeed again without intervention, and each has exactly one audit row',
     { timeout: 180_000 },
     async (part, context) => {
       const fault = FAULTS[part];
@@ -302,7 +302,7 @@ describe.runIf(own.length > 0)(`faults (PROVE_SEED=${SEED})`, { retry: 0 }, () =
         const { environment, breaking } = await make();
         const prepare = (scene: Scene) => calls(scene, () => invariants);
         const set = await setScene(store, prepare, { random: makeRandom(SEED), ledger }, environment);
-        // What is mended then has only what was synced to it.
+        // After the repair the file system has only what was synced.
         const invariants = startInvariants(set.scene, { losesReads: stopsFirst });
         await breakWork(set, invariants, { breaking, lastsMs, isTold, stopsFirst });
       });

@@ -1,11 +1,11 @@
-/** File systems of their own that can be full, or that the kernel sets read-only. Only root may mount one. */
+/** Separate file systems that can be filled, or that the kernel sets read-only. Only root may mount them. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterFile } from '../world/after-file.ts';
 import { newFolder } from '../world/stores.ts';
 
-/** In memory, of so many bytes and inodes. */
+/** Mounts a file system in memory, with this many bytes and inodes. */
 export function ownFileSystem(bytes: string, inodes = '0'): string {
   const folder = newFolder();
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes},nr_inodes=${inodes},mode=0755`, 'none', folder]);
@@ -13,7 +13,7 @@ export function ownFileSystem(bytes: string, inodes = '0'): string {
   return folder;
 }
 
-/** Takes all the room that is left. Answers the file. */
+/** Uses up all remaining space. Returns the file. */
 export function fill(folder: string): string {
   const file = join(folder, 'ballast');
   const { bavail, bsize } = statfsSync(folder);
@@ -28,13 +28,13 @@ export function fill(folder: string): string {
 
 export type Ext4 = {
   folder: string;
-  /** As the kernel does with a disk that has an error: from now on nothing is written, not by files that are open either. */
+  /** Sets it read-only as the kernel does after a disk error: nothing is written any more, not even to open files. */
   turnReadOnly(): void;
-  /** As an operator does: takes it off, has it repaired, and mounts it again. No file of it may be open. */
+  /** Repairs it as an operator does: unmounts, repairs and mounts it again. No file of it may be open. */
   repair(): void;
 };
 
-/** ext4 of 64 MiB on a disk of its own, with `errors=remount-ro`. */
+/** Mounts an ext4 of 64 MiB on a loop device, with `errors=remount-ro`. */
 export function ownExt4(): Ext4 {
   const [folder, images] = [newFolder(), newFolder()];
   const image = join(images, 'disk');
@@ -56,7 +56,7 @@ export function ownExt4(): Ext4 {
     },
     repair: () => {
       quietly('umount', folder);
-      // 1: it found errors, and all are corrected.
+      // Exit code 1: errors were found and corrected.
       try {
         quietly('fsck.ext4', '-fy', image);
       } catch (error) {

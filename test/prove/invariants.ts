@@ -1,4 +1,4 @@
-/** What holds after every cut, whatever was cut: of the rows, receipts, approvals, the receipt log and what the platform saw. */
+/** Invariants after every kill, whatever was running: of rows, receipts, approvals, the receipt log and the platform's requests. */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
@@ -12,30 +12,30 @@ import { CANARY } from '../world/world.ts';
 import { pause, type Scene } from './scene.ts';
 
 const LONGEST_RECOVERY_MS = 30_000;
-/** How long a process that died keeps a lease, and as long again. */
+/** Twice the time for which a dead process keeps a lease. */
 const LONGEST_LEASE_MS = 8_000;
 const digest = (bytes: Uint8Array) => hash('sha256', bytes, 'buffer');
 
-/** An answer to a call, as whoever sent it got it. */
+/** An answer to a call, as received by the client. */
 export type Given = { item: string; answer: Answer };
 
 export type Invariants = {
-  /** Of a call whose last part of the path is its own: what it was answered. */
+  /** Records the answer to a call. The last part of the call's path is unique. */
   answered(item: string, answer: Answer): void;
-  /** Throws what does not hold, once a broker serves again and nothing is asked of it. */
+  /** Throws when an invariant does not hold. To be called when a broker serves again and no call is in flight. */
   check(): Promise<void>;
-  /** What takes longer to see: the leases, the whole log under a checkpoint, and no secret in the store. */
+  /** Checks what takes longer: the leases, the whole log under a checkpoint, and no secret in the store. */
   checkAll(): Promise<void>;
 };
 
-/** The name of what a call was about: the last part of its path, which is the call's own. */
+/** Returns the unique name of a call: the last part of its path. */
 export const itemOf = (path: string | null): string | undefined => /\/items\/([\w-]+)$/.exec(path ?? '')?.[1];
 
 function fail(invariant: string, what: string): never {
   throw new Error(`${invariant}: ${what}`);
 }
 
-/** `losesReads`: what a process wrote and did not sync is gone, and with it the notes of reads that were in flight, as docs/security.md says. */
+/** `losesReads`: unsynced writes are lost, and with them journal entries of reads in flight, as docs/security.md describes. */
 export function startInvariants(
   { reader, ledger, world, organisation, baseUrl, ask, output }: Scene,
   { losesReads = false } = {},
@@ -88,7 +88,7 @@ export function startInvariants(
       if (verified.has(row.id)) continue;
       if (row.row_hash !== rowHash(row)) fail('a row is what its hash says', row.id);
       const jws = receiptOf(row);
-      // A change by an owner, which is in the log and has no receipt.
+      // A change by an owner that is in the log but has no receipt.
       if (jws === null && row.kind === 'event' && row.agent_id === null) continue;
       const receipt = verifyCompact(jws ?? '', keys, { typ: RECEIPT_TYPE });
       if (!receipt.ok) fail('every receipt verifies', `${row.id}: ${receipt.detail}`);
@@ -100,7 +100,7 @@ export function startInvariants(
     ledger.check('each row is final, and its receipt verifies', verified.size - before);
   };
 
-  /** I1 and I2. */
+  /** Invariants I1 and I2. */
   const checkPlatform = (rows: readonly AuditRow[]): void => {
     const seen = new Map<string, number>();
     const reads = new Set<string>();
@@ -114,7 +114,7 @@ export function startInvariants(
     for (const [item, times] of seen) {
       if (times > 1) fail('no call is sent twice', `${item} ${times} times`);
       if (byItem.get(item)?.some((row) => row.result !== 'denied')) continue;
-      // That nobody was answered anything of it is checked with the answers.
+      // A lost read must not have been answered, which is checked with the answers.
       if (!losesReads || !reads.has(item)) fail('what was sent is on record', item);
       lost.add(item);
     }
@@ -126,14 +126,14 @@ export function startInvariants(
     ledger.check('a call that the platform saw was sent once, and is on record', seen.size - lost.size);
   };
 
-  /** No answer without its row, and the row says what the answer says. */
+  /** Every answer has its audit row, with the same result. */
   const checkAnswers = (rows: readonly AuditRow[]): void => {
     const byId = new Map(rows.map((row) => [row.id, row]));
     const results: Record<number, string> = { 200: 'allowed', 202: 'held', 403: 'denied' };
     for (const { item, answer } of answers.splice(0)) {
       const { status, body, headers } = answer;
       const id = body?._meta?.audit_id ?? body?.audit_id ?? headers.get('x-svc-audit-id') ?? undefined;
-      // Not even that could be stored, which it says: the call is not made, or nobody knows.
+      // The call could not be recorded, and the answer says so: it was not made, or the outcome is unknown.
       if (status === 503 && id === undefined && /^(store|audit)_unavailable$/.test(body?.error)) {
         ledger.find(`answers of 503 ${body.error}`);
         continue;
@@ -174,13 +174,13 @@ export function startInvariants(
 
   const text = async (path: string) => await (await fetch(baseUrl + path)).text();
 
-  /** The log goes on from every checkpoint that was signed before. Answers how many rows it covers. */
+  /** The log extends every earlier checkpoint. Returns how many rows it covers. */
   const checkLog = async (): Promise<number> => {
     const exported = await ask('GET', '/owner/log/export');
     if (exported.status !== 200) fail('the receipt log is exported', exported.text);
     const lines = exported.text.trim().split('\n');
     const { checkpoint } = JSON.parse(lines[0]!);
-    // Before the first checkpoint nothing is published of it.
+    // Before the first checkpoint the log is not published.
     if (checkpoint === null && checkpoints.length === 0) return 0;
     const keys = await readVerifierKeys(await text(`/.well-known/svc-log/${organisation.id}`));
     const { keys: receiptKeys } = JSON.parse(await text('/.well-known/svc-receipt-keys.json'));

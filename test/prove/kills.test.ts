@@ -1,6 +1,6 @@
 /**
- * kill -9 at random instants in whatever the broker does, on each store. A few cuts of calls and approvals here; `npm run prove` makes hundreds.
- * PROVE_PART, PROVE_CUTS and PROVE_SEED: of which, how many, and which instants.
+ * kill -9 at random instants of all kinds of work, on each store. A few kills of calls and approvals here; `npm run prove` makes hundreds.
+ * PROVE_PART, PROVE_CUTS and PROVE_SEED set the part, the number of kills, and the seed of the instants.
  */
 import { describe, expect, test } from 'vitest';
 import { makeRandom } from '../world/random.ts';
@@ -39,7 +39,7 @@ const WORKS: Record<string, (scene: Scene, invariants: () => Invariants) => Prom
   'audit-pushes': auditPushes,
   notices,
 };
-/** What is cut otherwise than `cutWork` does it. */
+/** Parts with their own way to kill, instead of `cutWork`. */
 const OTHERS: Record<string, (scene: Scene, invariants: Invariants, cuts: number) => Promise<void>> = {
   migrations: cutMigrations,
   backups: cutBackups,
@@ -51,7 +51,7 @@ const CUTS = Number(process.env.PROVE_CUTS ?? sized(2, 4));
 const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const CHOSEN = process.env.PROVE_PART?.split(',') ?? ['calls', 'approvals'];
 
-// Not tried again in CI: what fails rarely is what these are for.
+// No retry in CI: these tests look for rare failures.
 describe.each(STORES)(`kill -9 on %s (PROVE_SEED=${SEED})${postgresNote}`, { retry: 0 }, (store) => {
   const parts = CHOSEN.filter(
     (part, at) => runsOn(store, SEED, at) && (!['replicas', 'master-key'].includes(part) || store === 'postgres'),

@@ -1,14 +1,14 @@
-/** What a run of `npm run prove` counts, and where it is told: a line of JSON per test in the file that PROVE_RESULT names. */
+/** Counts what a run of `npm run prove` did, and appends it as one line of JSON per test to the file PROVE_RESULT. */
 import { appendFileSync } from 'node:fs';
 
-/** What was done of a part on a store. `error`: what did not hold. */
+/** The result of a part on a store. `error`: the invariant that did not hold. */
 export type Told = {
   part: string;
   store: string;
   seed: number;
-  /** Cuts, times that a fault was made, or inputs and sequences that were tried. */
+  /** Number of kills, faults, or tried inputs and sequences. */
   cuts: number;
-  /** How often each invariant was checked, by its name: the things that it was checked on are counted. */
+  /** Number of checked items by name of the invariant. */
   checked: [string, number][];
   found: [string, number][];
   ms: number;
@@ -34,12 +34,12 @@ export class Ledger {
     this.#found.set(what, (this.#found.get(what) ?? 0) + times);
   }
 
-  /** The highest of something. Its name begins with `longest` or `most`. */
+  /** Records the maximum of a value. Its name begins with `longest` or `most`. */
   most(what: `longest ${string}` | `most ${string}`, value: number): void {
     this.#found.set(what, Math.max(this.#found.get(what) ?? 0, Math.round(value)));
   }
 
-  /** Does the work and writes down what was counted, for `npm run prove`, also when it throws. */
+  /** Runs the work and writes the result for `npm run prove`, also when the work throws. */
   async keep(work: () => Promise<void>): Promise<void> {
     let error: string | undefined;
     try {

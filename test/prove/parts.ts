@@ -1,19 +1,19 @@
-/** What `npm run prove` cuts, breaks and tries. */
+/** The parts of `npm run prove`: what it kills, makes fail and tries. */
 
 export type Part = {
   name: string;
-  /** For the report: what is done, and what is looked at beside the invariants that hold for all. */
+  /** For the report: what is done, and what is checked besides the common invariants. */
   what: string;
-  /** The Vitest file: of `test/prove/` the tests of this name, of the suite all. */
+  /** The Vitest file: in `test/prove/` only the test of this name runs, otherwise the whole file. */
   file: string;
   stores: readonly ('sqlite' | 'postgres')[];
-  /** `cuts`: as often as asked, shared among all such parts. `once`: a fault whose test does all of it. `seconds`: once, for as long as asked. */
+  /** `cuts`: as often as requested, divided among all such parts. `once`: one test that does everything. `seconds`: once, for as long as requested. */
   times: 'cuts' | 'once' | 'seconds';
-  /** It mounts a file system. */
+  /** Whether it mounts a file system. */
   needsRoot?: true;
 };
 
-/** Why a part is left out. */
+/** Why a part is skipped. */
 export const NEEDS_ROOT = 'only root may mount a file system';
 export const isRoot = process.getuid?.() === 0;
 
@@ -27,7 +27,7 @@ const kill = (name: string, what: string, stores: Part['stores'] = BOTH): Part =
   times: 'cuts',
 });
 
-/** A test of `faults.test.ts`, by its name. */
+/** A test of `faults.test.ts`, by name. */
 const fault = (name: string, what: string, store: 'sqlite' | 'postgres', more: Pick<Part, 'needsRoot'> = {}): Part => ({
   name,
   what,
@@ -37,7 +37,7 @@ const fault = (name: string, what: string, store: 'sqlite' | 'postgres', more: P
   ...more,
 });
 
-/** Sequences of steps on a running broker and on a model of it. */
+/** Sequences of steps on a running broker and its model. */
 const model = (name: string, what: string): Part => ({
   name: `model-${name}`,
   what,
@@ -46,7 +46,7 @@ const model = (name: string, what: string): Part => ({
   times: 'seconds',
 });
 
-/** Random inputs of one reader. */
+/** Random inputs for one parser. */
 const input = (name: string, what: string): Part => ({
   name: `fuzz-${name}`,
   what,
@@ -55,7 +55,7 @@ const input = (name: string, what: string): Part => ({
   times: 'seconds',
 });
 
-/** A test file of the suite. */
+/** An existing test file of the suite. */
 const suite = (name: string, what: string, file: string, stores: Part['stores']): Part => ({
   name,
   what,

@@ -1,4 +1,4 @@
-/** The command of `npm run prove` itself: what it takes, what is left to do, and what its report says. */
+/** The command `npm run prove` itself: its options, the remaining work, and its report. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -28,7 +28,7 @@ test('every part has a test file', () => {
   expect(PARTS.filter(({ file }) => !existsSync(join(ROOT, file)))).toEqual([]);
 });
 
-test.each(['test/fuzz/models.test.ts', 'test/fuzz/inputs.test.ts'])('whatever %s tries is a part', (file) => {
+test.each(['test/fuzz/models.test.ts', 'test/fuzz/inputs.test.ts'])('everything that %s tries is a part', (file) => {
   const tried = readFileSync(join(ROOT, file), 'utf8').match(/(?<=')(?:model|fuzz)-[\w-]+(?=':)/g);
   expect(tried?.toSorted()).toEqual(
     PARTS.filter((part) => part.file === file)
@@ -37,7 +37,7 @@ test.each(['test/fuzz/models.test.ts', 'test/fuzz/inputs.test.ts'])('whatever %s
   );
 });
 
-test('options that are none are refused in words', () => {
+test('invalid options are rejected with a readable error', () => {
   expect(() => readOptions(['--cuts', 'many'])).toThrow('--cuts: must be a whole number');
   expect(() => readOptions(['--part', 'nothing'])).toThrow('--part: there is no nothing.');
   expect(() => readOptions(['--store', 'mysql'])).toThrow('--store: mysql is not a store');
@@ -48,7 +48,7 @@ test('options that are none are refused in words', () => {
   ]);
 });
 
-test('what only root can do is left out by name, not counted as held', () => {
+test('parts that only root can run are reported as skipped, not as passed', () => {
   const asked = readOptions(['--part', 'disk-full,folder-read-only,slow-disk', '--store', 'sqlite']);
   const { options, leftOut } = possible(asked, false);
   expect(leftOut).toEqual(['disk-full', 'folder-read-only']);
@@ -56,7 +56,7 @@ test('what only root can do is left out by name, not counted as held', () => {
   expect(possible(asked, true)).toEqual({ options: asked, leftOut: [] });
 });
 
-test('it goes on where it ended: what held is done, what failed is done again', () => {
+test('an interrupted run continues: passed parts are done, failed parts are repeated', () => {
   const options = { ...readOptions(['--part', 'calls,streams', '--store', 'sqlite']), cuts: 40 };
   const left = (...done: Line[]) => todoOf(options, done).map(({ part, cuts }) => [part.name, cuts]);
   expect(left()).toEqual([
@@ -67,7 +67,7 @@ test('it goes on where it ended: what held is done, what failed is done again', 
   expect(left(line({ error: 'no' }), line({ part: 'streams', cuts: 20 }))).toEqual([['calls', 20]]);
 });
 
-test('models and fuzzers run once, for as long as asked, and again when they failed', () => {
+test('models and fuzzers run once, for the requested time, and again after a failure', () => {
   const options = readOptions(['--part', 'fuzz-endpoints,model-approvals', '--store', 'sqlite']);
   const left = (...done: Line[]) => todoOf(options, done).map(({ part }) => part.name);
   const tried = line({ part: 'fuzz-endpoints', cuts: 40_000, ms: 2_000, seed: 7 });
@@ -79,7 +79,7 @@ test('models and fuzzers run once, for as long as asked, and again when they fai
   );
 });
 
-test('the report adds up, takes the longest of times, and says how a failure is made again', () => {
+test('the report sums counts, takes the maximum of times, and has the command that reproduces a failure', () => {
   const failed = line({ store: 'postgres', cuts: 3, seed: 7, error: 'after cut 4: a call was sent twice' });
   const report = reportOf([line({}), line({ found: [['longest start, ms', 70]] }), failed], MACHINE);
   expect(report).toContain('**19 times kill -9: 16 on SQLite, 3 on PostgreSQL.\n1 of 3 runs failed.**');

@@ -1,4 +1,4 @@
-/** `npm run prove`: kills brokers hundreds of times, breaks what they depend on, and writes down what held. */
+/** `npm run prove`: kills brokers hundreds of times, makes their dependencies fail, and records which invariants held. */
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,13 +24,13 @@ const USAGE = `Usage: npm run prove -- [--cuts N] [--seconds N] [--part LIST] [-
 Parts that mount a file system are left out, with a line that says so, unless root runs it. Ends with 1 when anything did not hold.
 `;
 
-/** Cuts of one store, which its rows are checked after. */
+/** Kills per round on one store, after which its rows are checked. */
 const CUTS_A_ROUND = 8;
 
 type Todo = { part: Part; store: Part['stores'][number]; cuts: number };
 type Options = ReturnType<typeof readOptions>;
 
-/** Reads the command line; throws an error whose text is for the person at the terminal. */
+/** Parses the command line; throws an error whose text is for the user. */
 export function readOptions(args: readonly string[]) {
   const text = { type: 'string' } as const;
   const options = {
@@ -74,7 +74,7 @@ const linesOf = (file: string): Line[] =>
         .map((line) => JSON.parse(line))
     : [];
 
-/** What is left to do of each part on each store: cuts that failed are made again. */
+/** Returns the remaining work by part and store: failed kills are repeated. */
 export function todoOf(
   { cuts, parts, stores }: Pick<Options, 'cuts' | 'parts' | 'stores'>,
   done: readonly Line[],
@@ -96,7 +96,9 @@ export function todoOf(
     .filter((todo) => todo.cuts > 0);
 }
 
-/** Runs the tests of a file for these parts of it on a store: of cuts so many, of inputs for so many seconds. Answers what they told, and an error of their own if they told none. */
+/**
+ * Runs the tests of a file for these parts on a store, with this many kills, or seconds for inputs. Returns their results, or an error result if there is none.
+ */
 async function run(
   todo: readonly Todo[],
   { cuts, seconds, seed }: { cuts: number; seconds: number; seed: number },
@@ -132,7 +134,7 @@ async function run(
   rmSync(folder, { recursive: true });
   const ms = Math.round(performance.now() - began);
   const silent = names.filter((name) => !told.some((one) => one.part === name));
-  // Tests of the suite do not count: that they passed is what there is to say.
+  // Tests of the suite count nothing: their result is only that they passed.
   const error = code === 0 ? undefined : output.replaceAll(/\x1b\[\d+m/g, '').slice(-4_000);
   const cutsOf = part.times === 'cuts' ? 0 : 1;
   return [
@@ -150,14 +152,14 @@ async function run(
   ];
 }
 
-/** Without what cannot be done here: a run that left it out without a word would read as if it had held. */
+/** Removes parts that cannot run here, and reports them: without that a run would read as if they had passed. */
 export function possible(options: Options, isRoot: boolean): { options: Options; leftOut: string[] } {
   const impossible = options.parts.filter(({ needsRoot }) => needsRoot && !isRoot);
   const parts = options.parts.filter((part) => !impossible.includes(part));
   return { options: { ...options, parts }, leftOut: impossible.map(({ name }) => name) };
 }
 
-/** Goes on where the state file ends. Answers the exit code. */
+/** Continues after the state file's last line. Returns the exit code. */
 export async function prove(asked: Options): Promise<number> {
   const { options, leftOut } = possible(asked, isRoot);
   if (leftOut.length > 0) process.stdout.write(`Left out: ${leftOut.join(', ')}: ${NEEDS_ROOT}.\n`);
@@ -169,7 +171,7 @@ export async function prove(asked: Options): Promise<number> {
   for (let round = done.length; ; round++) {
     const [first] = todoOf(options, done).toSorted((a, b) => b.cuts - a.cuts);
     if (!first || performance.now() > until || failed > 20) break;
-    // The parts of one file on one store are done by one run of Vitest, as far as they have as much to do.
+    // Parts of the same file and store run in one Vitest process, if they have the same amount of work left.
     const cuts = Math.min(CUTS_A_ROUND, first.cuts);
     const together = todoOf(options, done).filter(
       (one) => one.part.file === first.part.file && one.store === first.store && one.cuts >= cuts,
@@ -183,7 +185,7 @@ export async function prove(asked: Options): Promise<number> {
       const words = line.error === undefined ? 'held' : `FAILED: ${line.error}`;
       process.stdout.write(`${line.at} ${line.part} on ${line.store}: ${line.cuts} in ${line.ms} ms, ${words}\n`);
     }
-    // With what another run, of the other store, wrote meanwhile.
+    // Includes results that another run, on the other store, wrote meanwhile.
     writeFileSync(options.report, reportOf(linesOf(options.state), machine));
   }
   const left = todoOf(options, done);

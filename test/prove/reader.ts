@@ -1,4 +1,4 @@
-/** Reads a store from outside while a broker runs on it, with the types that the broker stores. */
+/** Reads the store of a running broker from outside, with the broker's stored types. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -10,17 +10,17 @@ type Row = any;
 
 export type Reader = {
   rows(sql: string): Promise<Row[]>;
-  /** Changes something behind the broker's back. */
+  /** Changes the store without the broker. */
   change(sql: string): Promise<void>;
-  /** All that is kept: each file of the data folder, and each table of PostgreSQL as text. */
+  /** Returns everything stored: each file of the data folder, and each PostgreSQL table as text. */
   everything(): Promise<Map<string, Buffer>>;
-  /** Has no file of the data folder open until it is asked for something again. */
+  /** Closes all files of the data folder until the next query. */
   release(): void;
 };
 
 const INT8 = 20;
 
-/** Opens the store that this environment names; it is closed after the file. */
+/** Opens the store that this environment names; it is closed at the end of the test file. */
 export async function openReader(environment: Readonly<Record<string, string>>): Promise<Reader> {
   const folder = environment.AGENT_BROKER_DATA!;
   const files = () => {
@@ -52,7 +52,7 @@ export async function openReader(environment: Readonly<Record<string, string>>):
   const types = {
     getTypeParser: (oid: number, format?: 'text') => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)),
   };
-  // A pool, which reconnects after the server was away.
+  // A pool, because it reconnects after an outage of the server.
   const pool = new pg.Pool({ connectionString: environment.DATABASE_URL, max: 1, types: types as never });
   pool.on('error', () => {});
   afterFile(() => pool.end());

@@ -1,4 +1,4 @@
-/** The report of `npm run prove`, in Markdown, of what its state file says. */
+/** Writes the Markdown report of `npm run prove` from its state file. */
 import { execFileSync } from 'node:child_process';
 import { availableParallelism, cpus, release } from 'node:os';
 import pg from 'pg';
@@ -30,7 +30,7 @@ export async function describeMachine(): Promise<Machine> {
   };
 }
 
-/** Adds up by name; of what is `longest` or `most` the highest stands. */
+/** Sums values by name; of `longest` and `most` values it takes the maximum. */
 function added(lists: readonly (readonly [string, number])[][]): Map<string, number> {
   const sum = new Map<string, number>();
   for (const [name, count] of lists.flat()) {
@@ -45,14 +45,14 @@ const table = (head: readonly string[], rows: readonly (readonly (string | numbe
 
 const total = (lines: readonly Line[]) => lines.reduce((sum, { cuts }) => sum + cuts, 0);
 
-/** How many inputs a second, over all runs that held. */
+/** Returns the number of inputs per second, over all passed runs. */
 const rate = (lines: readonly Line[]): string => {
   const held = lines.filter(({ error }) => error === undefined);
   const seconds = held.reduce((sum, { ms }) => sum + ms, 0) / 1000;
   return seconds === 0 ? '' : `, ${Number((total(held) / seconds).toPrecision(3))} a second`;
 };
 
-/** How a failure is made again: as far as chance is what was drawn, and not what the machine did meanwhile. */
+/** Returns the command that reproduces a failure, as far as it depends on the seed and not on the machine's timing. */
 const again = ({ part, store, seed, cuts }: Line): string => {
   const { file = '', times = 'once' } = PARTS.find(({ name }) => name === part) ?? {};
   const drawn = {

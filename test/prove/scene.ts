@@ -1,4 +1,4 @@
-/** A store that brokers are started on and killed, one after the other, and the work that goes on meanwhile. */
+/** A store that brokers are started on and killed, one after the other, and the work that runs meanwhile. */
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
@@ -16,36 +16,36 @@ export type Scene = {
   random: Random;
   ledger: Ledger;
   reader: Reader;
-  /** Of the brokers that are killed. */
+  /** Environment of the brokers that are killed. */
   environment: Record<string, string>;
   baseUrl: string;
   spawn(more?: Record<string, string>, program?: string): BrokerProcess;
-  /** What those that were spawned wrote. */
+  /** Returns the output of all spawned brokers. */
   output(): string;
-  /** A request of the owner. */
+  /** Sends a request of the owner. */
   ask(method: string, path: string, body?: unknown): Promise<Answer>;
 };
 
-/** Work that goes on while brokers are killed. */
+/** Work that runs while brokers are killed. */
 export type Work = {
-  /** Goes on working, until it is told to pause: resolves when nothing is under way any more. */
+  /** Starts or continues the work. */
   resume(): void;
   pause(): Promise<void>;
-  /** It is cut within this time of its beginning, or of such a moment; LONGEST_WORK_MS if not said. */
+  /** The kill happens within this time of the work's beginning, or of a moment; default LONGEST_WORK_MS. */
   longestMs?: number;
-  /** Resolves at a moment that is worth a cut; without it each moment is as good. */
+  /** Resolves at a moment that is worth a kill; without it any moment is equally good. */
   moment?(): Promise<void>;
-  /** Before the next broker starts. */
+  /** Called before the next broker starts. */
   afterKill?(): Promise<void>;
-  /** What holds of this work alone, once the next broker serves, since `served` (milliseconds since the epoch), and all is recovered. Throws. */
+  /** Checks invariants of this work alone, once the next broker serves (since `served`, milliseconds since the epoch) and has recovered. Throws. */
   check?(served: number): Promise<void>;
-  /** How much was done so far: it goes on after the last cut. */
+  /** Returns how much was done so far; it must increase after the last kill. */
   progress(): number;
-  /** What came of it lately, for the error when it does not go on. */
+  /** Returns recent results, for the error when there is no progress. */
   lately?(): string;
 };
 
-/** Sets the scene, with `more` in the environment: `prepare` has a broker that serves; when it answers work, that broker has stopped. */
+/** Sets up a scene, with `more` in the environment. `prepare` runs with a serving broker, which is stopped when it returns work. */
 export async function setScene<Prepared extends Work | undefined>(
   store: StoreKind,
   prepare: (scene: Scene) => Promise<Prepared>,
@@ -59,7 +59,7 @@ export async function setScene<Prepared extends Work | undefined>(
   const environment = {
     ...world.environment,
     PORT: new URL(baseUrl).port,
-    // Rounds of recovery: what takes 20 s otherwise takes a second.
+    // Fast recovery sweeps: what takes 20 s in production takes a second.
     TEST_BEAT_MS: '250',
   };
   const children = new Set<BrokerProcess>();
@@ -99,7 +99,7 @@ export async function setScene<Prepared extends Work | undefined>(
   return { scene, work };
 }
 
-/** The same error, with what the brokers said of it in their logs. */
+/** Adds the brokers' recent error log lines to an error. */
 export function withLog(scene: Scene, cut: number, error: unknown): Error {
   const lines = scene
     .output()
@@ -110,7 +110,7 @@ export function withLog(scene: Scene, cut: number, error: unknown): Error {
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Workers that do `once` again and again while they are not paused. It answers whether that was progress. */
+/** Workers that repeat `once` while they are not paused; it returns whether it made progress. */
 export function workers(
   count: number,
   once: (worker: number, turn: number) => Promise<boolean>,
@@ -125,7 +125,7 @@ export function workers(
       try {
         if (await once(worker, turn++)) done++;
       } catch (error) {
-        // What fetch throws when a connection breaks, or there is none.
+        // TypeError: fetch throws it for a lost or refused connection.
         if (!(error instanceof TypeError)) wrong ??= error as Error;
         await pause(20);
       }

@@ -1,11 +1,11 @@
-/** Governance files that are applied one after the other: all of a file is in force, or nothing of it. */
+/** Governance files applied one after the other: a file is in force completely or not at all. */
 import type { Invariants } from '../invariants.ts';
 import { type Scene, type Work, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
 const POLICIES = 12;
 
-/** Everything in the file names the version. */
+/** Every value in the file contains the version. */
 const documentOf = (version: number): string =>
   JSON.stringify({
     policies: Object.fromEntries(
@@ -47,7 +47,7 @@ export async function applies(scene: Scene, invariants: () => Invariants): Promi
       const [guardrails] = await reader.rows(`select rules from guardrails_versions
         where organisation_id = '${organisation.id}' order by version desc limit 1`);
       if (guardrails) names.add(JSON.parse(guardrails.rules)[0].name);
-      // Only the policy that the agents came with.
+      // Only the agents' initial policy exists.
       if (newest.length === 1 && acknowledged === 0 && sent > 0) return;
       const [name = ''] = names;
       const version = Number(name.slice(1));

@@ -1,4 +1,4 @@
-/** Calls that are held, and owners who approve most of them. */
+/** Held calls, most of which owners approve. */
 import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 import { agentsOf, BODY } from './calls.ts';
@@ -19,7 +19,7 @@ export async function approvals(scene: Scene, invariants: () => Invariants): Pro
     for (const { approval_id } of list.body.approvals ?? []) {
       const verb = random() < 0.85 ? 'approve' : 'deny';
       const { status } = await ask('POST', `/owner/approvals/${approval_id}/${verb}`, {});
-      // Another one was faster, or is at it.
+      // 409: another request was faster, or is in progress.
       if (status !== 200 && status !== 409) throw new Error(`deciding is answered ${status}`);
       if (status === 200) ledger.find(`answers to ${verb}`);
       if (status === 200 && verb === 'approve') approved = true;

@@ -1,6 +1,6 @@
 /**
- * The audit is pushed to a collector that takes its time and refuses now and then: after each kill it gets every row of the log, in the order of
- * the log, what was cut off again as the same batch, so that each row is there exactly once by its id.
+ * The audit is pushed to a slow collector that sometimes refuses: after each kill it has every row of the log in order, and interrupted batches
+ * were sent again unchanged, so that each row exists exactly once by its id.
  */
 import { afterFile } from '../../world/after-file.ts';
 import { type CameRow, rowsIn, startAuditReceiver } from '../../world/audit-receiver.ts';
@@ -8,7 +8,7 @@ import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
-/** After a kill the lease of the process that pushed has to end first, and a row has to come into the log. */
+/** After a kill the lease of the pushing process has to expire first, and a row has to be sequenced. */
 const ALL_WITHIN_MS = 20_000;
 const ANSWER_MS = 60;
 const REFUSED = 0.05;
@@ -23,7 +23,7 @@ export async function auditPushes(scene: Scene, invariants: () => Invariants): P
   scene.environment.AGENT_BROKER_ALLOW_PRIVATE = world.environment.AGENT_BROKER_ALLOW_PRIVATE!;
   await world.restart();
   const batches = new Map<string, Batch>();
-  /** By index: what the collector keeps, as one does that knows rows by their ids. */
+  /** Rows by index, as kept by a collector that deduplicates by id. */
   const kept = new Map<number, string>();
   let wrong: string | undefined;
   let newest = 0;
@@ -70,7 +70,7 @@ export async function auditPushes(scene: Scene, invariants: () => Invariants): P
   });
   return {
     ...work,
-    // What a push takes: the collector has it, has answered, and the cursor moves.
+    // The duration of a push: the collector has the batch, answers, and the cursor moves.
     longestMs: 1.5 * ANSWER_MS,
     moment: async () => {
       const before = came;

@@ -1,4 +1,4 @@
-/** `agent-broker backup` and `restore` themselves, killed, while a broker works on the store that is backed up. */
+/** Kills `agent-broker backup` and `restore` themselves, while a broker works on the store that is backed up. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -20,12 +20,12 @@ const ROWS = 200;
 const LONGEST_ORPHAN_MS = 30_000;
 
 type Environment = Record<string, string>;
-/** A place to restore into. `untouched`: whether nothing of a restore was done there yet. */
+/** A place to restore into. `untouched`: whether a restore has not changed anything there yet. */
 type Machine = { env: Environment; replaces: boolean; untouched(): Promise<boolean> };
 
 const envOf = ({ PORT: _, ...environment }: Environment): Environment => environment;
 
-/** Runs a command and kills it after so long, or lets it end before. */
+/** Runs a command and kills it after `afterMs`, unless it ends before. */
 async function cutCommand(words: readonly string[], env: Environment, afterMs: number): Promise<'killed' | 'ended'> {
   const child: ChildProcess = spawn(process.execPath, [BIN, ...words], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...envOf(env) },
@@ -46,7 +46,7 @@ async function run(words: readonly string[], env: Environment): Promise<number> 
   return performance.now() - began;
 }
 
-/** Cuts so many times, a backup and a restore in turn. */
+/** Kills backups and restores in turn, `cuts` times. */
 export async function cutBackups(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
   const { random, ledger, world, reader, store } = scene;
   const [agent] = await agentsOf(scene, { rules: ALLOW_ALL });
@@ -66,7 +66,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     return answer.status === 200;
   });
 
-  /** An empty place with the master key; `dataOnly`: beside another one, on its database. */
+  /** Creates an empty place with the master key. `database`: uses this existing database instead of a new one. */
   const emptyPlace = async (database?: string): Promise<Environment> => {
     const data = newFolder();
     mkdirSync(join(data, 'keys'), { mode: 0o700 });
@@ -84,7 +84,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     backup: await run(['backup', good], world.environment),
     restore: 0,
   };
-  /** A broker's store that was restored and reviewed, on SQLite: what a restore may replace. */
+  /** On SQLite, a restored and reviewed store of a broker, which a restore may replace. */
   const old = await emptyPlace();
   took.restore = await run(['restore', good], old);
   if (store === 'sqlite') {
@@ -111,7 +111,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
   const tablesOf = async ({ DATABASE_URL: url }: Environment) =>
     await query({ DATABASE_URL: url! }, `select tablename from pg_tables where schemaname = 'public'`);
 
-  /** Starts a broker there and calls. Throws when it does as if nothing had been restored though something was. */
+  /** Starts a broker there and makes a call. Throws when a restore has changed something but the broker behaves as if it had not. */
   const start = async (env: Environment, untouched: boolean, isReplaced: boolean): Promise<void> => {
     const child = scene.spawn(env);
     const url = await child.serve();
@@ -124,7 +124,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     const { status, body } = await call(`elsewhere.${Math.floor(random() * 1e9)}`, url);
     await kill(child);
     const isQuarantined = status === 503 && body.error === 'store_restored';
-    // Another store, which knows no such agent, or the one that was to be replaced.
+    // An empty store, without this agent, or the store that was to be replaced.
     const isAsBefore = untouched && status === (isReplaced ? 200 : 401);
     if (!isQuarantined && !isAsBefore)
       throw new Error(`a call after a restore that was killed: ${status} ${body.error}`);
@@ -158,7 +158,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
     await cutCommand(words, env, random() * took.restore * 1.1);
     if (store === 'postgres') await orphansEnded(env.DATABASE_URL!);
     const untouched = await machine.untouched();
-    // A database may be started from another machine, which remembers nothing. First: a start moves the store on.
+    // The database may be started from another machine, which has no memory of the restore. Tested first, because a start advances the store.
     if (store === 'postgres') await start(await emptyPlace(env.DATABASE_URL), untouched, false);
     else await start(env, untouched, replaces);
     ledger.check('after a killed restore no broker makes a call of what was restored without a review');
@@ -185,7 +185,7 @@ export async function cutBackups(scene: Scene, invariants: Invariants, cuts: num
   ledger.find('things done', work.progress());
 }
 
-/** The program of PostgreSQL that a killed restore had started goes on. */
+/** Waits until the PostgreSQL program that a killed restore had started has ended. */
 async function orphansEnded(url: string): Promise<void> {
   const began = performance.now();
   for (;;) {

@@ -1,10 +1,10 @@
-/** Reads, changes, deletions, calls that are held and calls that are refused; half of the changes with an Idempotency-Key. */
+/** Reads, changes, deletions, held calls and refused calls; half of the changes have an Idempotency-Key. */
 import type { Answer, TestAgent } from '../../world/agent.ts';
 import { CANARY } from '../../world/world.ts';
 import type { Invariants } from '../invariants.ts';
 import { type Scene, type Work, workers } from '../scene.ts';
 
-/** In the body of calls: it may stand nowhere in the clear. */
+/** Body of calls, which must not be stored in plain text. */
 export const BODY = { text: CANARY };
 
 const SCOPES = {
@@ -20,12 +20,12 @@ const KINDS = [
   ...Array(12).fill({ method: 'PATCH', scope: 'demo:read', data: BODY }),
 ] as { method: string; scope: string; data?: object }[];
 
-/** Answers that are told of when no call succeeds any more. */
+/** Number of recent answers to report when no call succeeds any more. */
 const LATEST = 20;
 
 type Call = { item: string; agent: TestAgent; action: Record<string, unknown>; key?: string };
 
-/** Two agents at a platform that takes its time. */
+/** Creates two agents at a platform that answers slowly. */
 export async function agentsOf(
   { world, organisation, random }: Scene,
   more: { rules?: object[]; policy?: string } = {},
@@ -41,7 +41,7 @@ export async function agentsOf(
   return [await organisation.agent({ name: 'one', ...more }), await organisation.agent({ name: 'two', ...more })];
 }
 
-/** A moment at which the platform has a call. */
+/** Resolves when the platform has received a call. */
 export const whenSeen =
   ({ world }: Scene) =>
   async (): Promise<void> => {
@@ -52,7 +52,7 @@ export const whenSeen =
 export async function calls(scene: Scene, invariants: () => Invariants): Promise<Work> {
   const { random, ledger } = scene;
   const agents = await agentsOf(scene);
-  /** Nobody got an answer to them: they are made again, with their key. */
+  /** Calls without an answer, which are retried with their key. */
   const unsettled: Call[] = [];
   const latest: string[] = [];
   const note = (what: string) => {
@@ -75,8 +75,8 @@ export async function calls(scene: Scene, invariants: () => Invariants): Promise
     return false;
   };
   const work = workers(10, async (worker, turn) => {
-    // Every other one is new: the key of a call that was cut before it was begun is in progress until recovery releases it, and ten of
-    // those would be all that ten workers try.
+    // Every other call is new: the key of a call that was killed before it began stays in progress until recovery releases it, and ten such
+    // calls would occupy all ten workers.
     const call = (turn % 2 === 0 ? unsettled.shift() : undefined) ?? newCall(worker, turn);
     let answer: Answer;
     try {

@@ -1,6 +1,6 @@
 /**
- * Tokens of an App's installations, of clients and of service accounts, which last seconds, so that calls get new ones all the time: on PostgreSQL
- * for two replicas, of which one or both are killed in the middle of it.
+ * Tokens of App installations, clients and service accounts with lifetimes of seconds, so that calls request new ones all the time: on PostgreSQL
+ * for two replicas, of which one or both are killed during a token exchange.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { decodeJwt } from 'jose';
@@ -16,24 +16,24 @@ import { twoPlaces } from './replicas.ts';
 
 const REPOSITORIES = ['one', 'two', 'three'];
 const CONNECTIONS = ['one', 'two'];
-/** A token is replaced after three quarters of its life, or five minutes before its end if that is later. */
+/** A token is replaced after three quarters of its lifetime, or five minutes before its end if that is later. */
 const LIFE_MS = 6_000;
 const USED_MS = 4_500;
 const MARGIN_MS = 5 * 60_000;
-/** An App's end comes in whole seconds. */
+/** Rounding of an App token's expiry, which has whole seconds. */
 const ROUNDED_MS = 1_000;
-/** The exchange takes as long at most, half of it before the server has done it. */
+/** Maximum duration of an exchange, half of which precedes the server's work. */
 const EXCHANGE_MS = 300;
 const MOMENT_MS = USED_MS + 1_000;
 const LONGEST_WORK_MS = 1_500;
 const BOTH = 0.25;
-/** How long the claim of a process that is no more keeps others waiting: longer than by the lease, the clock of this process being another. */
+/** How long the claim of a dead process blocks others: the lease, plus tolerance because this process has another clock. */
 const CLAIM_MS = 3_000 + 100;
 
-/** Of one purpose: when the newest exchange came, and until when at least the token of it is used. */
+/** For one purpose: when the newest exchange was received, and until when at least its token is used. */
 type Exchanged = { at: number; usedUntil: number };
 
-/** Cuts so many times. The first place is where the world's broker was, and is asked what the invariants want to know. */
+/** Kills replicas `cuts` times. The first place has the address of the world's broker, which the invariants query. */
 export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
   const { random, ledger, reader, spawn, store, world } = scene;
   const server = await startIssuer(scene);
@@ -52,7 +52,7 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
     const took = performance.now() - began;
     ledger.most('longest call, ms', took);
     invariants.answered(item, answer);
-    // Of a machine that is too busy to record in time.
+    // A busy machine may be too slow to record in time.
     if (answer.status === 503) ledger.find(`answers of 503 ${answer.body.error}`);
     else if (answer.status !== 200)
       throw new Error(`${item} is answered ${answer.status} ${answer.text} after ${Math.round(took)} ms`);
@@ -77,10 +77,10 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
       if (left > CLAIM_MS) throw new Error(`calls have to wait ${left} ms for a process that may be dead`);
       ledger.check('calls wait 3 s at most for the exchange of a process that is no more');
     }
-    // The other one goes on, with calls that need what the dead one was getting.
+    // The other replica keeps working, with calls that need what the dead one was requesting.
     await pause(random() * LONGEST_WORK_MS);
     for (const at of killed) running[at] = await start(at);
-    // All that was cut off is got again.
+    // Everything that was interrupted is requested again.
     await pause(random() * LONGEST_WORK_MS);
     await work.pause();
     try {
@@ -98,7 +98,7 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
   }
 }
 
-/** One call of each purpose, as reads and as changes. */
+/** One call per purpose, as reads and as changes. */
 function callsOf(): ((item: string) => Record<string, unknown>)[] {
   const change = { data: { message: 'm', content: 'YQ==' } };
   return [
@@ -138,7 +138,7 @@ function callsOf(): ((item: string) => Record<string, unknown>)[] {
   ];
 }
 
-/** Connects all of it by a governance file, as an owner does. */
+/** Connects all platforms by a governance file, as an owner does. */
 async function agentOf({ world, organisation }: Scene, pems: { app: string; account: string }): Promise<TestAgent> {
   const { url } = world.upstream;
   const platforms: Record<string, object> = {
@@ -169,7 +169,7 @@ async function agentOf({ world, organisation }: Scene, pems: { app: string; acco
       platforms[platform] = {
         kind: 'rest',
         base_url: url,
-        // By the scope the server knows whose token it is.
+        // The scope tells the server whose token it is.
         auth: { type, token_endpoint: `${url}/token`, scopes: [platform] },
         scopes: { [`${platform}:read`]: ['GET /items/*'], [`${platform}:write`]: ['PATCH /items/*'] },
       };
@@ -184,12 +184,12 @@ async function agentOf({ world, organisation }: Scene, pems: { app: string; acco
   return await organisation.agent({ rules: ALLOW_ALL, grants: grants as never });
 }
 
-/** The world's platform, with the token endpoints of both strict platforms behind it, which take their time. */
+/** Starts the world's platform in front of the token endpoints of both strict platforms, with delays. */
 async function startIssuer({ world, random, ledger }: Scene) {
   const app = await startAppPlatform();
   const tokens = await startTokenPlatform();
   const there = { app: app.url, tokens: tokens.url };
-  // Assertions are for the address that they are sent to.
+  // The audience of assertions is the URL that they are sent to.
   tokens.url = world.upstream.url;
   tokens.expiresIn = LIFE_MS / 1000;
   app.lifeMs = MARGIN_MS + USED_MS;
@@ -197,7 +197,7 @@ async function startIssuer({ world, random, ledger }: Scene) {
 
   const kills: number[] = [];
   const newest = new Map<string, Exchanged>();
-  /** By the token: when it is over for the broker. */
+  /** By token: when the broker must not use it any more. */
   const ends = new Map<string, number>();
   const wrong: string[] = [];
   let isAsked = () => {};
@@ -213,7 +213,7 @@ async function startIssuer({ world, random, ledger }: Scene) {
     const purpose = purposeOf(path, body);
     const at = performance.now();
     const before = newest.get(purpose);
-    // Needed: the one before is over, or its answer can have been lost with a process.
+    // Allowed if the previous token has expired, or its answer may have been lost with a killed process.
     const isEarly = before !== undefined && before.usedUntil > at;
     const isLost = kills.some((moment) => before !== undefined && moment >= before.at && moment <= at);
     if (isEarly && !isLost)
@@ -245,7 +245,7 @@ async function startIssuer({ world, random, ledger }: Scene) {
     const { token, access_token: other } = JSON.parse(text);
     await pause((random() * EXCHANGE_MS) / 2);
     now.usedUntil = issued + USED_MS - (path === '/token' ? 0 : ROUNDED_MS);
-    // Of an App's token the five minutes of its life in which it is not used, and as long under way as one of a client has.
+    // Without the last five minutes of an App token's lifetime, in which it is not used, and with the same time in flight as a client's token.
     ends.set(token ?? other, performance.now() + LIFE_MS);
     response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
   };
@@ -264,11 +264,11 @@ async function startIssuer({ world, random, ledger }: Scene) {
 
   return {
     pems: { app: app.pem, account: tokens.pem },
-    /** When processes were killed: before and after each. */
+    /** Times just before and just after each kill. */
     kills,
     /** Resolves at the next exchange. */
     moment: () => new Promise<void>((resolve) => (isAsked = resolve)),
-    /** Throws what did not hold. */
+    /** Throws the violations found. */
     check: () => {
       if (wrong.length > 0) throw new Error(`${wrong.length} did not hold: ${wrong.slice(0, 3).join('; ')}`);
     },

@@ -1,4 +1,4 @@
-/** Reads that a rule looks back at, and changes that it refuses from then on: whoever has read an answer, or may have, is refused. */
+/** Reads that a rule looks back at, and changes that it denies from then on: denied to every agent that has read, or may have read, the answer. */
 import type { TestAgent } from '../../world/agent.ts';
 import { ALLOW_ALL } from '../../world/world.ts';
 import { type Invariants, itemOf } from '../invariants.ts';
@@ -6,7 +6,7 @@ import type { Scene, Work } from '../scene.ts';
 import { workers } from '../scene.ts';
 import { agentsOf, BODY, whenSeen } from './calls.ts';
 
-/** Of each agent there are so many pairs of a read and a change, with a rule of its own: what was read once is read for the whole run. */
+/** Number of pairs of a read and a change per agent, each with a rule of its own: what was read once counts as read for the whole run. */
 const PAIRS = 60;
 const AGENTS = 40;
 
@@ -26,7 +26,7 @@ export async function lookBacks(scene: Scene, invariants: () => Invariants): Pro
       after: { when: begins(`r${pair}`), within: '30d' },
     })),
   );
-  /** Nobody got an answer to these reads. */
+  /** Reads without an answer. */
   let unanswered: (Turn & { item: string })[] = [];
   let after = 0;
 

@@ -1,4 +1,4 @@
-/** The master key of replicas, whose key file is the operator's: both keys are given, and whoever wraps again is killed. */
+/** Rotating the master key of replicas with an operator's key file: both keys are set, and the process that re-encrypts is killed. */
 import { dropPreviousKeys, rotateKeyFile } from '../../../broker/crypto/master-key-file.ts';
 import { sealedWith } from '../../../broker/crypto/seal.ts';
 import { openPostgres } from '../../../broker/store/postgres.ts';
@@ -10,7 +10,7 @@ import type { Invariants } from '../invariants.ts';
 import { pause, type Scene } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
-/** Answers that are kept, sealed. */
+/** Number of stored responses, which are sealed. */
 const KEPT = 150;
 
 export async function cutMasterKey(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** The next release migrates a store and is killed on the way, with what it runs on from this one. */
+/** The next release is killed while it migrates a store on which this release has run. */
 import { join } from 'node:path';
 import { nextRelease } from '../../world/next-release.ts';
 import { kill, serving } from '../cut.ts';
@@ -6,11 +6,11 @@ import type { Invariants } from '../invariants.ts';
 import { pause, type Scene } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
-/** Rows that the migration meets, and that have to be the same after it. */
+/** Rows that exist before the migration, and must be unchanged after it. */
 const ROWS = 40;
 const LONGEST_START_MS = 700;
 
-/** Cuts so many times; each cut is of a start that has to migrate: the column of the migration is taken away again before. */
+/** Kills a start that has to migrate, `cuts` times; the migration's column is dropped before each. */
 export async function cutMigrations(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
   const { random, ledger, spawn, reader, world } = scene;
   const program = join(nextRelease(), 'dist', 'child-broker.js');

@@ -1,6 +1,6 @@
 /**
- * Held calls that a webhook is told of, and what was decided of them: each is, within two seconds of being held or of the next start, and a second copy has
- * the same id, and is there only when a kill fell between the channel's answer and its mark.
+ * Notices about held calls and their decisions to a webhook: each is sent within two seconds of the hold or of the next start, and a second copy has
+ * the same id, and exists only when a kill happened between the channel's answer and storing it.
  */
 import { afterFile } from '../../world/after-file.ts';
 import { type Came, startChannelServer } from '../../world/channel-server.ts';
@@ -10,7 +10,7 @@ import { agentsOf } from './calls.ts';
 
 const LONGEST_MS = 20_000;
 const TOLD_WITHIN_MS = 2_000;
-/** An answer is on its way so long at most, and so long may it take to be marked. */
+/** Maximum delay of an answer, and maximum time for storing it. */
 const ANSWER_MS = 40;
 const MARKED_WITHIN_MS = 1_000;
 
@@ -76,7 +76,7 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
       }
       for (const [what, all] of came) lookAtCopies(what, all);
       ledger.check('each held call was told, and all copies have one id');
-      // An agent may have 100 waiting: with no decision its next ones would be refused, and nobody told of them.
+      // An agent may have 100 pending calls: without decisions its next calls would be refused, without notices.
       for (const { id } of approvals.filter(({ status }) => status === 'pending')) {
         const denied = await ask('POST', `/owner/approvals/${id}/deny`, {});
         if (denied.status !== 200) throw new Error(`deny is answered ${denied.status}: ${denied.text}`);
@@ -84,7 +84,7 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
     },
   };
 
-  /** From when it was held, or from the start of the broker that told it, whichever was later. */
+  /** Measures from the hold, or from the start of the broker that sent the notice, whichever was later. */
   function lookAtTime(id: string, held: number, at: number): void {
     looked.add(id);
     const served = killedAt.some((moment) => held <= moment && moment <= at)

@@ -1,4 +1,4 @@
-/** Pushes with git itself, each to a branch of its own. */
+/** Pushes with git itself, each to a new branch. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ export async function pushes(scene: Scene): Promise<Work> {
     method === 'POST' && url.endsWith('/git-receive-pack');
   return {
     ...work,
-    // As long as git takes for a whole push.
+    // The duration of a complete git push.
     longestMs: 3_000,
     moment: async () => {
       const before = host.seen.length;

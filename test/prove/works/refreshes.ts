@@ -1,17 +1,17 @@
-/** Tokens that are over after two seconds, so that calls refresh them all the time, at a server that rotates them. */
+/** Tokens that expire after two seconds, so that calls refresh them all the time, at a server that rotates them. */
 
 import { connectAtOnce } from '../../world/connecting.ts';
 import { startLyingServer } from '../../world/lying-authorization-server.ts';
 import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 
-/** The shortest life that a server may give: it is refreshed after 1.5 s. */
+/** The shortest lifetime that a server may give: it is refreshed after 1.5 s. */
 const TOKEN_SECONDS = 2;
 
 export async function refreshes(scene: Scene, invariants: () => Invariants): Promise<Work> {
   const { world, organisation, random, ledger, reader } = scene;
   const server = await startLyingServer();
-  // It was not known when the world began.
+  // The address was not known when the world started.
   world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${server.address}`;
   scene.environment.AGENT_BROKER_ALLOW_PRIVATE = world.environment.AGENT_BROKER_ALLOW_PRIVATE!;
   await world.restart();
@@ -37,7 +37,7 @@ export async function refreshes(scene: Scene, invariants: () => Invariants): Pro
     rules: [{ effect: 'allow' }],
     grants: { demo: { scopeList: ['demo:read'] } },
   });
-  /** By refresh token: how often it came, and in how many lives of a broker. */
+  /** By refresh token: how often it was sent. */
   const tries = new Map<string, number>();
   let cuts = 0;
   let isAsked = () => {};
@@ -66,7 +66,7 @@ export async function refreshes(scene: Scene, invariants: () => Invariants): Pro
   });
   return {
     ...work,
-    // A refresh takes the server 60 ms at most.
+    // A refresh takes the server at most 60 ms.
     longestMs: 80,
     moment: () => new Promise<void>((resolve) => (isAsked = resolve)),
     afterKill: async () => {
@@ -78,7 +78,7 @@ export async function refreshes(scene: Scene, invariants: () => Invariants): Pro
       const again = () => call(`c${cuts}-${Math.floor(random() * 1e9)}`);
       let answer = await again();
       const [connection] = await reader.rows('select status, refresh_claim from connections');
-      // An access token is used until its end, also when it could not be refreshed before that.
+      // An access token is used until it expires, even if it could not be refreshed before.
       if (answer.status === 200 && connection.status === 'reauth_needed') {
         await pause(TOKEN_SECONDS * 1_000);
         answer = await again();
@@ -88,7 +88,7 @@ export async function refreshes(scene: Scene, invariants: () => Invariants): Pro
         throw new Error(`a call after it is answered ${answer.status} ${answer.text}`);
       if (isLost !== (connection.status === 'reauth_needed'))
         throw new Error(`${answer.status}, and the connection is ${connection.status}`);
-      // Once, and once more in each life of a broker after a cut.
+      // Once, and once more after each kill.
       for (const [token, times] of tries)
         if (times > 1 + cuts) throw new Error(`the refresh token ${token} was sent ${times} times`);
       const newest = server.given.refresh.at(-1)!;

@@ -1,4 +1,4 @@
-/** Two replicas on one PostgreSQL, of which one is killed while the other goes on: what belongs to the dead one is taken over. */
+/** Two replicas on one PostgreSQL, one of which is killed while the other works: the leases and calls of the dead one are taken over. */
 import { freePort } from '../../../bench/free-port.ts';
 import { TestAgent } from '../../world/agent.ts';
 import type { BrokerProcess } from '../../world/broker-process.ts';
@@ -9,10 +9,10 @@ import { pause, type Scene, withLog, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
 const LONGEST_WORK_MS = 1_500;
-/** The lease of the dead one, and as long for whoever takes it. */
+/** The lease of the dead process, and the same time for taking it over. */
 const TAKEN_OVER_WITHIN_MS = 8_000;
 
-/** Where two replicas are asked, and what is different in their environment; the first where the world's broker was. */
+/** Returns the addresses of two replicas, and their differences in environment; the first has the address of the world's broker. */
 export async function twoPlaces({ world, baseUrl }: Scene): Promise<{ url: string; more: Record<string, string> }[]> {
   const port = await freePort();
   const other = {
@@ -28,8 +28,8 @@ export async function twoPlaces({ world, baseUrl }: Scene): Promise<{ url: strin
 }
 
 /**
- * Cuts so many times: each time one of the two, by chance, is killed in the middle of calls to both, which write to one receipt log. The first one is
- * where the world's broker was, and is asked what the invariants want to know.
+ * Kills one of the two replicas at random, `cuts` times, during calls to both, which write to one receipt log. The first one has the address of the
+ * world's broker, which the invariants query.
  */
 export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
   const { random, ledger, spawn, reader, world } = scene;
@@ -61,7 +61,7 @@ export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: nu
     await kill(running[at]!);
     ledger.cuts++;
     const began = performance.now();
-    // The other one goes on, and so does the log.
+    // The other replica works on, and so does the log.
     for (;;) {
       const now = await leaseOf();
       if (now && (now.holder !== before?.holder || now.until > before.until)) {

@@ -1,4 +1,4 @@
-/** The broker's own keys, each rotated in turn, while calls are made. */
+/** Rotates each of the broker's own keys in turn, while calls are made. */
 import { readFileSync } from 'node:fs';
 import { runFile } from '../../../broker/process/run-file.ts';
 import { send } from '../../world/agent.ts';
@@ -11,7 +11,7 @@ const USES = ['master', 'evidence', 'log', 'master', 'session', 'secrets', 'issu
 
 export async function rotations(scene: Scene, invariants: () => Invariants): Promise<Work> {
   const { baseUrl, ledger, environment, random, store } = scene;
-  // With replicas the master key is another procedure: each is restarted with both keys.
+  // With replicas the master key has another procedure: each is restarted with both keys.
   const uses = USES.filter((use) => use !== 'master' || store === 'sqlite');
   const agents = await agentsOf(scene, { rules: ALLOW_ALL });
   let asked = Math.floor(random() * uses.length);
@@ -32,7 +32,7 @@ export async function rotations(scene: Scene, invariants: () => Invariants): Pro
       headers: { authorization: `Bearer ${local_token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ use }),
     });
-    // 401: the token is of a process that is no more.
+    // 401: the token is of a process that has ended.
     if (answer.status !== 200 && answer.status !== 401) throw new Error(`rotating ${use} is answered ${answer.text}`);
     if (answer.status === 200) ledger.find(`rotations of the ${use} key`);
     return answer.status === 200;
@@ -42,7 +42,7 @@ export async function rotations(scene: Scene, invariants: () => Invariants): Pro
     ...work,
     moment: () => new Promise<void>((resolve) => (isRotating = resolve)),
     check: async () => {
-      // The credential is opened with the key that is in force now.
+      // The credential is decrypted with the current key.
       const answer = await call(`check-${checks++}`);
       if (answer.status !== 200) throw new Error(`a call after it is answered ${answer.status} ${answer.text}`);
       ledger.check('what was sealed can be opened, and a call is made');

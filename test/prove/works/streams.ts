@@ -1,4 +1,4 @@
-/** Answers that are streamed through the raw door, piece by piece, and bodies that are streamed to the platform. */
+/** Answers streamed through the raw entry point, chunk by chunk, and bodies streamed to the platform. */
 
 import { ALLOW_ALL } from '../../world/world.ts';
 import type { Invariants } from '../invariants.ts';
