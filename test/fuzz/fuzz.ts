@@ -1,15 +1,15 @@
 /**
- * Runs a property of fast-check for so many seconds, and says how a failure is made again.
- * PROVE_PART, PROVE_SECONDS and PROVE_SEED: which, how long each, and of which inputs. PROVE_RUN: of these inputs one alone.
+ * Runs a property of fast-check for a number of seconds, and reports how to reproduce a failure.
+ * PROVE_PART, PROVE_SECONDS and PROVE_SEED set the parts, the seconds for each, and the seed of the inputs. PROVE_RUN selects a single input.
  */
 import fc from 'fast-check';
 import { Ledger } from '../prove/ledger.ts';
 import type { StoreKind } from '../world/stores.ts';
 
-/** Counts something that came about, by its name. */
+/** Counts a case that occurred, by name. */
 export type Count = (what: string) => void;
 
-/** `reaches`: what has to have come about at least once, or the property was never put to the test. */
+/** `reaches`: cases that must occur at least once, otherwise the property was not really tested. */
 export type Fuzzed = {
   property: fc.IProperty<unknown> | fc.IAsyncProperty<unknown>;
   reaches: readonly string[];
@@ -18,24 +18,24 @@ export type Fuzzed = {
 export const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const RUN = process.env.PROVE_RUN;
 
-/** After so many inputs all that there is to reach has been. */
+/** After this many inputs all cases must have occurred. */
 const ENOUGH = 100;
-/** How long to make an input that fails smaller. */
+/** Time limit for shrinking a failing input. */
 const SHRINK_MS = 20_000;
 
-/** What runs of a file's parts, and for how many seconds each if nothing else is asked for. */
+/** Returns the parts of a file to run. */
 export const chosen = (parts: object): string[] =>
   Object.keys(parts).filter((part) => process.env.PROVE_PART?.split(',').includes(part) ?? true);
 export const secondsOr = (seconds: number): number => Number(process.env.PROVE_SECONDS ?? seconds);
 
-/** Mostly the first: where every part of an input may be wrong, hardly any input is right as a whole. */
+/** Mostly generates the first: if every part of an input could be wrong, hardly any input would be valid. */
 export const usually = <T>(usual: fc.Arbitrary<T>, ...others: T[]): fc.Arbitrary<T> =>
   fc.oneof({ weight: 25, arbitrary: usual }, fc.constantFrom(...others));
 
 /**
- * Tries inputs until the time is over. Throws what did not hold, with the smallest input that it was found for.
+ * Tries inputs until the time is over. Throws the failure with the smallest input found.
  *
- * @param file the test file, from the folder of the checkout
+ * @param file path of the test file in the checkout
  */
 export async function fuzz(
   { part, file, store, seconds }: { part: string; file: string; store: StoreKind; seconds: number },
@@ -73,7 +73,7 @@ export async function fuzz(
 }
 
 /**
- * For so many milliseconds, at least one input, and none that is begun is left: fast-check's own limit abandons a run that then goes on
+ * Runs for `ms` milliseconds and at least one input, and completes the last one: fast-check's own time limit abandons a run, which then continues
  * beside the next.
  */
 function check(property: Fuzzed['property'], { ms, ...parameters }: fc.Parameters<unknown> & { ms: number }) {
@@ -88,7 +88,7 @@ function check(property: Fuzzed['property'], { ms, ...parameters }: fc.Parameter
   return fc.check(limited as fc.IAsyncProperty<unknown>, parameters);
 }
 
-/** What failed first, and for which input. */
+/** Returns the first failure and its input. */
 function reasonOf(details: fc.RunDetails<unknown>): string {
   const { errorInstance, counterexample } = details;
   const why = errorInstance instanceof Error ? (errorInstance.stack ?? errorInstance.message) : String(errorInstance);

@@ -1,4 +1,4 @@
-/** Random and damaged inputs for whatever reads bytes of others. A moment each here, longer by `npm run prove`. */
+/** Random and damaged inputs for all parsers of foreign bytes. A moment each here, longer by `npm run prove`. */
 import { describe, test } from 'vitest';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { agentTokens } from './inputs/agent-tokens.ts';

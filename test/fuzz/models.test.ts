@@ -27,7 +27,7 @@ const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>
 };
 const SECONDS = secondsOr(sized(1, 4));
 
-// Not tried again: what is found once is a finding.
+// No retry: a single failure is a finding.
 
 describe.each(STORES)(`for ${SECONDS} s each on %s (PROVE_SEED=${SEED})${postgresNote}`, (store) => {
   test.each(chosen(MODELS).filter((_, at) => runsOn(store, SEED, at)))(

@@ -1,7 +1,7 @@
-/** Sequences of steps on a running broker and on a small model of it, which says what has to come of each. */
+/** Sequences of steps on a running broker and on a small model of it, which predicts the result of each step. */
 import fc from 'fast-check';
 
-/** What a step does to both. It throws where they differ. `when`: whether the model takes it now. */
+/** A step applied to both. It throws where they differ. `when`: whether the model allows the step now. */
 export type Step<Model extends object, Real> = fc.AsyncCommand<Model, Real>;
 
 export function step<Model extends object, Real>(
@@ -13,9 +13,9 @@ export function step<Model extends object, Real>(
 }
 
 /**
- * @param begin makes a model and what it is a model of, for each sequence
- * @param after what holds after each step
- * @param end what holds at the end of a sequence
+ * @param begin creates a model and its real counterpart, for each sequence
+ * @param after invariants after each step
+ * @param end invariants at the end of a sequence
  */
 export function sequences<Model extends object, Real>(
   steps: fc.Arbitrary<Step<Model, Real>>[],

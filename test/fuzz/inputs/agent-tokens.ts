@@ -1,6 +1,6 @@
 /**
- * Agent tokens. Changed in any way but signed by nobody, a good one is not taken, unless it is still the same text. Signed by the agent
- * with whatever header and claims, it is taken only if jose takes it too, and for the same claims.
+ * Agent tokens. An unsigned change of a valid token is rejected, unless the text stays the same. A token signed by the agent with any header and
+ * claims is accepted only if jose accepts it too, with the same claims.
  */
 import fc from 'fast-check';
 import { jwtVerify } from 'jose';
@@ -44,7 +44,7 @@ const heads = fc
     { maxLength: 2 },
   )
   .map((changes) => ({ ...HEAD, ...Object.fromEntries(changes) }));
-/** As JSON may be written. */
+/** Serialises JSON in different ways. */
 const written = (of: fc.Arbitrary<object>) =>
   fc.tuple(of, fc.constantFrom('plain', 'plain', 'plain', 'spaced', 'twice', 'cut', 'BOM')).map(([value, how]) => {
     const text = JSON.stringify(value, null, how === 'spaced' ? 1 : undefined);
@@ -55,7 +55,7 @@ const signed = fc
   .tuple(written(claims), written(heads))
   .map(([body, header]) => ({ isSigned: true, text: token(body, header) }));
 
-/** Unsigned: the good one, changed. */
+/** Parts of unsigned tokens: those of the valid one, or changed ones. */
 const part = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(head, payload, signature) },
   fc.constantFrom(
@@ -84,14 +84,14 @@ const unsigned = fc
 
 export function agentTokens(count: Count): Fuzzed {
   const property = fc.asyncProperty(
-    // A signature costs as much as fifty others.
+    // A signature costs as much as fifty unsigned inputs.
     fc.oneof({ weight: 20, arbitrary: unsigned }, { weight: 1, arbitrary: signed }),
     async ({ isSigned, text }) => {
       const answer = present(text);
       if (!answer.ok) {
         count(isSigned ? 'signed and refused' : 'refused');
         expect(answer.detail).toMatch(/\S/);
-        // Nobody opens the breaker of an agent by what is no token.
+        // Text that is not a token of the agent must not open the agent's breaker.
         if (answer.countsAsStrike) expect(answer.code).toBe('invalid_signature');
         return;
       }

@@ -1,6 +1,6 @@
 /**
- * Conditions in CEL: compiling and evaluating one never throws, ends in time, says no value of the call in its reason, and says the same of
- * the same call again. Where both take a condition, what it says is what the language's library says of the same values.
+ * Conditions in CEL: compiling and evaluating one never throws, ends in time, has no value of the call in its reason, and gives the same result for
+ * the same call. Where both accept a condition, the result equals that of the language's library for the same values.
  */
 import { type CelInput, celEnv, celList, celMap, parse, plan } from '@bufbuild/cel';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -11,9 +11,9 @@ import type { JsonObject, JsonValue } from '../../../broker/policy/facts.ts';
 import { agent, call, NOW } from '../../policy/world.ts';
 import { type Count, type Fuzzed, usually } from '../fuzz.ts';
 
-/** Values of calls: no reason may hold one. */
+/** Marker in values of calls, which no reason may contain. */
 const CANARY = 'CANARY9f8e7d';
-/** Of the thread, for one evaluation on a machine that others use, too. */
+/** CPU time limit of one evaluation, on a machine that is shared. */
 const MOST_MS = 250;
 
 const leaf = fc.constantFrom<JsonValue>(
@@ -161,7 +161,7 @@ const source = fc
   .tuple(fc.oneof({ weight: 9, arbitrary: bool }, soup), fc.nat(80), usually(fc.constant(''), ...'()[]."?:&\\\0'))
   .map(([whole, at, put]) => whole.slice(0, at) + put + whole.slice(at));
 
-/** A value as the library takes it: whole numbers are ints, as the broker has them. */
+/** Converts a value for the library: whole numbers are ints, as in the broker. */
 function plainly(value: JsonValue): CelInput {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value !== 'object' || value === null) return value;
@@ -169,7 +169,7 @@ function plainly(value: JsonValue): CelInput {
   return celMap(new Map(Object.entries(value).map(([name, one]) => [name, plainly(one)])));
 }
 
-/** What the library makes of it; undefined: no bool. */
+/** Returns the library's result; undefined: not a bool. */
 function reference(text: string, given: JsonObject): boolean | undefined {
   try {
     const who = agent();
@@ -229,7 +229,7 @@ export function conditions(count: Count): Fuzzed {
       return;
     }
     const theirs = reference(text, given as JsonObject);
-    // Where servers differ, the library is one of them.
+    // Cases in which implementations differ, the library being one of them, are not compared.
     if (theirs === undefined || said.others !== undefined) return;
     count('as the library says');
     expect(said.value).toBe(theirs);

@@ -1,6 +1,6 @@
 /**
- * PA-22: whatever the endpoint of a call is, it is refused, or goes out byte for byte, below the base path of the platform, as
- * `new URL` and readers that decode, fold or cut more than it would see it.
+ * PA-22: the endpoint of a call is either refused, or sent byte for byte below the base path of the platform, also as read by `new URL` and by
+ * servers that decode, fold or truncate more.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -74,7 +74,7 @@ const text = fc.oneof(
 );
 const options = fc.record({ allowEncodedSlash: fc.boolean(), decodeSlash: fc.boolean() });
 
-/** As lenient servers read a segment: decoded again and again, look-alikes folded, parameters and white space cut off. */
+/** Readings of a segment by lenient servers: decoded repeatedly, look-alikes folded, parameters and white space removed. */
 function readings(segment: string): string[] {
   const found = [segment];
   for (let turn = 0; turn < 4; turn++) {
@@ -97,10 +97,10 @@ export function endpoints(count: Count): Fuzzed {
     }
     count('taken');
     const { path, query } = parsed;
-    // What is judged is what was written, but for slashes that the platform decodes.
+    // Rules are evaluated on what was written, except for slashes that the platform decodes.
     const own = path + (written.includes('?') ? `?${query}` : '');
     expect(own).toBe(how.decodeSlash ? written.replace(/^[^?]*/, (all) => all.replaceAll(/%2f/gi, '/')) : written);
-    // It stays where it is, also as a URL of its own.
+    // It stays below the base, also when parsed as a whole URL.
     const whole = new URL(base);
     const below = whole.pathname.replace(/\/$/, '');
     const url = joinUpstreamUrl(base, parsed);
@@ -108,7 +108,7 @@ export function endpoints(count: Count): Fuzzed {
     expect([url.origin, url.username, url.password, url.hash]).toEqual([whole.origin, '', '', '']);
     expect(url.pathname + url.search).toBe(below + own);
     expect(new URL(url.href).href).toBe(url.href);
-    // No reading of any segment leads up, or to another one.
+    // No reading of any segment leads to a parent or another segment.
     const segments = path.slice(1).split('/');
     for (const [at, segment] of segments.entries()) {
       if (segment === '' && at === segments.length - 1) continue;

@@ -1,6 +1,6 @@
 /**
- * Event streams of MCP servers: whatever pieces they come in, they are read as far and as the same, and the answer that is found is the one
- * that a reader written from the standard (HTML, "Interpreting an event stream") finds.
+ * Event streams of MCP servers: however they are split into chunks, the same is read, up to the same end, and the found answer is the one that a
+ * parser written from the standard (HTML, "Interpreting an event stream") finds.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -60,11 +60,11 @@ const bytes = fc
     return put === undefined ? whole : Buffer.concat([whole.subarray(0, at), Buffer.of(put), whole.subarray(at)]);
   });
 
-/** The data of the events of a stream. */
+/** Returns the data of a stream's events. */
 function eventsOf(text: string): string[] {
   const found: string[] = [];
   let data: string[] | undefined;
-  // What follows the last end of a line is no line.
+  // Text after the last line end is not a line.
   for (const one of text.split(/\r\n|\n|\r/).slice(0, -1)) {
     if (one === '') {
       if (data !== undefined && data.join('\n') !== '') found.push(data.join('\n'));
@@ -79,7 +79,7 @@ function eventsOf(text: string): string[] {
 
 export function eventStreams(count: Count): Fuzzed {
   const property = fc.property(bytes, fc.array(fc.nat(600), { maxLength: 12 }), (body, cuts) => {
-    // As the standard says: UTF-8 with replacements, without a mark at the beginning.
+    // As in the standard: UTF-8 with replacement characters, without a byte order mark.
     const events = eventsOf(new TextDecoder().decode(body));
     const read = atOnce(readingRpc({ kind: 'answer', status: 200, headers: HEADERS, body }, ID));
 
@@ -88,7 +88,7 @@ export function eventStreams(count: Count): Fuzzed {
     const inPieces = untilAnswered();
     const told = at.slice(1).map((to, i) => inPieces(body.subarray(at[i], to), HEADERS));
     expect(told.at(-1)).toBe(whole);
-    // Once enough has come it stays enough.
+    // Once complete, it stays complete with more chunks.
     expect(told.slice(Math.max(0, told.indexOf(true))).every((one) => one === whole)).toBe(true);
 
     const messages = events.map((text) => {
@@ -107,7 +107,7 @@ export function eventStreams(count: Count): Fuzzed {
       own.length === 1 &&
       isWhole &&
       messages.every((one) => one?.jsonrpc === '2.0' && (isNotice(one) || one.id === ID)) &&
-      // A name twice is no answer.
+      // A duplicate member is not a valid answer.
       !/"result".*"result"/.test(events[messages.indexOf(own[0])] ?? '');
     count(isAnswer ? 'answered' : 'not answered');
     expect(read.kind, JSON.stringify(read)).toBe(!isAnswer ? 'unreachable' : own[0].error ? 'error' : 'result');

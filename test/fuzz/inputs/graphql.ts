@@ -1,6 +1,6 @@
 /**
- * GraphQL calls: whatever a server of the reference implementation (graphql-js) would really resolve at the root of a document is among
- * the fields that are judged, and no mutation runs in what is taken for a query.
+ * GraphQL calls: every root field that a server of the reference implementation (graphql-js) would resolve is among the fields that rules are
+ * evaluated on, and no mutation is executed in what is classified as a query.
  */
 import fc from 'fast-check';
 import { buildSchema, execute, parse } from 'graphql';
@@ -8,7 +8,7 @@ import { expect } from 'vitest';
 import { readGraphqlCall } from '../../../broker/policy/graphql.ts';
 import { type Count, type Fuzzed, usually } from '../fuzz.ts';
 
-/** Takes anything, as servers do that validate nothing. */
+/** Accepts anything, like servers without validation. */
 const SCHEMA = buildSchema(`
   type Node { id(x: Int): Int, node: Node }
   type Query { a(x: Int): Int, b: Int, node(x: Int): Node }
@@ -123,7 +123,7 @@ const body = text.chain((query) =>
 
 type Roots = { operation: string; names: string[] };
 
-/** What a server runs of it, without validation; undefined: nothing. */
+/** Returns what a server executes, without validation; undefined: nothing. */
 async function executed({
   query,
   operationName,
@@ -150,7 +150,7 @@ async function executed({
       },
     });
   } catch {
-    // It is no document, or names no operation.
+    // Not a document, or no such operation.
   }
   return made;
 }

@@ -1,6 +1,6 @@
 /**
- * JSON texts, whole and damaged: nothing is taken that JSON.parse does not take, with the same value, and of what it takes exactly that is
- * refused which two readers may take for different values, as a scanner of another hand finds it.
+ * JSON texts, valid and damaged: nothing is accepted that JSON.parse rejects, and values are the same. Of valid texts exactly those are rejected
+ * that two parsers may read differently, as determined by an independent scanner.
  */
 import fc from 'fast-check';
 import { visit } from 'jsonc-parser';
@@ -67,7 +67,7 @@ const text = fc
   )
   .map(([whole, at, put]) => (put === '' ? whole : whole.slice(0, at) + put + whole.slice(at + (at % 2))));
 
-/** Digits and exponent of a decimal, so that equal ones are equal texts. */
+/** Returns digits and exponent of a decimal, so that equal numbers have equal texts. */
 function decimal(written: string): string {
   const [, sign = '', whole = '', rest = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(written) ?? [];
@@ -76,7 +76,7 @@ function decimal(written: string): string {
   return bare === '' ? '0' : `${sign}${bare}e${Number(exponent) - rest.length + all.length - bare.length}`;
 }
 
-/** Whether two readers may differ about a text that is JSON. */
+/** Whether two parsers may differ about a valid JSON text. */
 function isDoubtful(text: string): boolean {
   let isSure = text.isWellFormed();
   let level = 0;

@@ -1,6 +1,6 @@
 /**
- * Bodies in parts (`multipart/form-data`), whole and damaged: what is read of one is what the reader of Node (undici) takes it for,
- * name by name, byte by byte.
+ * Multipart bodies (`multipart/form-data`), valid and damaged: the parsed content is that of Node's parser (undici), name by name, byte by
+ * byte.
  */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
@@ -76,7 +76,7 @@ const soup = fc
     { maxLength: 10 },
   )
   .map((all) => all.join(''));
-/** As text of which each character is a byte, but for what is UTF-8 already. */
+/** As text in which each character is a byte, except for UTF-8 sequences. */
 const body = fc
   .tuple(
     fc.oneof({ weight: 9, arbitrary: whole }, soup),
@@ -88,7 +88,7 @@ const body = fc
 
 const TYPE = 'multipart/form-data; boundary=BOUND';
 
-/** Names as they stand in the body: `a[b]`. */
+/** Names as written in the body: `a[b]`. */
 function flat(value: JsonValue, own: string): [string, JsonValue][] {
   if (typeof value !== 'object' || value === null || Object.hasOwn(value, 'sha256')) return [[own, value]];
   return Object.entries(value).flatMap(([inner, one]) =>
@@ -112,7 +112,7 @@ export function multipart(count: Count): Fuzzed {
     }
     const request = new Response(bytes, { headers: { 'content-type': TYPE } });
     const theirs = await request.formData().catch(() => undefined);
-    // It refuses a body without parts, and contents in which the boundary stands without its dashes.
+    // Node rejects a body without parts, and contents that contain the boundary without its dashes.
     if (theirs === undefined) return count('refused by Node alone');
     count('taken');
     const all = await Promise.all([...theirs].map(async ([own, value]) => [own, await known(value)]));

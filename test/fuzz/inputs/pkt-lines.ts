@@ -1,6 +1,6 @@
 /**
- * The beginnings of pushes, whole and damaged: whatever pieces they come in, the same is read, and what is read is what a simple reader
- * of pkt-lines (gitprotocol-common) finds there.
+ * The beginnings of pushes, valid and damaged: however they are split into chunks, the same is read, and equals what a simple pkt-line parser
+ * (gitprotocol-common) reads.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -55,7 +55,7 @@ const damage = fc.record({
   value: fc.nat(255),
 });
 
-/** Text of which each character is a byte. */
+/** Text in which each character is a byte. */
 function damaged(input: string, { how, at, value }: { how: string; at: number; value: number }): string {
   const [before, rest] = [input.slice(0, at), input.slice(at)];
   if (how === 'cut') return before;
@@ -64,7 +64,7 @@ function damaged(input: string, { how, at, value }: { how: string; at: number; v
   return before + (rest === '' ? '' : String.fromCharCode(value) + rest.slice(1));
 }
 
-/** Reads it in pieces of these sizes, the last one again and again. */
+/** Parses it in chunks of these sizes, repeating the last size. */
 function read(input: Buffer, sizes: readonly number[]): CommandListState {
   const reader = new CommandListReader();
   for (let at = 0, i = 0; at < input.length; i++) {
@@ -76,7 +76,7 @@ function read(input: Buffer, sizes: readonly number[]): CommandListState {
   return reader.end();
 }
 
-/** The texts of the pkt-lines up to a flush, and where what follows begins. */
+/** Returns the texts of the pkt-lines up to a flush, and the offset after it. */
 function linesUntilFlush(input: Buffer, from: number): { lines: string[]; next: number } {
   const lines: string[] = [];
   for (let at = from; ; ) {
@@ -93,7 +93,7 @@ export function pktLines(count: Count): Fuzzed {
     const input = Buffer.from(damages.reduce(damaged, whole), 'latin1');
     const read1 = read(input, []);
     const read2 = read(input, pieces);
-    // Which of two faults is met first may differ by what had come.
+    // Which of two faults is found first may depend on the chunks.
     expect(read2.kind).toBe(read1.kind);
     if (read1.kind !== 'done' || read2.kind !== 'done') return count('refused');
     count('taken');

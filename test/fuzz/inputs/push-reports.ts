@@ -1,6 +1,6 @@
 /**
- * Reports of code hosts on pushes, whole and damaged: whatever pieces they come in, the same is read, and of one that is whole what was put
- * into it, in a band of side-band-64k or not.
+ * Reports of code hosts on pushes, valid and damaged: however they are split into chunks, the same is read, and a complete report is read as it was
+ * generated, in a band of side-band-64k or not.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -18,7 +18,7 @@ const damage = fc.option(fc.record({ at: fc.nat(300), by: fc.constantFrom('', '0
   freq: 2,
 });
 
-/** In packets of band 1 that are this long, with something between them; as it is where they would be of no length. */
+/** Wraps a report in packets of band 1 of this length, with other packets in between; unchanged for length 0. */
 function inBand(report: string, length: number, between: string): string {
   if (length === 0) return report;
   const packets: string[] = [];
@@ -26,7 +26,7 @@ function inBand(report: string, length: number, between: string): string {
   return `${between}${packets.join(between)}0000`;
 }
 
-/** Reads it in pieces of these sizes, the last one again and again. */
+/** Parses it in chunks of these sizes, repeating the last size. */
 function read(input: Buffer, sizes: readonly number[]) {
   const reader = new ReportReader({ refs: NAMES.map((name) => ({ name })), capabilities: ['report-status'] });
   for (let at = 0, i = 0; at < input.length; i++) {
@@ -37,7 +37,7 @@ function read(input: Buffer, sizes: readonly number[]) {
   return reader.read();
 }
 
-/** What a report says that is whole. */
+/** Returns the content of a complete report. */
 function expected(of: readonly Told[], isUnpacked: boolean) {
   const refused = NAMES.filter((_, i) => !isUnpacked || of[i] === 'ng');
   return { refused, ...(isUnpacked && of.includes('nothing') && { absent: 'missing' }) };

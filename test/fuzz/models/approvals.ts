@@ -1,6 +1,6 @@
 /**
- * Held calls (specification, "Approval (queued action)"): at most one effect, none without an approval, none against what the
- * agent may do by then, statuses that are final, and a receipt for each decision.
+ * Held calls (specification, "Approval (queued action)"): at most one effect, none without an approval, none against the agent's permissions at
+ * that time, final statuses, and a receipt for each decision.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -17,19 +17,19 @@ type Held = {
   id: string;
   item: string;
   endsAt: number;
-  /** As stored: the time ends a pending one. */
+  /** The stored status; a pending one expires by time. */
   word: 'pending' | 'approved' | 'denied';
   isMade: boolean;
   isCorrected: boolean;
-  /** Why it was not made. */
+  /** Possible reasons why the replay was not made. */
   why: string[];
 };
 type Model = {
   rights: Rights;
   held: Held[];
-  /** What the platform has to have seen, in any order. */
+  /** Requests that the platform must have received, in any order. */
   effects: string[];
-  /** The results of the audit rows of calls. */
+  /** Results of the audit rows of calls. */
   rows: string[];
   calls: number;
 };
@@ -78,7 +78,7 @@ export function approvals(world: World, count: Count): Fuzzed {
       }
     });
 
-  /** What is left of a held call once an owner approved it: made, or not by what the agent may do now. */
+  /** Models the replay of an approved call: made, or refused by the agent's current permissions. */
   const replay = (model: Model, held: Held, now: number) => {
     held.word = 'approved';
     const scope = held.item === 'read' ? READ : WRITE;
@@ -113,7 +113,7 @@ export function approvals(world: World, count: Count): Fuzzed {
       (model) => model.held.length > 0,
     );
 
-  /** `after`: so many seconds later. */
+  /** `after`: seconds to wait before. */
   const decideAfter = (after: number) =>
     fc.tuple(verbs, fc.nat(3)).map(([verb, which]) =>
       one(`after ${after} s ${verb}`, which, async (model, real, held) => {
@@ -133,7 +133,7 @@ export function approvals(world: World, count: Count): Fuzzed {
         }
       }),
     );
-  /** Two owners, or one who presses twice: one of them wins. */
+  /** Two concurrent decisions, by two owners or by a double click: one of them wins. */
   const atOnce = fc.tuple(verbs, verbs, fc.nat(3)).map(([first, second, which]) =>
     one(`${first} and ${second} at once`, which, async (model, real, held) => {
       const answers = await Promise.all([first, second].map((verb) => decide(real, held, verb)));
@@ -148,7 +148,7 @@ export function approvals(world: World, count: Count): Fuzzed {
       else held.word = 'denied';
     }),
   );
-  /** What is approved from then on is another item. */
+  /** Changes the item of a held call. */
   const correct = fc.nat(3).map((which) =>
     one('correct', which, async (model, real, held) => {
       const { organisation, agent } = real;
@@ -166,7 +166,7 @@ export function approvals(world: World, count: Count): Fuzzed {
               : Array.isArray(verdictOf(model.rights, WRITE, agent.clock()))
                 ? 'conflict'
                 : undefined;
-      // A read has no body, and one whose agent may do nothing is refused for that.
+      // A read has no body to correct; for an agent without permissions that is the answer, too.
       if (error === 'invalid_request') expect(['invalid_request', 'conflict']).toContain(answer.body.error);
       else expect(answer.body.error, answer.text).toBe(error);
       if (error !== undefined) return;
@@ -193,7 +193,7 @@ export function approvals(world: World, count: Count): Fuzzed {
     await world.restart();
   });
 
-  /** As the agent reads it, or where that one is stopped the owner. */
+  /** Reads the approval as the agent, or as the owner where the agent is stopped. */
   const expectSeen = async (model: Model, { agent, organisation }: Holder, held: Held): Promise<void> => {
     const path = model.rights.status === 'active' ? 'v1' : 'owner';
     const answer = await (path === 'v1'
@@ -214,19 +214,19 @@ export function approvals(world: World, count: Count): Fuzzed {
       ...[READ, WRITE, WRITE, WRITE].map((scope) => fc.constant(call(scope))),
       decideAfter(0),
       decideAfter(0),
-      // Waits alone hardly ever take that long before somebody decides.
+      // Makes expiry likely: waiting steps alone hardly ever last that long before a decision.
       decideAfter(LIVES_S),
       atOnce,
       correct,
       denyAll,
-      // It takes as long as all the rest.
+      // Rare, because a restart takes as long as all other steps.
       fc.nat(9).map((n) => (n === 0 ? restart : call(WRITE))),
       ...stepsOnRights<Model, Holder>(),
     ],
     {
       begin,
       after: async ({ effects, rights, held }, { agent }) => {
-        // Nobody is asked any more about the calls of an agent that is revoked.
+        // The pending calls of a revoked agent expire.
         if (rights.status === 'revoked') for (const one of held) one.endsAt = Math.min(one.endsAt, agent.clock());
         const seen = world.upstream.seen.map(({ method, body }) => (method === 'GET' ? 'read' : JSON.parse(body).item));
         expect(seen.toSorted()).toEqual(effects.toSorted());

@@ -1,6 +1,6 @@
 /**
- * What is counted: a standing approval lets at most so many calls pass, however many come at once, until it ends, is revoked or what it
- * was given under changes; and an agent asks who it is 30 times a minute (specification, Limits).
+ * Counters: a standing approval allows at most its number of calls, however many are concurrent, until it expires, is revoked or its basis
+ * changes; and an agent may query its identity 30 times a minute (specification, Limits).
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -22,13 +22,13 @@ type Model = {
 type Real = { organisation: Organisation; agent: TestAgent };
 
 const CALL = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { to: 'ann' } };
-/** Their order is another one in each version. */
+/** The order of methods differs in each version. */
 const rules = (version: number) => [
   { effect: 'require_approval', methods: ['POST'] },
   { effect: 'allow', methods: version % 2 === 0 ? ['GET', 'PATCH'] : ['PATCH', 'GET'] },
 ];
 
-/** @param world where limits are what the specification says */
+/** @param world a world with the limits of the specification */
 export function budgets(world: World, count: Count): Fuzzed {
   const begin = async () => {
     world.clock.skewMs = 0;
@@ -117,7 +117,7 @@ export function budgets(world: World, count: Count): Fuzzed {
       world.clock.skewMs += seconds * 1000;
     }),
   );
-  /** A minute of the limit is one of the machine, which no sequence lasts. */
+  /** The minute of this limit is real time, which no sequence lasts. */
   const me = fc.integer({ min: 5, max: 24 }).map((times) =>
     step<Model, Real>(`ask ${times} times who it is`, async (model, { agent }) => {
       const answers = await Promise.all(Array.from({ length: times }, () => agent.get('/v1/agents/me')));

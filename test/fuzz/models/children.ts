@@ -1,6 +1,6 @@
 /**
- * Whatever happens, in whatever order: no child ever does what its parent cannot do at that moment, and no child is issued with
- * more than its parent holds (specification, Child identity). Real calls of both, one after the other, on real stores.
+ * In any sequence of changes, a child never does what its parent cannot do at that moment, and is never issued with more than its parent holds
+ * (specification, Child identity). Real calls of both, one after the other, on real stores.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -51,7 +51,7 @@ const GUARDRAILS = [
 const repos = fc.option(some(['acme/*'], ['acme/a'], ['acme/a', 'other/x'], []), { nil: undefined, freq: 2 });
 const refs = fc.option(some(['agent/*'], ['agent/x', 'main'], ['**'], []), { nil: undefined, freq: 2 });
 const changes = fc.option(some(['create', 'update'], ['create'], []), { nil: undefined, freq: 4 });
-/** As they stand in a grant, and in what a parent asks for. */
+/** Constraints, as in grants and in a parent's request. */
 const limits = fc
   .record({ repos, refs, ref_changes: changes })
   .map((all) => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Constraints);
@@ -98,7 +98,7 @@ const operation = fc.oneof(
 );
 type Operation = typeof operation extends fc.Arbitrary<infer O> ? O : never;
 
-/** Whether each entry of a list is allowed by the list of a parent, where that has one. */
+/** Whether each entry of a list is allowed by the parent's list, if it has one. */
 function isWithin<T extends string>(
   theirs: readonly T[] | undefined,
   own: readonly T[] | undefined,
@@ -171,7 +171,7 @@ export function children(world: World, count: Count): Fuzzed {
         return await organisation.guardrails(op.rules);
       case 'move': {
         const whom = op.whom === 0 ? parent : children[op.whom - 1]?.agent;
-        // A parent that is revoked ends the story.
+        // Revoking the parent ends the sequence.
         if (whom && !(whom === parent && op.verb === 'revoke' && children.length < 2))
           await organisation.ask('POST', `/owner/agents/${whom.id}/${op.verb}`, {});
         return;
@@ -228,7 +228,7 @@ export function children(world: World, count: Count): Fuzzed {
     const { child_agent_id: agentId, bearer_token: bearer } = answer.body;
     const row = await db().selectFrom('agents').select('id').where('agent_id', '=', agentId).executeTakeFirst();
     const child = { agent: new TestChild(parent, { id: row!.id, agentId, bearer }), connection: granted.connection_id };
-    // The latest three are watched.
+    // Only the latest three children are checked.
     children.splice(0, children.length, child, ...children.slice(0, 2));
   }
 
@@ -239,7 +239,7 @@ export function children(world: World, count: Count): Fuzzed {
       const usable: string[] = permitted.body.data?.platforms[0]?.scopes ?? [];
       for (const ask of ASKS) {
         const theirs = await agent.act({ platform: 'demo', ...ask });
-        // The parent asks for the connection that the child's grant leads to.
+        // The parent uses the same connection as the child's grant.
         const connection_id = connection ?? connections[defaultIs];
         const own = await parent.act({ platform: 'demo', ...ask, connection_id });
         expect(severity(own), `${story}: ${JSON.stringify(ask)} ${theirs.text} but ${own.text}`).toBeLessThanOrEqual(
@@ -247,7 +247,7 @@ export function children(world: World, count: Count): Fuzzed {
         );
         if (severity(theirs) < 2) {
           made++;
-          // What it could do it was told of.
+          // A scope that it could use is listed in its permissions.
           expect(usable, `${story}: ${theirs.text} but ${permitted.text}`).toContain(ask.scope);
         }
       }

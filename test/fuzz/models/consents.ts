@@ -1,6 +1,6 @@
 /**
- * One token per person (specification, "Per-person consent"): whoever calls for a person gets that person's own token or none, never that of
- * somebody else, and only once the person has gone through a consent that had not expired, and an owner has confirmed the account.
+ * One token per person (specification, "Per-person consent"): a call for a person uses that person's own token or none, never another person's, and
+ * only after the person has completed an unexpired consent and an owner has confirmed the account.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -14,11 +14,11 @@ import { type Organisation, startWorld } from '../../world/world.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 import { type Step, sequences, step } from '../steps.ts';
 
-/** Their ids differ as little as ids of different people may. */
+/** Ids of different people with the smallest possible difference. */
 const PEOPLE = ['U-ANN', 'u-ann'];
 /** Specification, Limits. */
 const CONSENT_LIVES_MS = 30 * 60_000;
-/** docs/people.md: one that is over sooner is not given to anybody any more. */
+/** docs/people.md: a consent with less time left is not offered again. */
 const ENOUGH_MS = 20 * 60_000;
 
 type Person = {

@@ -1,6 +1,6 @@
 /**
- * Pushes to a real git server: only refs that the grant of that moment lists are written, only in the ways that it allows, and only in its
- * repositories; of a push that is refused nothing is written, and what was pushed is on record.
+ * Pushes to a real git server: only refs that the current grant lists are written, only in ways that it allows, and only in its repositories; a
+ * refused push writes nothing, and every push is recorded.
  */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
@@ -34,14 +34,14 @@ type Model = {
   repos: string[] | null;
   writes: boolean;
   isSuspended: boolean;
-  /** What each repository has: the object of each ref. */
+  /** The object of each ref, by repository. */
   has: Map<string, Map<string, string>>;
-  /** Of each push the refs with their changes, as they have to be on record. */
+  /** The refs of each push with their changes, as they must be recorded. */
   pushes: string[];
 };
 type Real = { organisation: Organisation; agent: TestAgent };
 
-/** Of a name, whether a list of patterns allows it (docs/governance.md, refs). */
+/** Whether a list of patterns allows a name (docs/governance.md, refs). */
 const isListed = (list: readonly string[] | null, name: string) =>
   list === null ||
   list.some((pattern) => {
@@ -50,7 +50,7 @@ const isListed = (list: readonly string[] | null, name: string) =>
     return new RegExp(`^${source}$`).test(name);
   });
 
-/** A pack without objects: what is pushed is there already. */
+/** A pack without objects: the pushed objects exist already. */
 const EMPTY_PACK = (() => {
   const head = Buffer.from('5041434b0000000200000000', 'hex');
   return Buffer.concat([head, createHash('sha1').update(head).digest()]);
@@ -134,7 +134,7 @@ export function gitRefs({ world, host }: GitWorld, count: Count): Fuzzed {
           to < 0 ? ZERO : (objects[2 * REPOSITORIES.indexOf(repository) + to] as string);
         const commands = wishes
           .map(({ name, to }) => ({ name, before: own.get(name) ?? ZERO, after: objectOf(to) }))
-          // git keeps the branch that HEAD names, and nothing is deleted that is not there.
+          // git keeps the branch of HEAD, and deletes no ref that does not exist.
           .filter(({ name, before, after }) => before !== after && !(name === 'refs/heads/main' && after === ZERO));
         if (commands.length === 0) return;
         const actionOf = ({ before, after }: { before: string; after: string }): Action =>

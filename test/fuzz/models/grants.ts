@@ -1,6 +1,6 @@
 /**
- * What an agent may do (specification, "Effective permissions" and "Authorization queries"): whatever owners give, change and take away,
- * and whatever ends by time, is in force at the very next call, and every door says the same of it.
+ * Permissions of an agent (specification, "Effective permissions" and "Authorization queries"): whatever owners grant, change and remove, and
+ * whatever expires, applies at the very next call, consistently at every entry point.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -25,7 +25,7 @@ export function grants(world: World, count: Count): Fuzzed {
     return { model, real: holder };
   };
 
-  /** Every door, about every scope. */
+  /** Uses every entry point for every scope. */
   const ask = step<Model, Holder>('ask', async (model, { agent }) => {
     const now = agent.clock();
     const permitted = await agent.get('/v1/agent/permissions');
@@ -42,7 +42,7 @@ export function grants(world: World, count: Count): Fuzzed {
       if (Array.isArray(verdict)) expect(verdict, note).toContain(answer.body.reason);
       model.rows.push(verdict === 'made' ? 'allowed' : verdict === 'held' ? 'held' : 'denied');
       count(Array.isArray(verdict) ? 'refused' : verdict);
-      // A door that only says what a call would be answered.
+      // This entry point only returns what a call would be answered.
       const question = {
         subject: { type: 'agent', id: agent.id },
         action: { name: scope },

@@ -1,6 +1,6 @@
 /**
- * Limits of rules: never more pass in a period than there is room for, however many calls come concurrently, from an agent, its child and another one, while
- * the rule changes, calls beyond it are approved, and periods begin.
+ * Limits of rules: never more calls pass in a period than the limit allows, however many are concurrent, from an agent, its child and another
+ * agent, while the rule changes, calls beyond it are approved, and periods begin.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -22,7 +22,7 @@ const CALL = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'dem
 const AMOUNT = 'request.body.amount';
 const LENGTH_MS = { hour: 3_600_000, day: 86_400_000 };
 const CHILD_S = 24 * 3600;
-/** Before held calls expire. */
+/** Shorter than the lifetime of held calls. */
 const LIVES_MS = 23 * LENGTH_MS.hour;
 
 export function limits(world: World, count: Count): Fuzzed {

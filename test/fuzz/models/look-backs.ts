@@ -1,6 +1,6 @@
 /**
- * Rules that look back: a call is refused, or held, from the first call on that the rule looks back at, made by the agent, its child or its parent, until its
- * time is over, while the rule changes and held calls are approved. Of another agent nothing counts.
+ * Rules with a look-back: calls are denied or held from the first matching past call on, made by the agent, its child or its parent, until its time
+ * is over, while the rule changes and held calls are approved. Calls of other agents do not count.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -15,7 +15,7 @@ type Kind = 'a' | 'b';
 type Who = 'one' | 'child' | 'other';
 type Rule = { effect: 'deny' | 'require_approval'; kinds: readonly Kind[]; within: '30m' | '6h' };
 type Held = { id: string; who: Who; at: number };
-/** `noted`: when a family made a call of the kinds of a rule, by both, since a rule looks back at them. */
+/** `noted`: by rule kinds and family, when the family last made a matching call while a rule looked back at it. */
 type Model = { rule: Rule | undefined; noted: Map<string, number>; held: Held[]; effects: number };
 type Real = { organisation: Organisation; agents: Record<Who, TestAgent> };
 
@@ -23,7 +23,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const WITHIN_MS = { '30m': 30 * MINUTE_MS, '6h': 6 * HOUR_MS };
 const CHILD_S = 24 * 3600;
-/** Before held calls expire, and the child. */
+/** Shorter than the lifetimes of held calls and of the child. */
 const LIVES_MS = 22 * HOUR_MS;
 
 export function lookBacks(world: World, count: Count): Fuzzed {

@@ -1,4 +1,4 @@
-/** What stands in the audit, and what anyone can verify of it. */
+/** Checks the audit rows, and their public verification. */
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { expect } from 'vitest';
 import { send } from '../../world/agent.ts';
@@ -6,7 +6,7 @@ import type { Holder } from './rights.ts';
 
 type Exported = { id: string; kind: string; result: string; receipt: string | null };
 
-/** Each call has one row of this result, and each row a receipt that verifies and says the same. */
+/** Expects one row per call with this result, each with a receipt that verifies and has the same content. */
 export async function expectOnRecord({ world, organisation }: Holder, results: readonly string[]): Promise<void> {
   const exported = await organisation.ask('GET', '/owner/audit/export');
   expect(exported.status, exported.text).toBe(200);

@@ -1,6 +1,6 @@
 /**
- * What an agent may do, written down from the specification alone ("Permissions", "States and transitions"): the grant intersected
- * with policy, guardrails, the end of the grant and the status of the agent. And the steps by which owners change it.
+ * The permissions of an agent, modelled from the specification alone ("Permissions", "States and transitions"): the grant intersected with policy,
+ * guardrails, expiry of the grant and status of the agent. And the steps by which owners change them.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -8,7 +8,7 @@ import type { TestAgent } from '../../world/agent.ts';
 import type { Organisation, World } from '../../world/world.ts';
 import { type Step, step } from '../steps.ts';
 
-/** What rules say of `demo:write`. The rest is allowed. */
+/** Effects of the rule for `demo:write`. All else is allowed. */
 const EFFECTS = ['allow', 'require_approval', 'deny'] as const;
 type Effect = (typeof EFFECTS)[number];
 
@@ -30,7 +30,7 @@ const rules = (effect: Effect) => [
   { effect, scopes: [WRITE] },
 ];
 
-/** An agent of a new organisation: it reads and writes, and what it writes is held. The clock is right again. */
+/** Creates an agent in a new organisation: its reads are allowed, its writes are held. Resets the clock. */
 export async function newHolder(world: World): Promise<{ rights: Rights; holder: Holder }> {
   world.clock.skewMs = 0;
   world.upstream.seen.length = 0;
@@ -49,7 +49,7 @@ export async function newHolder(world: World): Promise<{ rights: Rights; holder:
   };
 }
 
-/** `made`, `held`, or the reasons of which one is told. */
+/** Returns `made`, `held`, or the possible reasons of a refusal. */
 export function verdictOf(rights: Rights, scope: string, now: number): 'made' | 'held' | string[] {
   const { status, grant, guardrails, policy, platformIsSuspended } = rights;
   const writes = scope === WRITE;
@@ -68,13 +68,13 @@ export function verdictOf(rights: Rights, scope: string, now: number): 'made' | 
   return isHeld ? 'held' : 'made';
 }
 
-/** A request of the owner, which is answered with this status. */
+/** Sends a request of the owner, and expects this status. */
 async function change({ organisation }: Holder, method: string, path: string, body: unknown, status = 200) {
   const answer = await organisation.ask(method, path, body);
   expect(answer.status, `${method} ${path}: ${answer.text}`).toBe(status);
 }
 
-/** The steps of whoever has rights in his model. */
+/** The steps for models with rights. */
 export function stepsOnRights<Model extends { rights: Rights }, Real extends Holder>(): fc.Arbitrary<
   Step<Model, Real>
 >[] {
