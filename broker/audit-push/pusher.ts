@@ -172,7 +172,7 @@ export function startPusher(broker: Needs): Pusher {
     if (!storeOutage.isLasting()) log.error({ err: error }, 'pushing the audit failed; retrying');
   };
 
-  const look = async (): Promise<void> => {
+  const startDueSinks = async (): Promise<void> => {
     if (!held()) return;
     for (const ref of await listDueSinks(db, due())) {
       if (lanes.has(ref.id)) continue;
@@ -184,7 +184,7 @@ export function startPusher(broker: Needs): Pusher {
   };
 
   const tick = () => {
-    round = look()
+    round = startDueSinks()
       .catch(failed)
       .then(() => {
         if (!stopped) timer = setTimeout(tick, POLL_MS);

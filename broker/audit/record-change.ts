@@ -106,7 +106,8 @@ export async function recordChange<Made>(
 }
 
 /**
- * The same, one after the other with all such changes of the organisation, and with governance files, by whoever has not lost the role meanwhile.
+ * As `recordChange`, serialised with all such changes of the organisation and with applies of governance files, and refused if the author has
+ * lost the role meanwhile.
  *
  * @throws NoLongerMay, and then the change is not made
  */

@@ -37,14 +37,14 @@ const { appendTo, issuer } = workerData as ThreadData;
 const appender = openRowAppender(appendTo, issuer);
 const keys = new Map<string, SigningKey>();
 const statements = new Map<string, AppendStatement>();
-const tell = (message: FromThread): void => port.postMessage(message);
+const report = (message: FromThread): void => port.postMessage(message);
 
 port.on('message', (message: ToThread) => {
   if (message === 'close') void appender.close().finally(() => port.close());
   else
     void write(message).catch((error: unknown) => {
       const text = error instanceof Error ? error.message : String(error);
-      tell({ group: message.group, step: 'failed', message: text, rowFault: isRowFault(error) });
+      report({ group: message.group, step: 'failed', message: text, rowFault: isRowFault(error) });
     });
 });
 
@@ -57,5 +57,5 @@ async function write({ group, rows, areNew, kid, key, statement, newStatement }:
     present(statements.get(statement), 'statement'),
     areNew,
   );
-  tell({ group, step: 'durable', ...(ids.length < rows.length && { ids }) });
+  report({ group, step: 'durable', ...(ids.length < rows.length && { ids }) });
 }

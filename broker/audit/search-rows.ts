@@ -6,9 +6,9 @@ import { type AuditRow, findAuditRow } from '../store/audit.ts';
 import { type AuditFilter, type Found, findAuditRows, firstIdOf } from '../store/audit-search.ts';
 
 /** Limit of queries for one page; the page then has what was found so far. */
-const MOST_LOOKS = 40;
+const MOST_QUERIES = 40;
 /** No further query starts after this many milliseconds, so that a page takes at most 100 ms: the client continues with the cursor. */
-const LOOKING_MS = 25;
+const QUERYING_MS = 25;
 const EXPORT_PAGE = 100;
 
 /** Returns one row of an organisation; undefined when there is none. */
@@ -36,14 +36,14 @@ export async function searchRows(
   const exact = filter.text === undefined || before !== undefined ? undefined : storedUuid(filter.text);
   const row = exact ? await findAuditRow(db, organisationId, exact) : undefined;
   if (row) return { rows: [row], next: null };
-  for (let looks = 0; looks < MOST_LOOKS; looks++) {
+  for (let queries = 0; queries < MOST_QUERIES; queries++) {
     const beyond = page.reached ?? undefined;
     const wanted = { order: 'newest_first', beyond, limit: limit - page.rows.length } as const;
     const found = await findAuditRows(db, organisationId, filter, wanted);
     page.rows.push(...found.rows);
     page.reached = found.reached;
     if (found.reached === null || page.rows.length === limit) break;
-    if (performance.now() - begun > LOOKING_MS) break;
+    if (performance.now() - begun > QUERYING_MS) break;
     // SQLite queries run synchronously: yield to other requests.
     await setImmediate();
   }

@@ -40,9 +40,9 @@ const SEARCHED = [
 ] as const satisfies readonly (keyof AuditTable)[];
 
 /** Rows scanned by one query, so that a selective filter does not block the store. */
-const LOOKED_AT = 2_000;
+const SCANNED_ROWS = 2_000;
 /** The same for a text search, which tests many columns and the agent's name. */
-const LOOKED_AT_FOR_TEXT = 500;
+const SCANNED_ROWS_FOR_TEXT = 500;
 /** Tolerance between the time in a row's id and its `created_at`, in case the clock was adjusted. */
 const SLACK_MS = 600_000;
 
@@ -74,19 +74,19 @@ export async function findAuditRows(
     ? (
         await inReach(reach)
           .select('id')
-          .offset((filter.text === undefined ? LOOKED_AT : LOOKED_AT_FOR_TEXT) - 1)
+          .offset((filter.text === undefined ? SCANNED_ROWS : SCANNED_ROWS_FOR_TEXT) - 1)
           .limit(1)
           .executeTakeFirst()
       )?.id
     : undefined;
   // The cursor lies within the range, so it replaces the bound on its side.
-  const looked: Reach =
+  const scanned: Reach =
     edge === undefined
       ? reach
       : newestFirst
         ? { below: reach.below, atLeast: edge }
         : { above: reach.above, atLeast: reach.atLeast, atMost: edge };
-  let query = inReach(looked).selectAll();
+  let query = inReach(scanned).selectAll();
   if (since !== undefined) query = query.where('created_at', '>=', since);
   if (until !== undefined) query = query.where('created_at', '<', until);
   const { agent, platform, kind, result, reason } = filter;

@@ -26,7 +26,7 @@ export async function storeTest(
 }
 
 /** How many rows are scanned. There is no index by connection: every call would have to write it. */
-const LOOKED_AT = 1_000;
+const SCANNED_ROWS = 1_000;
 
 export type RecentRow = Pick<
   AuditRow,
@@ -40,7 +40,7 @@ export async function listRecentRows(db: Db, organisationId: string): Promise<Re
     .select(['kind', 'created_at', 'connection_id', 'result', 'reason', 'upstream_status', 'flags'])
     .where('organisation_id', '=', organisationId)
     .orderBy('id', 'desc')
-    .limit(LOOKED_AT)
+    .limit(SCANNED_ROWS)
     .execute();
   return newest.filter(({ connection_id, reason }) => connection_id !== null || reason === 'governance_applied');
 }

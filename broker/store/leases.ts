@@ -28,9 +28,9 @@ export async function takeLease(
     .values({ name, holder, until, fence: 1 })
     .onConflict((c) => {
       const update = c.column('name').doUpdateSet((eb) => ({ holder, until, fence: eb('leases.fence', '+', 1) }));
-      const isOver = (eb: ExpressionBuilder<Schema, 'leases'>) =>
+      const hasEnded = (eb: ExpressionBuilder<Schema, 'leases'>) =>
         eb.or([eb('leases.until', '<=', now), ...(stale === undefined ? [] : [eb('leases.until', '=', stale)])]);
-      return isFree ? update : update.where(isOver);
+      return isFree ? update : update.where(hasEnded);
     })
     .returning('fence')
     .executeTakeFirst();

@@ -65,7 +65,7 @@ export async function findOwner(db: Db, id: string): Promise<OwnerTable | undefi
  */
 export const foldEmail = (email: string): string => email.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-/** Owners with this e-mail address, one for each organisation that knows it. */
+/** Lists owners with this e-mail address, at most one per organisation. */
 export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTable[]> {
   return await db.selectFrom('owners').selectAll().where('email', '=', foldEmail(email)).execute();
 }

@@ -17,7 +17,7 @@ export const postgresCounter = (db: Db): SharedCounter => ({
   add: async (uses, windowMs) => {
     const stored = uses.map(({ key, count }) => ({ key: storedKey(key), count }));
     // Tolerates an end up to two window lengths ahead: the clock may be set back a little while it is synchronised.
-    const isOver = sql`counts.until not between excluded.until - ${windowMs} + 1 and excluded.until + ${windowMs}`;
+    const hasEnded = sql`counts.until not between excluded.until - ${windowMs} + 1 and excluded.until + ${windowMs}`;
     const sorted = stored.toSorted((a, b) => (a.key < b.key ? -1 : 1));
     const { rows } = await sql<{ key: string; count: number; left_ms: number }>`
       with now as (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms)
@@ -25,8 +25,8 @@ export const postgresCounter = (db: Db): SharedCounter => ({
         select key, count, now.ms + ${windowMs}
         from unnest(${sorted.map(({ key }) => key)}::text[], ${sorted.map(({ count }) => count)}::bigint[]) as uses (key, count), now
       on conflict (key) do update set
-        count = case when ${isOver} then excluded.count else counts.count + excluded.count end,
-        until = case when ${isOver} then excluded.until else counts.until end
+        count = case when ${hasEnded} then excluded.count else counts.count + excluded.count end,
+        until = case when ${hasEnded} then excluded.until else counts.until end
       returning key, count, until - (select ms from now) as left_ms`.execute(db);
     const counted = new Map(rows.map(({ key, count, left_ms }) => [key, { count, leftMs: left_ms }]));
     return stored.map(({ key }) => present(counted.get(key), 'count'));

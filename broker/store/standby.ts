@@ -7,9 +7,9 @@ import type { Schema } from './schema.ts';
 /** Maximum lag of a standby in use, measured by heartbeats, which are written every 5 s. */
 const MOST_LAG_MS = 10_000;
 /** The result of a check of the standby is reused for this long. */
-const BELIEVED_MS = 1_000;
+const CHECK_VALID_MS = 1_000;
 /** Timeout of a check: a standby that takes longer to report its position is not used. */
-const LOOK_MS = 1_000;
+const CHECK_TIMEOUT_MS = 1_000;
 
 /** Notified of whether the standby can be read. */
 export type StandbyWatch = { failed(error: Error): void; worked(): void };
@@ -27,27 +27,27 @@ export function standbyReads(
   standby: Side,
   watch: StandbyWatch,
 ): () => Promise<PostgresPool | undefined> {
-  let lookedAt = Number.NEGATIVE_INFINITY;
-  let looking: Promise<void> | undefined;
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  let checking: Promise<void> | undefined;
   let isCurrent = false;
 
   const settle = (problem: Error | undefined): void => {
-    lookedAt = performance.now();
+    checkedAt = performance.now();
     isCurrent = problem === undefined;
     if (problem) watch.failed(problem);
     else watch.worked();
   };
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     const found = findProblem(primary.db, standby.db).catch((error: Error) => error);
-    settle(await withTimeout(found, LOOK_MS, new Error('The standby does not answer.')));
+    settle(await withTimeout(found, CHECK_TIMEOUT_MS, new Error('The standby does not answer.')));
   };
 
   return async () => {
-    if (performance.now() - lookedAt >= BELIEVED_MS) {
-      looking ??= look().finally(() => {
-        looking = undefined;
+    if (performance.now() - checkedAt >= CHECK_VALID_MS) {
+      checking ??= check().finally(() => {
+        checking = undefined;
       });
-      await looking;
+      await checking;
     }
     return isCurrent ? oneWay(standby.pool, primary.pool, settle) : undefined;
   };

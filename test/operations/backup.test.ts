@@ -30,7 +30,7 @@ async function checkedManifest(file: string, answered: Record<string, unknown>) 
 }
 
 /** Returns the time of the last backup as shown to owners and in the metrics. */
-async function toldOf(world: World): Promise<unknown[]> {
+async function lastBackupShown(world: World): Promise<unknown[]> {
   const organisation = await world.organisation();
   const { body } = await organisation.ask('GET', '/owner/installation');
   const { text } = await send(`${world.running.baseUrl}/metrics`, {});
@@ -95,7 +95,7 @@ describe('agent-broker backup', () => {
     const manifest = await checkedManifest(file, JSON.parse((await backup(file, {}, ['--json'])).stdout));
     expect(manifest).toMatchObject({ store: 'sqlite', master_key_check_value: expect.stringMatching(/./) });
     expect(manifest.rows.audit_rows).toBeGreaterThan(ROWS);
-    expect(await toldOf(world)).toEqual([manifest.made_at, Date.parse(manifest.made_at) / 1000]);
+    expect(await lastBackupShown(world)).toEqual([manifest.made_at, Date.parse(manifest.made_at) / 1000]);
     const { size } = statSync(file);
     await expect(backup(file)).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('already exists') });
     expect(statSync(file).size).toBe(size);
@@ -165,7 +165,7 @@ describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${po
     await load;
     const manifest = await checkedManifest(file, JSON.parse(stdout));
     expect(manifest.store).toBe('postgres');
-    expect(await toldOf(world)).toEqual([manifest.made_at, Date.parse(manifest.made_at) / 1000]);
+    expect(await lastBackupShown(world)).toEqual([manifest.made_at, Date.parse(manifest.made_at) / 1000]);
     const copy = { DATABASE_URL: await newDatabase() };
     await run('pg_restore', [`--dbname=${copy.DATABASE_URL}`, '--exit-on-error', '--no-owner', file]);
     for (const [table, count] of Object.entries(manifest.rows))
@@ -181,7 +181,7 @@ describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${po
     const { stdout, stderr } = await run(process.execPath, [BIN, 'backup', file, '--json'], { env });
     await checkedManifest(file, JSON.parse(stdout));
     expect(stderr).toContain('its time could not be noted');
-    expect(await toldOf(world)).toEqual([null, Number.NaN]);
+    expect(await lastBackupShown(world)).toEqual([null, Number.NaN]);
   });
 
   test('without pg_dump reports what to install, and leaves no file', async () => {

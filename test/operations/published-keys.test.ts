@@ -14,10 +14,10 @@ import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 /** A log that collects its messages. */
-function listening() {
-  const told: unknown[] = [];
-  const note = (object: unknown) => void told.push(object);
-  return { told, log: { error: note, warn: note } };
+function collectingLog() {
+  const logged: unknown[] = [];
+  const note = (object: unknown) => void logged.push(object);
+  return { logged, log: { error: note, warn: note } };
 }
 
 describe.each(STORES)(`keys written into the database without the master key, on %s${postgresNote}`, (store) => {
@@ -40,9 +40,9 @@ describe.each(STORES)(`keys written into the database without the master key, on
   /** Returns what a process that starts on this store now logs, and which keys it has. */
   const loadAgain = async () => {
     const { broker } = world.running;
-    const { told, log } = listening();
+    const { logged, log } = collectingLog();
     await adoptKeys(broker.store, broker.vault, log);
-    return { keys: await loadKeys(broker.store, broker.vault, { now: broker.clock(), log }), told };
+    return { keys: await loadKeys(broker.store, broker.vault, { now: broker.clock(), log }), logged };
   };
 
   test('an inserted key of receipts is not published and not used for verification, and is logged', async () => {
@@ -53,9 +53,9 @@ describe.each(STORES)(`keys written into the database without the master key, on
     await broker.keys.refresh();
     expect(await published('/.well-known/svc-receipt-keys.json')).toEqual(before);
     expect(broker.keys.set('evidence').verifyKeys.has(kid)).toBe(false);
-    const { keys, told } = await loadAgain();
+    const { keys, logged } = await loadAgain();
     expect(keys.published('evidence')).not.toContain(kid);
-    expect(told).toEqual([{ security: true, kid, use: 'evidence' }]);
+    expect(logged).toEqual([{ security: true, kid, use: 'evidence' }]);
     expect(key.kid).toBe(kid);
   });
 
@@ -162,7 +162,7 @@ describe.each(STORES)(`keys written into the database without the master key, on
       .execute();
     const later = await loadAgain();
     expect(later.keys.published('issuing')).toContain(added.kid);
-    expect(later.told).toEqual([]);
+    expect(later.logged).toEqual([]);
   });
 
   test('a start reports when the broker created none of the keys that can sign', async () => {
@@ -173,9 +173,9 @@ describe.each(STORES)(`keys written into the database without the master key, on
       .set({ authenticator: Buffer.from('none') })
       .where('use', '=', 'root')
       .execute();
-    await expect(loadKeys(broker.store, broker.vault, { now: broker.clock(), log: listening().log })).rejects.toThrow(
-      /None of the stored root keys .* Restore a backup/,
-    );
+    await expect(
+      loadKeys(broker.store, broker.vault, { now: broker.clock(), log: collectingLog().log }),
+    ).rejects.toThrow(/None of the stored root keys .* Restore a backup/);
     for (const { kid, authenticator } of before)
       await db().updateTable('signing_keys').set({ authenticator }).where('kid', '=', kid).execute();
   });

@@ -67,9 +67,9 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
       { timeout: 15_000, interval: 100 },
     );
   /** Waits until the standby is checked again: the result of a check is reused for a second. */
-  const lookedAgain = () => new Promise((resolve) => setTimeout(resolve, 1_100));
+  const nextCheck = () => new Promise((resolve) => setTimeout(resolve, 1_100));
   /** Advances the heartbeats by a minute, so that a standby without this change lags. */
-  const goOn = () => run(url, 'update instances set seen_at = seen_at + 60000');
+  const advanceHeartbeats = () => run(url, 'update instances set seen_at = seen_at + 60000');
 
   beforeAll(async () => {
     const server = await startPostgres({ settings: NOT_DURABLE });
@@ -89,7 +89,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     await organisation.platform();
     agent = await organisation.agent();
     await followed();
-    await lookedAgain();
+    await nextCheck();
   }, 180_000);
 
   afterEach(() => onStandby('select case when pg_is_in_recovery() then pg_wal_replay_resume() end'));
@@ -149,19 +149,19 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
 
   test('is not read while it lags, which is logged once, and is read again when it has caught up', async () => {
     await onStandby('select pg_wal_replay_pause()');
-    await goOn();
+    await advanceHeartbeats();
     const fresh = await call();
-    await lookedAgain();
+    await nextCheck();
     expect(await exported()).toContain(fresh);
     expect(await exported()).toContain(fresh);
-    await lookedAgain();
+    await nextCheck();
     expect(await exported()).toContain(fresh);
     expect(aboutIt()).toEqual([
       expect.stringMatching(/^warn: the standby of DATABASE_READ_URL is not read: .* "The standby is \d+ s behind\."$/),
     ]);
     await onStandby('select pg_wal_replay_resume()');
     await followed();
-    await lookedAgain();
+    await nextCheck();
     expect(await exported()).toContain(fresh);
     expect(aboutIt()).toEqual([expect.stringMatching(/^info: the standby of DATABASE_READ_URL is read again/)]);
   });
@@ -183,7 +183,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     await followed();
     await onStandby('select pg_wal_replay_pause()');
     const newer = await call();
-    await lookedAgain();
+    await nextCheck();
     expect(await exported(), 'is read again').not.toContain(newer);
     expect(await count(), 'the report that left it').toContain(newer);
     expect(aboutIt()).toEqual([expect.stringMatching(/^info: the standby of DATABASE_READ_URL is read again/)]);
@@ -198,7 +198,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
     );
     expect((await reports.selectFrom('meta').selectAll().execute()).length).toBeGreaterThan(0);
-    await lookedAgain();
+    await nextCheck();
     await exported();
     aboutIt();
   });
@@ -230,9 +230,9 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
   test('is not read any more once it was promoted', async () => {
     await standby.promote();
     await vi.waitUntil(() => read(standby.urlOf('broker'), 'select not pg_is_in_recovery()'), { timeout: 15_000 });
-    await goOn();
+    await advanceHeartbeats();
     const fresh = await call();
-    await lookedAgain();
+    await nextCheck();
     expect(await exported()).toContain(fresh);
     expect(aboutIt()).toEqual([expect.stringMatching(/^warn: .* behind\."$/)]);
     expect(said.join()).not.toContain(CANARY);

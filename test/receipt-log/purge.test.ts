@@ -134,13 +134,13 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
         return isRemoved ? [] : [JSON.stringify({ ...one, row: { ...one.row, detail: 'nothing to see' } })];
       });
       const { ok, problems } = await verify(forged, [early]);
-      const told = `round ${round}: row ${gone.index}: ${JSON.stringify(problems.slice(0, 3))}`;
-      expect(ok, told).toBe(false);
+      const context = `round ${round}: row ${gone.index}: ${JSON.stringify(problems.slice(0, 3))}`;
+      expect(ok, context).toBe(false);
       const kind = isRemoved ? 'missing' : 'changed';
       const isNamed = problems.some(
         (one) => one.kind === kind && Number(one.first) <= gone.index && gone.index <= Number(one.last),
       );
-      expect(isNamed, told).toBe(true);
+      expect(isNamed, context).toBe(true);
     }
 
     // An event that was altered to cover another row proves nothing.
@@ -299,11 +299,11 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
       .executeTakeFirstOrThrow();
     // With no time, each round makes one step: three kinds per organisation.
     const chore = purgeChore(world.running.services, 0);
-    const told = new Set<string>();
+    const errors = new Set<string>();
     for (let at = 0; at < 3 * Number(kept); at++)
-      await chore(Date.now() + 40 * DAY_MS).catch(({ message }) => told.add(message));
+      await chore(Date.now() + 40 * DAY_MS).catch(({ message }) => errors.add(message));
     expect(await Promise.all([organisation, ...others].map(announced))).toEqual([1, 0, 1]);
-    expect([...told]).toEqual([
+    expect([...errors]).toEqual([
       `The retention of organisation ${altered.id} was not set by an admin, but in the database: nothing is deleted there until an admin sets it.`,
     ]);
     await set(null);
@@ -334,8 +334,8 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     const { store, vault } = world.running.broker;
     const others = [await world.demoOrganisation(), await world.demoOrganisation()];
     const own = store.db.updateTable('organisations').set({ retention: '{"reads_days":31}' });
-    const told: unknown[] = [];
-    const log = { warn: (about: unknown) => void told.push(about) };
+    const warnings: unknown[] = [];
+    const log = { warn: (about: unknown) => void warnings.push(about) };
     const rows = async () =>
       await store.db
         .selectFrom('organisations')
@@ -358,7 +358,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
         [false, false],
       ]),
     );
-    expect(told).toEqual([{ security: true, organisations: 1 }]);
+    expect(warnings).toEqual([{ security: true, organisations: 1 }]);
     await store.db
       .updateTable('organisations')
       .set({ retention: null })

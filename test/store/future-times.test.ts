@@ -99,7 +99,7 @@ describe.each(STORES)(`times of a clock that was ahead, on %s${postgresNote}`, (
 });
 
 describe.each(STORES.filter((store) => store === 'postgres'))(`the clock of %s was ahead${postgresNote}`, (store) => {
-  test('a lease taken then is taken over once it is not renewed for the length of a lease; a renewed lease is not', async () => {
+  test('a lease taken while it was ahead is taken over once it is not renewed for the length of a lease; a renewed lease is not', async () => {
     const { broker } = (await startWorld(store)).running;
     const { db } = broker.store;
     const ahead = Date.now() + 60 * MINUTE_MS;
@@ -119,7 +119,7 @@ describe.each(STORES.filter((store) => store === 'postgres'))(`the clock of %s w
     await lease.stop();
   });
 
-  test('a rate limit window started then begins again; a window that ends only slightly late goes on', async () => {
+  test('a rate limit window started while it was ahead is reset; a window that ends only slightly late is kept', async () => {
     const { db } = (await startWorld(store)).running.broker.store;
     const counter = postgresCounter(db);
     const use = async () => (await counter.add([{ key: 'agent', count: 1 }], MINUTE_MS))[0];

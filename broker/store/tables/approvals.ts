@@ -168,7 +168,7 @@ export type HeldJoinTable = {
   approval_id: string;
   /** Until when a request waits for the decision. */
   open_until: number;
-  /** When the client was first told that a call which was, or may have been, made has no answer; null: not yet. */
+  /** When the client was first answered that a call which was, or may have been, made has no result; null: not yet. */
   told_at: number | null;
   created_at: number;
 };

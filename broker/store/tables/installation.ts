@@ -35,7 +35,7 @@ export type MetaTable = { name: string; value: string };
 
 /**
  * Running processes, to distinguish intents of dead processes from those of slow ones. `release`: null for an earlier release that does not
- * store it. `member`: whether it is a member of the run (store/instances.ts); 0 until a starting process knows whether another one is alive.
+ * store it. `member`: whether it is a member of the run (store/instances.ts); 0 until a starting process has found out whether another one is alive.
  */
 export type InstanceTable = { id: string; started_at: number; seen_at: number; member: Bit; release: string | null };
 

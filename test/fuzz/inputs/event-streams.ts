@@ -86,10 +86,10 @@ export function eventStreams(count: Count): Fuzzed {
     const at = [0, ...cuts.map((cut) => Math.min(cut, body.length)).toSorted((a, b) => a - b), body.length];
     const whole = untilAnswered()(body, HEADERS);
     const inPieces = untilAnswered();
-    const told = at.slice(1).map((to, i) => inPieces(body.subarray(at[i], to), HEADERS));
-    expect(told.at(-1)).toBe(whole);
+    const isEnough = at.slice(1).map((to, i) => inPieces(body.subarray(at[i], to), HEADERS));
+    expect(isEnough.at(-1)).toBe(whole);
     // Once complete, it stays complete with more chunks.
-    expect(told.slice(Math.max(0, told.indexOf(true))).every((one) => one === whole)).toBe(true);
+    expect(isEnough.slice(Math.max(0, isEnough.indexOf(true))).every((one) => one === whole)).toBe(true);
 
     const messages = events.map((text) => {
       try {

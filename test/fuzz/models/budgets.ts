@@ -121,15 +121,15 @@ export function budgets(world: World, count: Count): Fuzzed {
   const me = fc.integer({ min: 5, max: 24 }).map((times) =>
     step<Model, Real>(`ask ${times} times who it is`, async (model, { agent }) => {
       const answers = await Promise.all(Array.from({ length: times }, () => agent.get('/v1/agents/me')));
-      const told = answers.filter(({ status }) => status === 200).length;
-      expect(told).toBe(Math.min(times, ME_A_MINUTE - model.asked));
+      const answered = answers.filter(({ status }) => status === 200).length;
+      expect(answered).toBe(Math.min(times, ME_A_MINUTE - model.asked));
       for (const { status, headers } of answers) {
         if (status === 200) continue;
         count('over the limit');
         expect(status).toBe(429);
         expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
       }
-      model.asked += told;
+      model.asked += answered;
     }),
   );
 
