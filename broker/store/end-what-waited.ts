@@ -103,7 +103,7 @@ async function endPending(tx: Db, now: number): Promise<void> {
     .where('status', '=', 'pending')
     .where('expires_at', '>', now)
     .execute();
-  // No owner has confirmed these tokens yet.
+  // The person has not accepted these tokens yet.
   await tx.deleteFrom('person_tokens').where('standing', '=', 'obtained').execute();
   // How often they were used since the backup is unknown.
   await tx

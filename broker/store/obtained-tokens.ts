@@ -1,8 +1,8 @@
-/** Tokens obtained in a consent that the person has not confirmed yet. Until then they are bound to the browser that obtained them. */
+/** Tokens of the standing `obtained`: the person has not accepted them yet. Until then they are bound to the browser that obtained them. */
 import type { Db } from './store.ts';
 import type { PersonTokenTable } from './tables/people.ts';
 
-/** Returns the unconfirmed tokens that this browser obtained in a consent. */
+/** Returns the tokens that this browser obtained in a consent and that the person has not accepted yet. */
 export async function findObtainedTokens(
   db: Db,
   organisationId: string,
@@ -20,7 +20,7 @@ export async function findObtainedTokens(
 }
 
 /**
- * Deletes the unconfirmed tokens of a consent: of one browser (`by`), of all others (`notBy`), or all. Returns them, so that they can be
+ * Deletes the tokens of a consent that were not accepted: of one browser (`by`), of all others (`notBy`), or all. Returns them, so that they can be
  * revoked at their platform.
  */
 export async function deleteObtainedTokens(
@@ -41,7 +41,7 @@ export async function deleteObtainedTokens(
   return await query.returningAll().execute();
 }
 
-/** Deletes unconfirmed tokens obtained before `before`, in all organisations. Returns them, so that they can be revoked at their platform. */
+/** Deletes tokens obtained before `before` and not accepted, in all organisations. Returns them, so that they can be revoked at their platform. */
 export async function purgeObtainedTokens(db: Db, before: number): Promise<PersonTokenTable[]> {
   return await db
     .deleteFrom('person_tokens')

@@ -106,7 +106,7 @@ export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewT
     .executeTakeFirstOrThrow();
 }
 
-/** Lists the confirmed tokens of a person for a connection and its platform at that time: kept ones, and those that wait for an owner. */
+/** Lists the accepted tokens of a person for a connection and its platform at that time: kept ones, and those that wait for an owner. */
 export async function listPersonTokens(
   db: Db,
   at: Pick<PersonTokenTable, 'organisation_id' | 'platform_id' | 'connection_id' | 'person_id'>,
@@ -130,7 +130,7 @@ export type PersonTokenFilter = {
   standing?: PersonTokenTable['standing'];
 };
 
-/** Lists the tokens of an organisation that people have confirmed, oldest first. */
+/** Lists the tokens of an organisation that people have accepted, oldest first. */
 export async function listGivenTokens(
   db: Db,
   organisationId: string,
@@ -148,7 +148,7 @@ export async function listGivenTokens(
   return await query.orderBy('created_at').orderBy('id').execute();
 }
 
-/** Counts the confirmed tokens of people, by platform and state. */
+/** Counts the accepted tokens of people, by platform and state. */
 export async function countGivenTokens(
   db: Db,
   organisationId: string,

@@ -14,7 +14,7 @@ const NAME = 'witness.example/w1';
 
 type Seen = { size: number; root: Buffer };
 
-/** Starts a witness that verifies everything that C2SP tlog-witness requires, except for the log's signature, whose key is different in each test. */
+/** Starts a witness that verifies everything that C2SP tlog-witness requires, except for the log's signature: only the tests have its key. */
 async function startWitness() {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const material = Buffer.concat([Buffer.from([4]), publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)]);

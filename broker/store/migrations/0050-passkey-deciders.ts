@@ -12,7 +12,7 @@ const GOVERNED = [
   'passkey_deciders',
 ];
 
-/** Owners who decide held calls by passkey without a session; and a new governance version on a change of any setting of a file. */
+/** Who may decide held calls by passkey without a session; and a new governance version on a change of any setting of a file. */
 export async function passkeyDeciders(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
   await db.schema
     .alterTable('organisations')

@@ -37,7 +37,7 @@ export type PersonTokenTable = IdentifiedBy &
     connection_id: string;
     person_id: string;
     /**
-     * `obtained`: the person has not confirmed them yet. `unconfirmed`: an owner has to confirm them. Only `kept` tokens are used; a person has at
+     * `obtained`: the person has not accepted them yet. `unconfirmed`: an owner has to confirm them. Only `kept` tokens are used; a person has at
      * most one such row per connection.
      */
     standing: 'obtained' | 'unconfirmed' | 'kept';
