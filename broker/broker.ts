@@ -23,57 +23,59 @@ export type Broker = {
   proxyUrl: string;
   /** `did:web:<host>`, a port written as `%3A` (did:web, section 3.1). */
   did: string;
-  /** This process, among the replicas on one store. */
+  /** Id of this process, which tells it apart from other replicas on the same store. */
   instanceId: string;
-  /** The run of all processes on the store. */
+  /** The fleet run: shared by all processes that run on the store at the same time. */
   fleetRun: FleetRun;
-  /** The store's time. */
+  /** The store's time, in milliseconds since the epoch. */
   clock: () => Instant;
   storeClock: StoreClock;
-  /** When the store was restored last from a backup after which calls may have been made; undefined: never. */
+  /** When the store was last restored from a backup after which calls may have been made; undefined: it never was. */
   keysRestoredAt: Instant | undefined;
   log: Log;
   metrics: Metrics;
   tracing: Tracing;
   store: Store;
-  /** Counts of rate limits. */
+  /** Counters of the rate limits. */
   rateCounts: WindowCounts;
-  /** Whether the store answers. */
+  /** Whether the store is currently unreachable. */
   storeOutage: Outage;
   vault: Vault;
   keys: Keys;
   outbound: Outbound;
-  /** Where audit sinks of kind `file` write (AUDIT_FOLDER); undefined: nowhere. */
+  /** The folder that audit sinks of kind `file` write to (AUDIT_FOLDER); undefined: no such sinks are allowed. */
   auditFolder: RemoteFolder | undefined;
-  /** Addresses (`host:port`) of our own test platforms, which run beside this process: the sandbox. */
+  /** Addresses (`host:port`) of the sandbox platforms that run beside this process. */
   testPlatforms: readonly string[];
-  /** HTTP client for URLs from strangers: public internet only, whatever the operator allows for platforms. */
+  /** HTTP client for URLs that strangers supply: public internet only, whatever the operator allows for platforms. */
   publicOutbound: Outbound;
   /** HTTP client for the owners' identity provider, if there is one. */
   providerOutbound?: Outbound | undefined;
 };
 
-/** Services with these capabilities of the broker. */
+/** The parameter type of a function that uses only these capabilities of the broker. */
 export type Uses<Names extends keyof Broker> = { broker: Pick<Broker, Names> };
 
-/** The base URL of `/git` and `/proxy`; `proxyHost`: their own host. Without a port in it they have that of the base URL. */
+/** Returns the base URL of `/git` and `/proxy`. `proxyHost`: their own host, if any; without a port it takes the port of the base URL. */
 export function proxyUrlOf(baseUrl: string, proxyHost: string | undefined): string {
   const url = new URL(baseUrl);
   if (proxyHost !== undefined) url.host = proxyHost;
   return url.origin;
 }
 
-/** The did:web of a base URL's host. That of an IPv6 address is a DID by its form only: did:web resolves names alone (its section 3.1). */
+/**
+ * Returns the did:web of a base URL's host. For an IPv6 address the result has the form of a DID only: did:web resolves names alone (section 3.1).
+ */
 export function didOf(baseUrl: string): string {
   return `did:web:${encodeURIComponent(new URL(baseUrl).host)}`;
 }
 
-/** The DID of an agent: `did:web:<host>:agents:<agent_id>`. */
+/** Returns the DID of an agent: `did:web:<host>:agents:<agent_id>`. */
 export function didOfAgent({ did }: Pick<Broker, 'did'>, agentId: string): string {
   return `${did}:agents:${agentId}`;
 }
 
-/** The workload identity id, `spiffe://<host>/orgs/<organisation uuid>/agents/<agent_id>`. */
+/** Returns the workload identity id: `spiffe://<host>/orgs/<organisation uuid>/agents/<agent_id>`. */
 export function workloadIdOf(baseUrl: string, organisationId: string, agentId: string): string {
   return `spiffe://${new URL(baseUrl).host}/orgs/${organisationId}/agents/${agentId}`;
 }

@@ -1,4 +1,4 @@
-/** Which build this is: the package's version, and what `npm run build` noted beside the compiled files. */
+/** Identifies this build: the package's version, and what `npm run build` wrote beside the compiled files. */
 import { readFileSync } from 'node:fs';
 
 export type Build = { version: string; sha: string; builtAt: string | null };

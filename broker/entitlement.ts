@@ -1,12 +1,12 @@
 /**
- * What an organisation may begin to use: all of it, unless the operator has switched something off. That refuses new use only: what is in
- * force stays in force, and nothing is widened by it.
+ * Features that an organisation may start to use: all, unless the operator switched one off. Switching off refuses new use only: existing settings
+ * stay in force, and no permission gets wider.
  */
 import type { Config } from './environment/config.ts';
 
 export type Entitlement = Config['entitlementsOff'][number]['what'];
 
-/** Whether an organisation has it. */
+/** Whether an organisation may start to use this feature. */
 export const isEntitled = (
   { config }: { config: Pick<Config, 'entitlementsOff'> },
   organisationId: string,
@@ -14,7 +14,7 @@ export const isEntitled = (
 ): boolean =>
   !config.entitlementsOff.some((off) => off.what === what && (off.of === undefined || off.of === organisationId));
 
-/** For whoever is refused. */
+/** Error texts, by the feature that is switched off. */
 export const NOT_ON_PLAN = {
   per_person_tokens:
     'Tokens per person are switched off for this organisation: no new consent is begun. Whoever runs the broker can switch them on (AGENT_BROKER_ENTITLEMENTS_OFF).',

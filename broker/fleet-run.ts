@@ -1,10 +1,9 @@
 /**
- * The run of the fleet: it begins with the first process on a store, and ends when no process is alive any more. Passkey
- * challenges are bound to it (approvals/passkey-challenge.ts), so that a restart invalidates them and a rolling restart
- * does not.
+ * The fleet run begins with the first process on a store and ends when no process is alive any more. Passkey challenges are bound to it
+ * (approvals/passkey-challenge.ts), so a full restart invalidates them and a rolling restart does not.
  *
- * After a crash the dead processes are still listed. Whether one of them is alive shows at its next heartbeat, for which a
- * start does not wait: meanwhile challenges are issued in the run that there is, and only what depends on the answer waits.
+ * After a crash the dead processes are still listed. Whether one of them is alive shows at its next heartbeat. A starting process does not wait for
+ * that: until then challenges are issued in the existing run, and only operations that depend on the result wait.
  */
 
 import type { Log } from './log/log.ts';
@@ -12,33 +11,33 @@ import type { Instant } from './policy/facts.ts';
 import { findRun, type Run, registerInstance, settleRun } from './store/instances.ts';
 import type { Store } from './store/store.ts';
 
-/** How often a starting process looks at the others in the interval of a heartbeat. */
+/** How often a starting process checks the other processes per heartbeat interval. */
 const LOOKS_PER_BEAT = 20;
-/** Looks without a heartbeat of a member, after which none is alive: one and a half intervals, as heartbeats may be late. */
+/** Checks without a heartbeat of any member, after which no other process counts as alive: one and a half intervals, since heartbeats may be late. */
 const SILENT_LOOKS = 30;
 
 export type FleetRun = {
-  /** When this process started, by the store's clock. What was issued later is good whichever run this is. */
+  /** When this process started, by the store's clock. Anything issued later is valid whichever run this turns out to be. */
   startedAt: Instant;
-  /** The run as it is now, and as all processes on the store see it. */
+  /** Reads the current run, the same for all processes on the store. */
   read(): Promise<Run>;
   /**
-   * Resolves when it is known whether the run that this process found goes on: within one and a half intervals of the
-   * heartbeat. Rejects when this process stops before.
+   * Resolves when it is known whether the run that this process found continues: within one and a half heartbeat intervals. Rejects when this process
+   * stops before.
    */
   settled(): Promise<void>;
-  /** Finds that out. `beatMs`: the interval of the heartbeats. */
+  /** Starts the checks that resolve `settled`. `beatMs`: the interval of the heartbeats. */
   settle(beatMs: number): { stop(): Promise<void> };
 };
 
-/** Lists this process, which starts now, among those on the store. */
+/** Registers this process, which starts now, among those on the store. */
 export async function joinFleet(
   store: Store,
   log: Log,
   { instanceId, release }: { instanceId: string; release: string },
   now: Instant,
 ): Promise<FleetRun> {
-  // Embedded, the folder's lock says that nobody else is there.
+  // On SQLite the lock of the data folder guarantees that no other process is running.
   if (store.dialect === 'sqlite')
     return {
       startedAt: now,
@@ -50,7 +49,7 @@ export async function joinFleet(
   const instance = { id: instanceId, startedAt: now, release };
   const found = await registerInstance(db, instance);
   const settled = Promise.withResolvers<void>();
-  // Nobody may be waiting for it when this process stops.
+  // Avoids an unhandled rejection when this process stops and nothing waits for the promise.
   settled.promise.catch(() => {});
   if (found.member) settled.resolve();
 

@@ -1,6 +1,6 @@
 /**
- * Tells the keys that this broker made from those that somebody put into its database. A key that is published is believed by whoever verifies receipts, checkpoints and
- * tokens, and whoever can write to the database alone has its private half if they made it.
+ * Distinguishes the keys that this broker made from keys that somebody wrote into its database. Whoever verifies receipts, checkpoints and tokens
+ * trusts every published key, and an attacker with write access to the database alone would hold the private half of a key they inserted.
  */
 import { SealError } from './crypto/seal.ts';
 import type { Log } from './log/log.ts';
@@ -12,12 +12,13 @@ import type { Vault } from './vault.ts';
 const placeOf = ({ table, id }: PublishedKey) =>
   ({ table, column: 'authenticator', organisationId: WHOLE_BROKER, rowId: id }) as const;
 
-/** What is stored with a key: its use, sealed for this table and this id, which is the hash of its public half. */
+/** Returns the authenticator to store with a key: its use, sealed for this table and this id, which is the hash of its public half. */
 export const authenticatorOf = (vault: Vault, key: PublishedKey): Buffer => vault.seal(placeOf(key), key.use);
 
 /**
- * Whether this broker made a key. `stored`: its authenticator. One that has none was added by an older release beside this one, if its private half shows so
- * (`hasPrivate`); it gets an authenticator, since without one it would be nobody's once its private half is destroyed.
+ * Whether this broker made a key. `stored`: its authenticator; null: an older release running beside this one may have added the key, which is
+ * accepted if its private half can be opened (`hasPrivate`). Such a key gets an authenticator now, since it could not be recognised any more once its
+ * private half is destroyed.
  */
 export async function isOwnKey(
   { store, vault }: { store: Store; vault: Vault },
@@ -36,7 +37,10 @@ export async function isOwnKey(
   return true;
 }
 
-/** Gives every key of a store from before there were authenticators its own: as they are, since nothing tells them apart. Called at each start. */
+/**
+ * Stores an authenticator for every key of a store that has none yet, written by a release before authenticators existed. All are accepted, since
+ * nothing distinguishes them. Called at each start.
+ */
 export async function adoptKeys(store: Store, vault: Vault, log: Pick<Log, 'warn'>): Promise<void> {
   const keys = await putFirstAuthenticators(store, (key) => authenticatorOf(vault, key));
   if (keys > 0)

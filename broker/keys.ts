@@ -1,4 +1,4 @@
-/** The broker's own signing keys, one set a job: which key signs now, which are published, and how they are rotated. */
+/** The broker's own signing keys, one set per use: which key signs now, which are published, and how they are rotated. */
 
 import {
   generateSigningKey,
@@ -25,9 +25,8 @@ export type KeyUse = SigningKeyTable['use'];
 const MINUTE = 60_000;
 
 /**
- * How long before its first use a new key is published: two lifetimes of the published set in caches (receipt keys
- * 3,600 s, bearer keys 300 s), so that nobody meets a signature whose key it cannot have seen. The root key is read
- * from a document of 60 s.
+ * How long before its first use a new key is published: two lifetimes of the published set in caches (receipt keys 3,600 s, bearer keys 300 s), so
+ * that every verifier has fetched the key before its first signature. The root key is read from a document that is cached for 60 s.
  */
 export const PUBLISHED_AHEAD_MS: Record<KeyUse, number> = {
   evidence: 120 * MINUTE,
@@ -39,21 +38,21 @@ export const PUBLISHED_AHEAD_MS: Record<KeyUse, number> = {
 export const KEY_USES = Object.keys(PUBLISHED_AHEAD_MS) as KeyUse[];
 
 export type Keys = {
-  /** The key that signs for this job now. Throws when there is none, which a started broker never is in. */
+  /** Returns the key that signs for this use now. Throws when there is none, which cannot happen in a started broker. */
   signer(use: KeyUse, now: Instant): SigningKey;
   set(use: KeyUse): KeySet;
-  /** The JWK Set text of a job: active keys, those yet to be used, and retired ones. */
+  /** The JWK Set text of a use: active keys, keys that are not used yet, and retired ones. */
   published(use: KeyUse): string;
-  /** Reads all sets again; another replica may have rotated. Called every minute, far below the publishing lead. */
+  /** Reads all sets from the store, since another replica may have rotated. Called every minute, far below the publishing lead. */
   refresh(): Promise<void>;
-  /** Adds a key that takes over after the publishing lead. Answers its kid and when it begins to sign. */
+  /** Adds a key that takes over after the publishing lead. Returns its kid and when it begins to sign. */
   rotate(use: KeyUse, now: Instant): Promise<{ kid: string; activatesAt: Instant }>;
 };
 
 /**
- * Reads the signing keys, making the first of each job in an empty store. Those that this broker did not make are left out, and told in the log.
+ * Reads the signing keys, creating the first of each use in an empty store. Keys that this broker did not make are left out and logged.
  *
- * @throws Error when the store has keys of a job, and none of them can sign
+ * @throws Error when the store has keys of a use, and none of them can sign
  */
 export async function loadKeys(
   store: Store,
@@ -62,7 +61,7 @@ export async function loadKeys(
 ): Promise<Keys> {
   const sets = new Map<KeyUse, { set: KeySet; published: string }>();
   const parsed = new Map<string, SigningKey>();
-  /** Kids that were told in the log. */
+  /** Kids of keys that this broker did not make, and that were logged already. */
   const strange = new Set<string>();
 
   const newRow = (use: KeyUse, createdAt: Instant, activatesAt: Instant): SigningKeyTable => {
@@ -143,7 +142,7 @@ export async function loadKeys(
   return {
     signer: (use, at) => {
       const { set } = loaded(use);
-      // The clock may have been set back to before the first key: then the oldest that can sign does.
+      // The clock may have been set back to before the first key's activation: then the oldest key that can sign is used.
       const key = signingKeyAt(set, at) ?? set.entries.findLast((entry) => entry.signing)?.signing;
       if (!key) throw new Error(`There is no ${use} key that signs now.`);
       return key;
@@ -164,8 +163,8 @@ export async function loadKeys(
 }
 
 /**
- * Destroys the private halves that a newer active key has followed for two minutes (another replica may sign with the old
- * one until it reads the sets again). Called now and then; the public halves stay published.
+ * Destroys the private halves of keys that were replaced by an active key at least two minutes ago (another replica may sign with the old key until
+ * it reloads the sets). Called periodically; the public halves stay published.
  */
 export async function retireFollowedKeys(store: Store, keys: Keys, now: Instant): Promise<void> {
   for (const use of KEY_USES) {

@@ -1,11 +1,11 @@
-/** The lab's MCP server, loaded when somebody tries it: most brokers run for years without. */
+/** The lab's MCP server, loaded on first use: most brokers never need it. */
 import type { LabMcp } from '../lab/mcp.ts';
 import { readBuild } from './build.ts';
 
 export type Lab = {
-  /** One and the same each time. */
+  /** Loads the server on the first call; later calls return the same one. */
   open(): Promise<LabMcp>;
-  /** Ends its streams, if it was ever opened. */
+  /** Ends the server's streams, if it was ever opened. */
   close(): Promise<void>;
 };
 

@@ -1,29 +1,29 @@
-/** Keeps a lease while the process runs: work that one process on a store does at a time, taken over when that one is gone. */
+/** Keeps a lease for work that only one process on a store does at a time. Another process takes over when the lease expires. */
 import { performance } from 'node:perf_hooks';
 import type { Broker } from './broker.ts';
 import { watchOutage } from './outage.ts';
 import { leaseEnd, releaseLease, renewLease, takeLease } from './store/leases.ts';
 
-/** How long a process that died keeps the work from the others: who starts in its place is to tell owners within two seconds of being ready. */
+/** How long the lease of a process that died blocks the others: a replacement has to notify owners within two seconds of being ready. */
 const LEASE_MS = 2_000;
 const RENEW_MS = 800;
-/** Of the end of a lease, for what was begun just before it. */
+/** Subtracted from the end of a lease, so that work begun just before the end can finish. */
 const SPARE_MS = 400;
-/** What is asked for at the end of another's lease is asked for after it. */
+/** Margin after the end of another process's lease before this process tries to take it. */
 const AFTER_END_MS = 10;
 
 export type KeptLease = {
-  /** The fencing token while this process holds the lease; undefined: another one does, or may. */
+  /** The fencing token while this process holds the lease; undefined when another process holds it or may hold it. */
   fence(): number | undefined;
-  /** It turned out in a transaction that another process holds it. */
+  /** To be called when a transaction found that another process holds the lease. */
   lose(): void;
-  /** Gives it back. */
+  /** Stops renewing, and releases the lease. */
   stop(): Promise<void>;
 };
 
 /**
- * Takes the lease as soon as it can and renews it, until stopped. `gained`: called each time that it was taken. An embedded store
- * is opened by one process, so whoever held the lease before is no more, and nobody takes it away.
+ * Takes the lease as soon as possible and renews it until stopped. `gained` is called each time the lease was taken. A SQLite store is opened by one
+ * process only, so any earlier holder is gone, and no other process can take the lease away.
  */
 export function keepLease(
   {
@@ -40,7 +40,7 @@ export function keepLease(
   const isAlone = store.notices === undefined;
   let held: { fence: number; end: number } | undefined;
   let isFirst = true;
-  /** An end that is later than any lease of now can have, and since when it is seen, by performance.now(). */
+  /** An end that is too far ahead for any current lease, and since when it was seen, by performance.now(). */
   let beyond: { end: number; since: number } | undefined;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -55,8 +55,8 @@ export function keepLease(
   const isHeld = () => held !== undefined && performance.now() < held.end;
 
   /**
-   * The end of a lease that a clock which was ahead gave it, and that nobody has changed for as long as a lease lasts: whoever holds one changes it each time that
-   * they renew it.
+   * Returns the end of a stale lease: one that a process with a fast clock set, and that did not change for the duration of a lease. A live holder
+   * changes the end at each renewal.
    */
   const staleEnd = (end: number | undefined, left: number): number | undefined => {
     if (isAlone || end === undefined || left <= 2 * LEASE_MS) {
@@ -67,9 +67,9 @@ export function keepLease(
     return performance.now() - beyond.since > LEASE_MS ? end : undefined;
   };
 
-  /** Answers in how many milliseconds there is something to do again. */
+  /** Takes or renews the lease. Returns after how many milliseconds to run again. */
   const step = async (): Promise<number> => {
-    // Counted from before the statement: the store's end of the lease is later.
+    // Computed before the statement runs, so that the end in the store is never earlier.
     const end = isAlone ? Number.POSITIVE_INFINITY : performance.now() + LEASE_MS - SPARE_MS;
     const now = clock();
     const until = isAlone ? Number.MAX_SAFE_INTEGER : now + LEASE_MS;
@@ -85,7 +85,7 @@ export function keepLease(
     const leased = isFree ? undefined : await leaseEnd(db, name);
     const left = (leased ?? now) - now;
     const stale = staleEnd(leased, left);
-    // Not at each beat: it is free before its end only when its holder stops.
+    // Does not poll at each heartbeat: the lease is released before its end only when its holder stops.
     if (left > 0 && stale === undefined) return Math.min(left + AFTER_END_MS, LEASE_MS);
     const fence = await takeLease(db, { name, holder: instanceId, now, until, isFree, stale });
     if (fence === undefined) return AFTER_END_MS;
@@ -101,7 +101,7 @@ export function keepLease(
         return next;
       })
       .catch((error) => {
-        // That the store is away is in the log already.
+        // An outage of the store is logged elsewhere.
         if (!storeOutage.isLasting()) outage.failed(error);
         return RENEW_MS;
       })

@@ -1,4 +1,4 @@
-/** The master key against the store, and replacing it while the broker runs: new key in, all wrapped again, old key out. */
+/** Checks the master key against the store, and rotates it while the broker runs: add the new key, wrap all data keys again, remove the old key. */
 
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,19 +15,19 @@ const CHECK_VALUE = 'master_key_check_value';
 
 export type Rotated = { ok: true; keyId: string; rewrapped: number } | { ok: false; error: string };
 
-/** Where this process has its master key from. */
+/** Returns where this process reads its master key from. */
 export function masterKeySource(config: Config): MasterKeySource {
   return config.masterKey
     ? { environment: config.masterKey.reveal(), previous: config.previousMasterKey?.reveal() }
     : { file: config.keyFile };
 }
 
-/** Whether the store is bound to a master key. */
+/** Whether the store is already bound to a master key. */
 export async function hasMasterKey(store: Store): Promise<boolean> {
   return (await findMeta(store.db, CHECK_VALUE)) !== undefined;
 }
 
-/** Whether a new master key may be made: only while nothing is sealed and no other key was ever used on this store. */
+/** Whether a new master key may be created: only while nothing is sealed and no other key was ever used on this store. */
 export async function mayCreateMasterKey(store: Store): Promise<boolean> {
   return !(await hasMasterKey(store)) && !(await hasSealed(store.db));
 }
@@ -39,24 +39,27 @@ const WRONG_KEY =
 const isAmong = (keys: MasterKeys, known: string): boolean =>
   [keys.current, ...keys.previous].some((key) => checkValue(key) === known);
 
-/** Throws, in words, when the store was sealed with another key. Writes nothing. */
+/** Throws an Error for the operator when the store was sealed with another key. Writes nothing. */
 export async function refuseWrongMasterKey(store: Store, keys: MasterKeys): Promise<void> {
   const known = await findMeta(store.db, CHECK_VALUE);
   if (known !== undefined && !isAmong(keys, known)) throw new Error(WRONG_KEY);
 }
 
-/** The same by the check value of a backup. */
+/** Does the same check against the check value of a backup. */
 export function refuseKeyOfOther(keys: MasterKeys, known: string): void {
   if (!isAmong(keys, known)) throw new Error(WRONG_KEY);
 }
 
-/** Binds the store to this key if it has none yet; of processes that start at once, one wins. Throws as above. */
+/**
+ * Binds the store to this key if it is not bound yet; when several processes start concurrently, one wins. Throws when the store is bound to another
+ * key.
+ */
 export async function settleMasterKey(store: Store, keys: MasterKeys): Promise<void> {
   const known = await putMetaIfAbsent(store.db, CHECK_VALUE, checkValue(keys.current));
   if (!isAmong(keys, known)) throw new Error(WRONG_KEY);
 }
 
-/** Whether the key file can be replaced here: not where it is mounted to be read only, or is another user's, as credentials of systemd are. */
+/** Whether the key file can be replaced: not where it is mounted read-only or owned by another user, as credentials of systemd are. */
 function canReplaceKeyFile(path: string): boolean {
   try {
     accessSync(dirname(path), constants.W_OK);
@@ -66,13 +69,13 @@ function canReplaceKeyFile(path: string): boolean {
   }
 }
 
-/** Whether the key file is this process's alone to change, and it can: replicas on one PostgreSQL each have their own, or share it. */
+/** Whether this process alone may change the key file, and is able to. Replicas on one PostgreSQL each have their own file, or share one. */
 export const ownsKeyFile = ({ config, store }: Pick<Broker, 'config' | 'store'>): boolean =>
   config.masterKey === undefined && store.dialect === 'sqlite' && canReplaceKeyFile(config.keyFile);
 
 /**
- * Goes on with a rotation: wraps what still has an older key, then lets go of the older keys. What no key opens is left
- * alone, and then the older keys are kept too: whoever mends the row may need them.
+ * Completes a rotation: wraps data keys that are still wrapped with an older key, then drops the older keys. Values that no key opens are left as
+ * they are, and the older keys are kept too: repairing such a row may need them.
  */
 export async function finishRotation(broker: Pick<Broker, 'store' | 'vault' | 'config'>): Promise<Rewrapped> {
   const { store, vault, config } = broker;
@@ -84,8 +87,8 @@ export async function finishRotation(broker: Pick<Broker, 'store' | 'vault' | 'c
 }
 
 /**
- * With a key file of its own: makes a new key, wraps everything again, and leaves only the new key in the file. With a key
- * from the environment, or a file that replicas have too, the operator gives all of them both keys, and then calls this.
+ * With a key file of its own: creates a new key, wraps all data keys again, and leaves only the new key in the file. With a key from the environment,
+ * or a file that replicas share, the operator first gives all of them both keys, and then calls this.
  */
 export async function rotateMasterKey(broker: Pick<Broker, 'config' | 'store' | 'vault'>): Promise<Rotated> {
   try {

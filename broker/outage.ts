@@ -1,6 +1,6 @@
 import type { Log } from './log/log.ts';
 
-/** Whether something that the broker depends on works. Logged when that changes, however many calls it fails. */
+/** Tracks whether a dependency of the broker works. Logs only the changes, however many calls fail meanwhile. */
 export type Outage = {
   failed(error: unknown): void;
   worked(): void;
@@ -8,8 +8,8 @@ export type Outage = {
 };
 
 /**
- * `failed` and `worked`: what the log says when it stops working, and when it works again. `about`: members of both lines.
- * `level`: of the first, `error` unless said otherwise.
+ * `failed` and `worked`: log messages for the first failure and for the recovery. `about`: fields added to both lines. `level`: of the failure's
+ * line, `error` by default.
  */
 export function watchOutage(
   log: Log,

@@ -1,4 +1,4 @@
-/** The key pair by which push services know this broker (VAPID, RFC 8292). Browsers bind subscriptions to it, so it is never replaced. */
+/** The key pair that identifies this broker to push services (VAPID, RFC 8292). Browsers bind subscriptions to it, so it is never replaced. */
 import { createPrivateKey } from 'node:crypto';
 import type { Broker } from './broker.ts';
 import { generateSigningKey } from './crypto/key-set.ts';
@@ -15,11 +15,11 @@ export type PushKey = {
   publicKey: string;
   /** The private scalar in base64url. */
   privateKey: Secret;
-  /** Whom a push service may write to: `mailto:` or `https:` (RFC 8292 section 2.1). */
+  /** Contact address for the operators of push services: `mailto:` or `https:` (RFC 8292 section 2.1). */
   subject: string;
 };
 
-/** Makes the pair when there is none yet. Throws SealError when it was altered in the store. */
+/** Returns the key pair, creating it on the first call. Throws SealError when it was altered in the store. */
 export async function pushKey({
   store,
   vault,
@@ -48,6 +48,6 @@ export async function pushKey({
   };
 }
 
-/** Push services want an address; of a broker that only this machine reaches there is none that means anything. */
+/** Push services require a contact address; a broker without https has no meaningful one, so a placeholder is used. */
 const subjectOf = (baseUrl: string): string =>
   baseUrl.startsWith('https:') ? baseUrl : `mailto:operator@${new URL(baseUrl).hostname}`;

@@ -1,4 +1,4 @@
-/** Whether owners could open the broker's links on another device. It looks at its own address and at who came, and asks nobody. */
+/** Whether owners could open the broker's links on another device. Judged by the broker's own address and by recorded visits; no request is made. */
 import { isIP } from 'node:net';
 import type { Broker } from './broker.ts';
 import { classifyAddress } from './egress/address.ts';
@@ -7,17 +7,17 @@ import { findMeta, putMeta } from './store/meta.ts';
 
 export type ReachWarning = {
   code: 'loopback' | 'private' | 'plain_http' | 'nobody_from_elsewhere';
-  /** For a person, with what to do. */
+  /** The warning with advice, for a person. */
   text: string;
 };
 
 const LAST_VISIT = 'last_visit_from_elsewhere';
 const DAY_MS = 24 * 3600 * 1000;
 const NOTED_EVERY_MS = 60_000;
-/** Names that no public server answers to (RFC 6762, RFC 8375, RFC 6761, and what routers make up). */
+/** Names that no public server answers to (RFC 6762, RFC 8375, RFC 6761, and names that routers assign). */
 const LOCAL_NAME = /(?:^[^.]+|\.(?:local|home\.arpa|internal|lan|home|intranet|test))$/;
 
-/** What is wrong with an address as one that others should open; undefined: nothing that can be told from its text. */
+/** Returns why other devices could not open this address, judged by its text alone; undefined when nothing is wrong. */
 export function addressWarning(baseUrl: string): ReachWarning | undefined {
   const { hostname, protocol } = new URL(baseUrl);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
@@ -40,7 +40,7 @@ export function addressWarning(baseUrl: string): ReachWarning | undefined {
   return undefined;
 }
 
-/** Everything that there is to say, for the owners. */
+/** Returns all current warnings, for the owners. */
 export async function reachWarnings({
   store,
   clock,
@@ -53,7 +53,7 @@ export async function reachWarnings({
     code: 'nobody_from_elsewhere',
     text: 'Within a day nobody opened a page of the console from another machine. Try it: open the link on your phone. Behind a proxy or tunnel on this machine set TRUSTED_PROXIES=127.0.0.1, or everybody seems to come from here.',
   };
-  // What only this machine can open nobody opens from elsewhere.
+  // A loopback address cannot be opened from elsewhere anyway, so the second warning would add nothing.
   return address?.code === 'loopback' ? [address] : [...(address ? [address] : []), nobody];
 }
 
@@ -61,8 +61,9 @@ export async function reachWarnings({
 const isThisMachine = (source: string): boolean => source.startsWith('127.') || source === '0:0:0:0::/64';
 
 /**
- * Notes, at most once a minute, when somebody came from another machine. To be called where pages are served, never where calls
- * are. `source`: the client's address as limits know it. What the store throws is dropped: it is noted the next time.
+ * Returns a function that records, at most once a minute, that a request came from another machine. To be called where pages are served, never on the
+ * path of governed calls. `source`: the client's address as the rate limits write it. Errors of the store are ignored: the next visit is recorded
+ * instead.
  */
 export function makeVisitNote(): (broker: Pick<Broker, 'store' | 'clock'>, source: string) => void {
   let notedAt: Instant = 0;

@@ -1,6 +1,6 @@
 /**
- * Tells the retention that an admin set from one that somebody wrote into the database: by it rows of the audit are deleted with a genuine proof, which
- * whoever can write to the database alone must not get for rows that they want gone.
+ * Distinguishes a retention setting of an admin from one that somebody wrote into the database. Audit rows are deleted by it, with a genuine proof,
+ * and an attacker with write access to the database alone must not obtain such a proof for rows that they want deleted.
  */
 import { SealError } from './crypto/seal.ts';
 import type { Log } from './log/log.ts';
@@ -12,11 +12,11 @@ import type { Vault } from './vault.ts';
 
 const placeOf = (id: string) => ({ table: 'organisations', organisationId: id, rowId: id }) as const;
 
-/** Of the text that is stored; null: everything is kept, and nothing can be deleted by it. */
+/** Seals the stored text of a retention setting. Null: everything is kept; nothing needs a seal, since nothing can be deleted. */
 export const sealRetention = (vault: Pick<Vault, 'seal'>, id: string, retention: string | null): Buffer | null =>
   retention === null ? null : vault.seal(placeOf(id), retention);
 
-/** Whether an admin set what is stored. */
+/** Whether the stored retention was set by an admin. */
 export function isOwnRetention(
   vault: Pick<Vault, 'open'>,
   { id, retention, retention_seal: sealed }: Pick<OrganisationTable, 'id' | 'retention' | 'retention_seal'>,
@@ -33,7 +33,10 @@ export function isOwnRetention(
 
 const ADOPTED = 'retention_sealed';
 
-/** Seals what was set before there were seals, as it is, since nothing tells who set it. Called at each start; does so once for a store. */
+/**
+ * Seals retention settings of a release before seals existed, whoever set them, since nothing shows who did. Called at each start; works once per
+ * store.
+ */
 export async function adoptRetentions({ db }: Store, vault: Vault, log: Pick<Log, 'warn'>): Promise<void> {
   if ((await findMeta(db, ADOPTED)) !== undefined) return;
   const found = await listUnsealedRetentions(db);

@@ -1,6 +1,6 @@
 /**
- * The broker's keys for secrets that come sealed: a set of its own, with one key in it. Nothing of it is kept by a process,
- * so that a rotation is in force at once on every replica.
+ * The broker's encryption keys for secrets that clients send sealed: one key in a key set of its own. No process caches it, so that a rotation is in
+ * force on every replica immediately.
  */
 
 import { createPrivateKey, type KeyObject } from 'node:crypto';
@@ -19,14 +19,14 @@ import {
 } from './store/secret-keys.ts';
 import type { SecretKeyTable } from './store/tables/registrations.ts';
 
-/** How long a key that was replaced still opens: whoever read the set just before has until then to send. */
+/** How long a replaced key still opens secrets: clients that read the key set just before the rotation can send until then. */
 export const OPENS_ON_MS = 24 * 3_600_000;
 
 type Keeper = Pick<Broker, 'store' | 'vault'>;
 
 const placeOf = (kid: string) => ({ table: 'secret_keys' as const, organisationId: WHOLE_BROKER, rowId: kid });
 
-/** A new P-256 key; its kid is the thumbprint of RFC 7638, as those of the signing keys are. */
+/** Creates a P-256 key; its kid is the RFC 7638 thumbprint, as for the signing keys. */
 function newKey({ vault }: Keeper, now: Instant): SecretKeyTable {
   const { kid, publicJwk, privatePkcs8 } = generateSigningKey();
   return {
@@ -38,7 +38,7 @@ function newKey({ vault }: Keeper, now: Instant): SecretKeyTable {
   };
 }
 
-/** The JWK Set to publish. Makes the first key when there is none yet. Throws SealError when its private half was altered in the store. */
+/** Returns the JWK Set to publish, creating the first key when there is none. Throws SealError when the private half was altered in the store. */
 export async function publishedSecretKeys(broker: Keeper, now: Instant): Promise<string> {
   const { db } = broker.store;
   let key = await findSecretKeyInForce(db);
@@ -46,7 +46,8 @@ export async function publishedSecretKeys(broker: Keeper, now: Instant): Promise
     await putFirstSecretKey(db, newKey(broker, now));
     key = present(await findSecretKeyInForce(db), 'key for secrets');
   }
-  // Of the private half: who can write to the database alone could have secrets sealed to a key of their own.
+  // Derives the public key from the private half: an attacker with write access to the database alone could otherwise publish a key of their own and
+  // have secrets sealed to it.
   const privatePkcs8 = broker.vault.open(
     placeOf(key.kid),
     present(key.private_key, 'private half of the key for secrets'),
@@ -55,21 +56,21 @@ export async function publishedSecretKeys(broker: Keeper, now: Instant): Promise
   return JSON.stringify({ keys: [publishedSealingKey(key.kid, publicJwk)] });
 }
 
-/** The private half of a key that is in force, or was until not long ago. Throws SealError when it was tampered with. */
+/** Returns the private half of a key that is in force, or was replaced less than a day ago. Throws SealError when it was altered in the store. */
 export async function secretKeyOf({ store, vault }: Keeper, kid: string, now: Instant): Promise<KeyObject | undefined> {
   const key = await findSecretKey(store.db, kid);
   if (!key?.private_key || (key.replaced_at !== null && key.replaced_at + OPENS_ON_MS <= now)) return undefined;
   return createPrivateKey({ key: vault.open(placeOf(kid), key.private_key), format: 'der', type: 'pkcs8' });
 }
 
-/** Publishes another key from now on. Answers its kid. */
+/** Replaces the published key. Returns the new kid. */
 export async function rotateSecretKey(broker: Keeper, now: Instant): Promise<string> {
   const key = newKey(broker, now);
   await replaceSecretKey(broker.store, key);
   return key.kid;
 }
 
-/** What was sealed with keys that were replaced a day ago is lost from now on, to whoever kept it as well. */
+/** Destroys keys that were replaced more than a day ago: secrets sealed with them cannot be opened any more, not even from copies. */
 export async function destroyOldSecretKeys({ store }: Pick<Broker, 'store'>, now: Instant): Promise<void> {
   await destroyReplacedSecretKeys(store.db, now - OPENS_ON_MS);
 }

@@ -1,4 +1,6 @@
-/** Composition: everything that a process keeps and that routes hand to use cases. Only doors take it whole. */
+/**
+ * Composition root: creates everything that a process keeps and that routes pass to use cases. Only entry points (HTTP, MCP) take the whole of it.
+ */
 
 import { join } from 'node:path';
 import { type Demo, makeDemo } from './admin/demo.ts';
@@ -55,7 +57,7 @@ import { issuedTokens } from './token-source/issued-tokens.ts';
 
 export type Services = CallServices & {
   broker: Broker;
-  /** People who sign in at the issuer of their assertion. */
+  /** Sign-ins of people at the issuer of their assertions. */
   signIns: SignIns;
   compiled: Compiled;
   /** Newest checkpoints of receipt logs. */
@@ -63,36 +65,36 @@ export type Services = CallServices & {
   permissions: PermissionsReader;
   heartbeat: Heartbeat;
   readiness: Readiness;
-  /** Numbers about an organisation's calls, for plots. */
+  /** Statistics of an organisation's calls, for charts. */
   activityStats: StatsReader;
-  /** How much waits for the owners of an organisation. */
+  /** Counts of items that wait for the owners of an organisation. */
   inbox: InboxFeed;
-  /** Request bodies of git. */
+  /** Buffered request bodies of git. */
   gitBodies: KeptBodies;
   replays: Replays;
   authenticateAgent: AuthenticateAgent;
   authenticateOwner: AuthenticateOwner;
   authenticatePipeline: AuthenticatePipeline;
   authenticateStaticKey: AuthenticateStaticKey;
-  /** When static keys were used last. */
+  /** When static keys were last used. */
   staticKeyUses: NotedUses;
-  /** When workloads of agents were used last. */
+  /** When workloads of agents were last used. */
   workloadUses: NotedUses;
   authenticateMcpClient: AuthenticateMcpClient;
-  /** Where owners sign in; undefined: here, by links. */
+  /** The identity provider of the owners; undefined: owners sign in here, by links. */
   provider: IdentityProvider | undefined;
-  /** Whether strangers may be told of an agent. */
+  /** Whether an agent's documents are public. */
   published: PublishedReader;
   local: LocalCredential;
-  /** Tokens for MCP clients. */
+  /** Issues tokens for MCP clients. */
   authorization: AuthorizationServer;
-  /** The MCP server to try things out on. */
+  /** The lab's MCP server, for trying things out. */
   lab: Lab;
-  /** Calls of the sandbox's agent, for owners to look at. */
+  /** Calls of the sandbox's agent, which owners can start for a demonstration. */
   demo: Demo;
 };
 
-/** `beatMs`: the interval of heartbeats, 5 seconds unless a test says otherwise. */
+/** `beatMs`: the heartbeat interval; default 5 seconds. */
 export function makeServices(broker: Broker, beatMs?: number): Services {
   const compiled = compiledGovernance(broker);
   const loadFacts = factsLoader(compiled);

@@ -1,4 +1,4 @@
-/** The small pages that stand beside the console: on the way to another site and back, and those of people who are no owners. No script. */
+/** Renders the small pages outside the console: on the way to another site and back, and for people who are not owners. They use no script. */
 import { visible } from './console/static/visible.js';
 
 const policy = (forms: string): string =>
@@ -7,15 +7,15 @@ const policy = (forms: string): string =>
 export const PAGE_HEADERS = {
   'Content-Security-Policy': policy("'none'"),
   'X-Frame-Options': 'DENY',
-  // The address of such a page may hold a code, which is used up, and the state.
+  // The address of such a page may hold a used code and the state.
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
 /**
- * Of pages with forms, which go to this broker only; what leads elsewhere is a link. With `no-referrer` a browser would say of their forms
- * that they come from nowhere (`Origin: null`), as of those of another site.
+ * For pages with forms, which post to this broker only; links lead elsewhere. With `no-referrer` a browser would send `Origin: null` for their forms,
+ * which looks like a form of another site.
  */
 export const FORM_PAGE_HEADERS = {
   ...PAGE_HEADERS,
@@ -23,43 +23,43 @@ export const FORM_PAGE_HEADERS = {
   'Referrer-Policy': 'same-origin',
 };
 
-/** HTML in which every text is escaped. */
+/** HTML in which all text is escaped. */
 export type Html = { readonly html: string };
 
-/** Text as it may stand in HTML, attributes included. */
+/** Escapes text for use in HTML, attributes included. */
 export const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
 
 /**
- * HTML from a template: what is put in is escaped, unless it is HTML already, and characters in it that show nothing, or turn the text around, are shown by
- * their number; lists are joined.
+ * Builds HTML from a template. Values are escaped unless they are Html. Invisible characters, and those that change the text direction, are shown as
+ * code points. Lists are joined.
  */
 export const html = (texts: TemplateStringsArray, ...values: (string | number | Html | readonly Html[])[]): Html => ({
   html: texts.reduce((before, text, at) => before + written(values[at - 1] ?? '') + text),
 });
 
 function written(value: string | number | Html | readonly Html[]): string {
-  // Names on these pages are what agents, owners and platforms chose.
+  // Names on these pages are chosen by agents, owners and platforms, so they are untrusted.
   if (typeof value === 'string' || typeof value === 'number') return inHtml(visible(String(value)));
   return 'html' in value ? value.html : value.map((one) => one.html).join('\n');
 }
 
 export const paragraph = (text: string): Html => html`<p>${text}</p>`;
 
-/** What came of something: read out by screen readers. */
+/** The result of an operation, announced by screen readers. */
 export const statusLine = (text: string): Html => html`<p role="status">${text}</p>`;
 
 export const linkButton = (to: string, text: string): Html => html`<a class="button primary" href="${to}">${text}</a>`;
 
 export type FormButton = { action: string; text: string; isPrimary?: boolean };
 
-/** A form of one button. */
+/** A form with a single button. */
 export const formButton = ({ action, text, isPrimary = false }: FormButton): Html =>
   html`<form method="post" action="${action}"><button class="button${isPrimary ? ' primary' : ''}">${text}</button></form>`;
 
-/** `leadsTo`: an address to which the browser goes on by itself. */
+/** `leadsTo`: an address to which the page redirects the browser. */
 export type SmallPage = { title: string; parts: readonly Html[]; leadsTo?: string | undefined };
 
-/** The whole document. */
+/** Renders the whole document. */
 export function smallPage({ title, parts, leadsTo }: SmallPage): string {
   const leads = leadsTo === undefined ? [] : [html`<meta http-equiv="refresh" content="0; url=${leadsTo}">`];
   return html`<!doctype html>

@@ -1,7 +1,7 @@
 /**
- * One clock for all processes on a store: the store's. On PostgreSQL its own time, read at each heartbeat; on SQLite, which
- * has none, the time of this machine, held against the newest heartbeat and against the time that really went by. Whatever
- * expires goes by it, so that a process whose own clock is wrong neither expires nor deletes what others still need.
+ * One clock for all processes on a store. On PostgreSQL it is the server's time, read at each heartbeat. SQLite has no clock: there it is this
+ * machine's time, checked against the newest heartbeat and against elapsed (monotonic) time. All expiry uses this clock, so that a process whose own
+ * clock is wrong neither expires nor deletes what others still need.
  */
 import { uptime } from 'node:os';
 import type { Log } from './log/log.ts';
@@ -12,25 +12,25 @@ import { findNewestBeat, postgresTime, putNewestBeat } from './store/store-time.
 export type StoreClock = {
   /** Milliseconds since the epoch, by the store's clock. */
   now(): Instant;
-  /** Compares the clocks. To be called at each heartbeat; rejects when the store does not answer. */
+  /** Compares the clocks. Called at each heartbeat; rejects when the store does not answer. */
   check(): Promise<void>;
-  /** Milliseconds by which this machine's clock was ahead of the store's when they were compared last. */
+  /** Milliseconds by which this machine's clock was ahead of the store's at the last comparison. */
   offsetMs(): number;
-  /** Why the time is in doubt, in words; undefined when it is not. While it is, nothing is expired or deleted. */
+  /** Why the time is in doubt, as text for the log; undefined when it is not. While it is in doubt, nothing is expired or deleted. */
   problem(): string | undefined;
 };
 
-/** The clock is too far off to start with. */
+/** The clock is too far off for the broker to start. */
 class ClockRefused extends Error {}
 
-/** Clocks that are further apart than this are not the same any more. */
+/** Clocks that differ by more than this count as wrong. */
 const APART_MS = 30_000;
-/** A process that is further off does not start, and a step that is longer is not followed. */
+/** A process whose clock is off by more does not start; a larger step while it runs is not followed. */
 const REFUSED_MS = 300_000;
-/** Between two heartbeats: the clock was set, or the machine slept. */
+/** A larger difference between wall and monotonic time means that the clock was set, or that the machine slept. */
 const STEP_MS = 1_000;
 
-/** Moments of one instant on each of the clocks. `uptime`: since the machine started, sleep included. */
+/** The same instant on each of the clocks. `uptime`: since the machine started, sleep included. */
 type Anchor = { at: Instant; wall: number; monotonic: number; uptime: number };
 
 const anchored = (at: Instant): Anchor => ({
@@ -40,7 +40,7 @@ const anchored = (at: Instant): Anchor => ({
   uptime: uptime() * 1000,
 });
 
-/** A clock that is right by definition, and compared with nothing. */
+/** A clock that is correct by definition and never compared, for tests. */
 export const givenClock = (now: () => Instant): StoreClock => ({
   now,
   check: async () => {},
@@ -49,8 +49,8 @@ export const givenClock = (now: () => Instant): StoreClock => ({
 });
 
 /**
- * The clock of a store whose tables are up to date. Throws ClockRefused when this machine's is more than 5 minutes off;
- * on SQLite, when it is that far behind the newest heartbeat, unless `accept` says that it is right.
+ * Starts the clock of a store that is migrated. Throws ClockRefused when this machine's clock is more than 5 minutes off; on SQLite, when it is that
+ * far behind the newest heartbeat, unless `accept` overrides the check.
  */
 export async function startStoreClock(
   store: Store,
@@ -88,7 +88,7 @@ export async function startStoreClock(
     const expected = anchor.at + elapsed;
     const off = present.wall - expected;
     offsetMs = off;
-    // Behind by little: at half the speed until the machine has caught up, and never before the newest heartbeat.
+    // Slightly behind: runs at half speed until the machine has caught up, and never before the newest heartbeat.
     const followed = off >= 0 ? present.wall : Math.max(present.wall, anchor.at + elapsed / 2);
     anchor = { ...present, at: Math.abs(off) > REFUSED_MS ? expected : followed };
     report(
@@ -119,7 +119,7 @@ export async function startStoreClock(
   return {
     now: () => {
       const elapsed = performance.now() - anchor.monotonic;
-      // Set, or asleep: only the time since the machine started tells which.
+      // The clock was set, or the machine slept: only the machine's uptime distinguishes the two.
       if (Math.abs(Date.now() - anchor.wall - elapsed) > STEP_MS)
         anchor = anchored(anchor.at + uptime() * 1000 - anchor.uptime);
       else return Math.trunc(anchor.at + elapsed);
@@ -134,7 +134,7 @@ export async function startStoreClock(
   };
 }
 
-/** `2 h ahead of`, `4 min behind`. */
+/** Returns the difference in words, such as `2 h ahead of` or `4 min behind`. */
 function apart(ms: number): string {
   const seconds = Math.abs(ms) / 1000;
   const length =

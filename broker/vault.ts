@@ -1,4 +1,4 @@
-/** Seals and opens what is stored secret, under the master keys that are in force now. */
+/** Seals and opens stored secrets under the current master keys. */
 import { setImmediate } from 'node:timers/promises';
 import type { MasterKeys } from './crypto/master-key.ts';
 import { open, rewrap, SealError, seal, sealedWith } from './crypto/seal.ts';
@@ -6,7 +6,7 @@ import { present } from './runtime/present.ts';
 import { listSealed, replaceSealed, SEALED, type SealedColumn } from './store/sealed.ts';
 import type { Store } from './store/store.ts';
 
-/** `column`: of a table with several sealed ones; else its first. */
+/** `column`: required for tables with several sealed columns; defaults to the first. */
 type Place = {
   table: SealedColumn['table'];
   column?: SealedColumn['column'];
@@ -16,10 +16,10 @@ type Place = {
 
 export type Vault = {
   seal(place: Place, plaintext: Buffer | string): Buffer;
-  /** Throws SealError when the value was altered, moved from another row, or sealed with a key that is not here. */
+  /** Throws SealError when the value was altered, moved from another row, or sealed with a key that is not available. */
   open(place: Place, sealed: Uint8Array): Buffer;
   masterKeys(): MasterKeys;
-  /** Seals with other keys from now on; the old ones must be among its previous ones until `rewrapAll` is done. */
+  /** Seals with other keys from now on. `keys` must list the old ones as previous until `rewrapAll` is done. */
   useMasterKeys(keys: MasterKeys): void;
 };
 
@@ -50,16 +50,16 @@ export function makeVault(initial: MasterKeys): Vault {
 }
 
 const BATCH = 200;
-/** Two are enough, unless a replica still seals with the older key. */
+/** Two passes are enough, unless a replica still seals with the older key. */
 const MOST_PASSES = 10;
 
-/** `unreadable`: values that no key opens, as `table row`. They stay as they are. */
+/** `unreadable`: values that no key opens, as `table row`. They stay unchanged. */
 export type Rewrapped = { wrapped: number; unreadable: string[] };
 
 /**
- * Wraps every stored data key with the current master key, until a whole pass finds nothing to do: a value that was sealed
- * just before the key changed may be stored just after its turn. Works online and may be cut off and begun again: each row
- * is replaced only if it still is what was read.
+ * Wraps every stored data key with the current master key, until a whole pass finds nothing to do: a value that was sealed just before the key
+ * changed may be stored after its row was passed. Works online and may be interrupted and repeated: a row is replaced only if it is still as it was
+ * read.
  */
 export async function rewrapAll(store: Store, vault: Vault): Promise<Rewrapped> {
   let wrapped = 0;
@@ -90,7 +90,7 @@ async function rewrapOnce(store: Store, vault: Vault): Promise<Rewrapped> {
           if (sealedWith(row.sealed) === keys.current.id) continue;
           await replaceSealed(store.db, column, row, rewrap(keys, aad(place), row.sealed));
           done.wrapped++;
-          // SQLite answers within the turn: without a rest nobody is answered before all is done.
+          // SQLite calls complete synchronously: without this pause no request would be served until all is done.
           await setImmediate();
         } catch (error) {
           // One value that was tampered with must not keep all others under the old key.
