@@ -1,4 +1,4 @@
-/** Access requests (specification, Access request): repeated requests for the same return the pending one. */
+/** Access requests (specification, Access request). A repeated request for the same platform and scope returns the pending one. */
 
 import { type ApprovalChanges, changeAndTell } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
@@ -37,8 +37,8 @@ type About = {
 export const pollUrlOf = ({ token }: Pick<AccessRequestTable, 'token'>): string => `/v1/access-request/status/${token}`;
 
 /**
- * Creates a request, or returns the pending one for the same. Concurrent callers create one, and the limit of open requests is
- * never exceeded.
+ * Creates a request, or returns the pending one for the same platform and scope. Concurrent callers create only one, and the limit of open requests
+ * is never exceeded.
  */
 export async function openAccessRequest(
   { store }: Pick<Broker, 'store'>,
@@ -94,7 +94,10 @@ function newRequest(asked: Asked, about: About, now: Instant): AccessRequestTabl
   };
 }
 
-/** The request with this token. `another_agents`: of the same organisation; undefined: there is none there. */
+/**
+ * Finds the request with this token. `another_agents`: it belongs to another agent of the organisation; undefined: the organisation has none with
+ * this token.
+ */
 export async function findRequestOf(
   { store }: Pick<Broker, 'store'>,
   agent: Pick<AgentTable, 'organisation_id' | 'id'>,

@@ -1,4 +1,4 @@
-/** The access request of a call that needs more consent than its connection has, or a new one (specification, Governed call, 409). */
+/** Finds or creates the access request for a call that needs more consent than its connection has (specification, Governed call, 409). */
 
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -9,8 +9,8 @@ import type { Action } from '../wire/action.ts';
 import { openAccessRequest } from './access-requests.ts';
 
 /**
- * Creates the request, or finds the pending one. Returns its token; nothing when too many of the agent are open, or when the
- * store fails: the refusal of the call is already recorded, and is returned in any case.
+ * Creates the request, or finds the pending one. Returns its token; no token when too many requests of the agent are open, or when the store fails:
+ * the call's refusal is already recorded, and is returned in any case.
  */
 export async function askConsent(
   { broker, changes }: Uses<'clock' | 'log' | 'store'> & { changes: ApprovalChanges },
@@ -36,8 +36,8 @@ export async function askConsent(
 }
 
 /**
- * The token of the pending request for the platform and scope of a call, where there is one. Nothing when the store fails: the refusal
- * of the call is already recorded, and is returned in any case.
+ * Returns the token of the pending request for the platform and scope of a call. No token when there is none, or when the store fails: the call's
+ * refusal is already recorded, and is returned in any case.
  */
 export async function pendingConsent(
   { broker }: Uses<'clock' | 'log' | 'store'>,

@@ -1,4 +1,4 @@
-/** One owner's decision on several held calls, each by itself: what becomes of one changes nothing for the others. */
+/** Decides several held calls of one owner. Each decision is independent: the result of one does not affect the others. */
 
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import type { Changing, ChangingOwner } from '../audit/record-change.ts';
@@ -8,18 +8,19 @@ import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { type Decided, decideHeld, type OwnerDecision } from './decide.ts';
 import type { Replays } from './replay.ts';
 
-/** As many as one agent family may have waiting. */
+/** As many as one agent family may have pending. */
 export const MOST_DECIDED = 100;
 
-/** Calls that are made at the same time: well below what one agent family may have under way, beyond which they fail permanently. */
+/** Approved calls that run concurrently: well below the limit of concurrent calls of one agent family, beyond which they fail permanently. */
 const MOST_UNDER_WAY = 4;
 
-/** A held call as it was shown. */
+/** Identifies a held call and the request that was shown for it. */
 export type ShownCall = { approvalId: string; requestHash: string };
 
 /**
- * `decided`, or why not: as a decision by itself (`already_decided`, `changed`, `expired`, `not_found`); `not_decided`: the platform
- * took too long to answer the calls before it, nothing could be recorded, or the owner may not decide any more. `held`: as it is now; undefined of one that there is not.
+ * `kind`: the result of the single decision (`already_decided`, `changed`, `expired`, `not_found`), or `not_decided`: the platform took too long to
+ * answer earlier calls, nothing could be recorded, or the owner may not decide any more. `held`: the call's current state; undefined when there is no
+ * such call.
  */
 export type SettledItem = {
   approvalId: string;
@@ -28,9 +29,9 @@ export type SettledItem = {
 };
 
 /**
- * Decides each by the ordinary operation, in this order, each with its own row and receipt. Approved calls are made a few at a time; the
- * answer waits for them until `patienceMs` are over, after which they go on without it and no further one is approved. `stillMay`: whether the owner
- * may decide at that moment, which is asked before each: the calls before it take their time.
+ * Decides each call in the given order, as a single decision would, each with its own audit row and receipt. Approved calls run a few at a time. The
+ * result waits for them up to `patienceMs`; after that they continue in the background and no further call is approved. `stillMay`: whether the owner
+ * may still decide; checked before each call, because earlier calls take time.
  */
 export async function decideMany(
   services: Changing & { replays: Replays } & Uses<'vault'>,
@@ -64,7 +65,7 @@ export async function decideMany(
   );
 }
 
-/** Waits until one more call may be made. False: not in time. */
+/** Waits until one more call may be started. Returns false on timeout. */
 async function hasRoom(running: ReadonlySet<Promise<void>>, left: () => number): Promise<boolean> {
   while (running.size >= MOST_UNDER_WAY) {
     if (left() === 0) return false;
@@ -78,7 +79,7 @@ function follow(running: Set<Promise<void>>, replayed: Promise<void>): void {
   running.add(settled);
 }
 
-/** Nothing can be recorded, so nothing is decided, and the next one would fare no better. */
+/** Maps AuditUnavailable to undefined: nothing was decided, and the next decision could not be recorded either. */
 function unrecorded(error: unknown): undefined {
   if (error instanceof AuditUnavailable) return undefined;
   throw error;

@@ -29,31 +29,31 @@ type Decider = { id: string; organisation_id: string };
 export type OwnerDecision = {
   status: Decision['status'];
   how: DecidedHow;
-  /** Of a decision by passkey. */
+  /** Present for a decision by passkey. */
   passkey?: PasskeyEvidence;
-  /** Of one by a button. */
+  /** Present for a decision by a button in a chat. */
   channel?: ChannelEvidence;
   /** Note to the agent. */
   note?: string;
-  /** Hash of the request that was shown: another one is not decided. */
+  /** Hash of the request that was shown. If the request has another hash, nothing is decided. */
   requestHash?: string;
-  /** What is made along with an approval. */
+  /** A standing approval to create along with the approval. */
   standing?: ReadyStanding;
 };
 
 export type Decided =
-  /** `standing`: the id of the one that was made with it. */
+  /** `standing`: the id of the standing approval that was created with it. */
   | { kind: 'decided'; approval: ApprovalTable; auditId: string; replayed: Promise<void>; standing?: string }
   | { kind: 'not_found' }
   | { kind: 'changed'; requestHash: string }
-  /** `by`: the e-mail address of whoever decided it; null: they are no more. */
+  /** `by`: the e-mail address of whoever decided it; null: that owner was removed. */
   | { kind: 'already_decided'; status: ApprovalTable['status']; by: string | null }
   | { kind: 'expired' };
 
 /**
- * Decides a held call of the owner's organisation. One of concurrent owners wins. `replayed` resolves when the replay of the
- * approved call has finished, with any outcome; do not await it while a client connection is open. Throws AuditUnavailable when
- * the decision could not be recorded: then it is not made.
+ * Decides a held call of the owner's organisation. Of concurrent decisions one wins. `replayed` resolves when the replay of the approved call has
+ * finished, with any outcome; do not await it while a client connection is open. Throws AuditUnavailable when the decision could not be recorded:
+ * then nothing is decided.
  */
 export async function decideHeld(
   services: Changing & { replays: Replays } & Uses<'vault'>,
@@ -67,7 +67,7 @@ export async function decideHeld(
   return decided;
 }
 
-/** The same, unless `condition`, which runs in the deciding transaction, returns false: `undone`. */
+/** Like `decideHeld`, but decides nothing and returns `undone` when `condition`, which runs in the deciding transaction, returns false. */
 export async function decideHeldIf(
   services: Changing & { replays: Replays } & Uses<'vault'>,
   owner: Decider,
@@ -83,7 +83,7 @@ export async function decideHeldIf(
   const now = broker.clock();
   const refused = whyNot(held, now);
   if (refused) return refused;
-  // Whoever approves one that was corrected says which request they were shown.
+  // Approving a corrected call requires the hash of the request that was shown.
   const shown =
     by.requestHash ?? (held.corrected_at === null || by.status === 'denied' ? held.request_hash : undefined);
   if (shown !== held.request_hash) return { kind: 'changed', requestHash: held.request_hash };
@@ -136,8 +136,8 @@ export async function decideHeldIf(
 }
 
 /**
- * A decided call as it is once its replay has finished, or `patienceMs` are over, without which the replay goes on; and what else waits in
- * its organisation. While the store is away: as it was decided, which is on record, and null.
+ * Returns a decided call after its replay has finished or `patienceMs` have passed (the replay then continues), and what else waits in its
+ * organisation. While the store is unavailable: the call as decided, which is on record, and `waiting` null.
  */
 export async function afterReplay(
   { broker }: Uses<'clock' | 'store' | 'storeOutage'>,

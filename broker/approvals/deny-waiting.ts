@@ -5,12 +5,12 @@ import { decideHeld } from './decide.ts';
 import { listHeld } from './read-held.ts';
 import type { Replays } from './replay.ts';
 
-/** So many are denied by one request: each has its own row and receipt. */
+/** The most calls that one request denies: each has its own audit row and receipt. */
 export const DENIED_AT_ONCE = 200;
 
 /**
- * Denies the pending calls that pass a filter, oldest first, DENIED_AT_ONCE at most: for an inbox that one agent has filled. Answers
- * which, and whether more wait. Throws AuditUnavailable: those before are denied.
+ * Denies the pending calls that match a filter, oldest first, DENIED_AT_ONCE at most: for an inbox that one agent has filled. Returns the ids denied,
+ * and whether more wait. When it throws AuditUnavailable, the calls before are denied already.
  */
 export async function denyWaiting(
   services: Changing & { replays: Replays } & Uses<'vault'>,
@@ -24,7 +24,7 @@ export async function denyWaiting(
   const word = { status: 'denied', how, ...(note !== undefined && { note }) } as const;
   for (const { id } of held.slice(0, DENIED_AT_ONCE)) {
     const { kind } = await decideHeld(services, owner, id, word, { correlationId });
-    // Whoever else decided it, or its time, was first.
+    // Otherwise another owner decided it first, or it expired.
     if (kind === 'decided') denied.push(id);
   }
   return { denied, remaining: held.length > DENIED_AT_ONCE };

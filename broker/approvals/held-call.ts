@@ -1,4 +1,4 @@
-/** Derives from a held call the data of its later audit rows and of its replay. */
+/** Builds the data of a held call's later audit rows and of its replay. */
 import type { ApprovalProvenance } from '../audit/approval-state.ts';
 import type { AuditFlags } from '../audit/audit-flags.ts';
 import type { AuditEvent } from '../audit/event-row.ts';
@@ -12,7 +12,7 @@ import { openRequest } from './sealed.ts';
 
 type Ids = { auditId: string; correlationId: string; now: Instant };
 
-/** The initial record of a replay: what was held, and who decided. */
+/** Returns the initial record of a replay: what was held, and who decided. */
 export function recordOfHeld(
   held: HeldCall,
   provenance: ApprovalProvenance,
@@ -44,7 +44,7 @@ export function recordOfHeld(
   };
 }
 
-/** An event about a held call, with the given reason and details. */
+/** Returns an event about a held call, with the given reason and details. */
 export function eventOfHeld(
   held: HeldCall,
   provenance: ApprovalProvenance,
@@ -70,7 +70,7 @@ export function eventOfHeld(
   };
 }
 
-/** The exact request; undefined, and logged, when the stored value was modified. */
+/** Opens the exact request of a held call. Undefined, and logged, when the stored value was modified. */
 export function readHeldRequest({ broker }: Uses<'vault' | 'log'>, held: HeldCall): JsonObject | undefined {
   try {
     return openRequest(broker, held);

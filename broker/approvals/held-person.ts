@@ -1,17 +1,17 @@
-/** For whom a held call is, as owners are shown it: how somebody is known, and never who. */
+/** The person for whom a held call is made, as owners are shown it: how the person was identified, never the identity itself. */
 import { readFlags } from '../audit/audit-flags.ts';
 import type { RecordedCaller } from '../audit/outcome.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 
 export type HeldPerson = {
   identity: 'verified' | 'asserted';
-  /** The issuer that verified it, or the source in whose name the agent says it; null: not recorded. */
+  /** The issuer that verified the person, or the source in whose name the agent asserts them; null: not recorded. */
   named_by: string | null;
-  /** Random. */
+  /** A random id. */
   person_id: string | null;
 };
 
-/** Null: for nobody in particular. */
+/** Null: the call is not made for a person. */
 export const shownPerson = (caller: RecordedCaller | undefined): HeldPerson | null =>
   caller === undefined
     ? null
@@ -21,7 +21,7 @@ export const shownPerson = (caller: RecordedCaller | undefined): HeldPerson | nu
         person_id: caller.person_id ?? null,
       };
 
-/** From the audit row of the hold, without opening the request. @throws Error when the row was altered so that it cannot be read */
+/** Reads the person from the audit row of the hold, without opening the request. @throws Error when the row was altered so that it cannot be read */
 export const personOnRecord = ({
   audit_id: id,
   held_flags: flags,

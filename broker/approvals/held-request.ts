@@ -11,10 +11,10 @@ const StoredCaller = z.strictObject({
   named_by: z.string().exactOptional(),
 });
 
-/** For whom a call is held: by the random id of the person, and the issuer or the source that named them. */
+/** The person for whom a call is held: a random id, and the issuer or the source that named them. */
 export type HeldCaller = z.infer<typeof StoredCaller>;
 
-/** What is held of a raw request: the very bytes that are to be sent. */
+/** The part of a raw request that is held: the exact bytes to send. */
 export type HeldRaw = {
   method: string;
   bodyHeaders: Readonly<Record<string, string>>;
@@ -29,14 +29,14 @@ const StoredRaw = z.strictObject({
 });
 
 /**
- * The exact request as a value: what an approver is shown, what is sealed, and what is replayed. Without the caller,
- * which is never stored (specification, Caller identity), but for the id of the person, where the platform holds a token of each.
+ * Builds the request as a value: what an approver is shown, what is sealed, and what is replayed. The caller is never stored (specification, Caller
+ * identity), except for the id of the person where the platform holds a token per person.
  */
 export function requestOf(call: {
   action: Action;
   headers: Readonly<Record<string, string>>;
   record: Pick<CallRecord, 'caller'>;
-  /** Of a body that is no object: what says of which type it is. */
+  /** For a body that is not an object: the headers that give its type. */
   given?: { bodyHeaders: Readonly<Record<string, string>> } | undefined;
   raw?: HeldRaw | undefined;
 }): JsonObject {
@@ -69,7 +69,7 @@ export function requestOf(call: {
   };
 }
 
-/** For whom a sealed request is; undefined: for nobody in particular. @throws Error when that cannot be read */
+/** Returns the person for whom a sealed request is made; undefined: for nobody in particular. @throws Error when the stored value cannot be read */
 export function callerOf({ person }: JsonObject): HeldCaller | undefined {
   return person === undefined ? undefined : StoredCaller.parse(person);
 }
@@ -80,25 +80,28 @@ export function requestHash(request: JsonObject): string {
 }
 
 /**
- * Where a request is sent, and what its platform's entry adds to it. `written`: a hash of how its body is encoded and of the entry's own
+ * The address to which a request is sent, and what its platform's entry adds to it. `written`: a hash of the body's encoding and of the entry's own
  * headers.
  */
 export type Destination = { address: string; written: string };
 
-/** A request as it is sealed: with its destination. No part of its hash, which earlier versions made without it. */
+/**
+ * Adds the destination to a request before it is sealed. The destination is not part of the request's hash, as earlier versions computed it without
+ * one.
+ */
 export const withDestination = (request: JsonObject, { address, written }: Destination): JsonObject => ({
   ...request,
   address,
   written,
 });
 
-/** Where a sealed request was to be sent; what an earlier version sealed lacks one of these, or both. */
+/** Returns the destination in a sealed request; requests sealed by an earlier version lack one of its members, or both. */
 export const sealedDestination = ({ address, written }: JsonObject): Partial<Destination> => ({
   ...(typeof address === 'string' && { address }),
   ...(typeof written === 'string' && { written }),
 });
 
-/** How a call would be sent otherwise than it was approved, as a sentence; undefined: it would not. */
+/** Returns a sentence that says how a call would now be sent differently from what was approved; undefined when it would not. */
 export function sentOtherwise(approved: Partial<Destination>, now: Destination): string | undefined {
   if (approved.address !== undefined && approved.address !== now.address)
     return `It would be sent to ${now.address} now, and was approved for ${approved.address}.`;
@@ -107,16 +110,16 @@ export function sentOtherwise(approved: Partial<Destination>, now: Destination):
     : undefined;
 }
 
-/** What is sealed, and no member of the action. */
+/** Members of a sealed request that are not members of the action. */
 const BESIDE = new Set(['person', 'raw', 'address', 'written']);
 
-/** The action that a sealed request was made of: the other direction of `requestOf`. */
+/** Returns the action from which a sealed request was built: the inverse of `requestOf`. */
 export function actionOf(request: JsonObject): Action {
   const present = Object.entries(request).filter(([name, value]) => value !== null && !BESIDE.has(name));
   return Object.fromEntries(present) as Action;
 }
 
-/** What a sealed request holds of a raw one; undefined: it is none. @throws Error when that cannot be read */
+/** Returns the raw request inside a sealed one; undefined when it is not a raw request. @throws Error when it cannot be read */
 export function rawOf({
   raw,
 }: JsonObject): (Pick<HeldRaw, 'method' | 'bodyHeaders'> & { bytes: Buffer | undefined }) | undefined {

@@ -1,4 +1,4 @@
-/** The result of a replay as it is stored, once it was opened; `sealResult` writes it. */
+/** The stored result of a replay after it was opened; `sealResult` writes it. */
 import { z } from 'zod';
 import { readStored } from '../store/stored-json.ts';
 
@@ -8,9 +8,9 @@ const StoredResult = z.object({
   encoding: z.string().exactOptional(),
   headers: z.record(z.string(), z.string()).exactOptional(),
   content_type: z.string().exactOptional(),
-  /** Only the beginning of the data was kept. */
+  /** True when only the beginning of the data was kept. */
   truncated: z.boolean().exactOptional(),
-  /** How a raw call's was passed on; absent: it is no raw call's, or a release before kept it. */
+  /** How the response to a raw call was passed on; absent when the call was not raw, or when an earlier release stored the result. */
   raw: z
     .object({
       headers: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
@@ -22,5 +22,5 @@ const StoredResult = z.object({
 });
 export type StoredResult = z.infer<typeof StoredResult>;
 
-/** @param text as it was opened. Throws Error when it is no result */
+/** @param text the opened value. Throws Error when it is not a result */
 export const readStoredResult = (text: string): StoredResult => readStored(StoredResult, text, 'result of a held call');

@@ -1,4 +1,4 @@
-/** What a held call does, in a sentence: made once from the request that is sealed, sealed beside it, and shown from there. */
+/** A sentence that describes a held call: built once from the request, sealed beside it, and always shown from there. */
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
@@ -25,15 +25,15 @@ const StoredSentence = z.strictObject({
   ),
 });
 
-/** As it is sealed. */
+/** Encodes the sentence for sealing. */
 export const writtenSentence = ({ template, parts }: Sentence): string =>
   JSON.stringify({ format: SENTENCE_FORMAT, template, parts });
 
 type Held = Pick<ApprovalTable, 'organisation_id' | 'id' | 'sentence' | 'method' | 'path'>;
 
 /**
- * As it was stored: a manifest that has changed since changes nothing. A call that was held before sentences were stored, or whose
- * sentence was altered in the store (which is logged), has one of its method and path.
+ * Returns the sentence as stored; later changes of the manifest do not affect it. A call that was held before sentences were stored, or whose
+ * sentence was altered in the store (which is logged), gets one built from its method and path.
  */
 export function sentenceOfHeld(broker: Pick<Broker, 'vault' | 'log'>, held: Held): Sentence {
   if (held.sentence !== null) {

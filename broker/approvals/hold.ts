@@ -1,4 +1,4 @@
-/** Holds a call for approval: stored with its audit row and receipt in one transaction, with the sealed request for the replay. */
+/** Holds a call for approval: stores it with its audit row and receipt in one transaction, with the sealed request for the replay. */
 
 import type { CallRecord, OutcomeOf } from '../audit/outcome.ts';
 import type { Changing } from '../audit/record-change.ts';
@@ -20,7 +20,7 @@ import { type Destination, type HeldRaw, requestHash, requestOf, withDestination
 import { writtenSentence } from './held-sentence.ts';
 import { sealBasis, sealRequest, sealSentence } from './sealed.ts';
 
-/** Limit against approval fatigue. */
+/** Limit of pending calls per agent family, against approval fatigue. */
 export const MAX_PENDING = 100;
 
 /** A parsed and decided call. */
@@ -31,24 +31,24 @@ type CallToHold = {
   headers: Readonly<Record<string, string>>;
   destination: Destination;
   record: CallRecord;
-  /** What it does. */
+  /** Describes the call for owners. */
   sentence: Sentence;
-  /** Of a body that its operation takes in another way than its platform. */
+  /** Present for a body that its operation encodes in another way than its platform. */
   given?: Parameters<typeof requestOf>[0]['given'];
-  /** What decided it; undefined: no standing approval can be made from it. */
+  /** The facts that decided the call; undefined: no standing approval can be made from it. */
   basis?: Basis | undefined;
-  /** Of a raw request. */
+  /** Present for a raw request. */
   raw?: HeldRaw | undefined;
-  /** Channels in which a button may decide it. */
+  /** Names of the channels in which a button may decide the call. */
   decideIn: readonly string[];
 };
 
 type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
 
 /**
- * Stores the call for a decision, unless too many of this agent, and of its parent or children, wait already. `agent_ended`: the
- * agent or its parent came to its end meanwhile; nothing is recorded, and the call is to be decided again. `joined`: the same request
- * is held already. A call waits no longer than its agent lives. Throws AuditUnavailable.
+ * Stores the call for a decision, unless too many of this agent, its parent and its children are pending already. `agent_ended`: the agent or its
+ * parent has ended meanwhile; nothing is recorded, and the call is to be decided again. `joined`: the same request is held already. A call expires no
+ * later than its agent. Throws AuditUnavailable.
  */
 export async function hold(
   { broker, recorder, changes }: Changing & Uses<'vault'>,
@@ -60,7 +60,7 @@ export async function hold(
   const ref = { organisation_id: agent.organisation_id, id };
   const expiresAt = waitsUntil(agent, now);
   const outcome: OutcomeOf<'held'> = { kind: 'held', approvalId: id, expiresAt, sentence, call: record };
-  // Before the transaction, in which others wait; and of a long request one after the other.
+  // Hashing and sealing happen before the transaction, which blocks others; for long requests they are paced.
   const rest = pacer();
   const hashed = requestHash(request);
   await rest();

@@ -6,7 +6,7 @@ import { countWaiting, type Waiting } from '../store/inbox.ts';
 
 export type Follower = {
   waiting(now: Waiting): void;
-  /** The process is stopping: no more events. */
+  /** Called when the process is stopping: no more events follow. */
   over(): void;
 };
 
@@ -27,7 +27,7 @@ type Desk = {
   looking: boolean;
 };
 
-/** Makes it. Inactive without subscribers. */
+/** Creates the feed. It is inactive without subscribers. */
 export function makeInboxFeed(
   { store, clock, log }: Pick<Broker, 'clock' | 'log' | 'store'>,
   changes: ApprovalChanges,

@@ -1,4 +1,4 @@
-/** Making a standing approval, in the transaction of the approval that it is made with. */
+/** Creates a standing approval in the transaction of the approval that it comes with. */
 import type { Broker } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { hashOfTerms, sealTerms } from '../facts/standing-terms.ts';
@@ -10,17 +10,17 @@ import type { Db } from '../store/store.ts';
 import { type AskedStanding, type ReadyStanding, readStanding } from './standing-asked.ts';
 import { type Offering, standingOffer } from './standing-offer.ts';
 
-/** In force of one agent. */
+/** Limit of standing approvals in force per agent. */
 const MOST_STANDING = 100;
 
-/** `no_standing`: `detail` says why, and nothing was decided. `needs_passkey`: the organisation wants one. */
+/** `no_standing`: `detail` gives the reason, and nothing was decided. `needs_passkey`: the organisation requires a passkey. */
 export type PreparedStanding =
   | { kind: 'ready'; ready: ReadyStanding }
   | { kind: 'no_standing'; detail: string }
   | { kind: 'needs_passkey' }
   | { kind: 'not_found' };
 
-/** Reads what is asked beside an approval. `byPasskey`: a passkey of whoever decides has signed it. */
+/** Validates the standing approval that is requested with an approval. `byPasskey`: a passkey of whoever decides has signed it. */
 export async function prepareStanding(
   services: Offering,
   { organisationId, approvalId, byPasskey }: { organisationId: string; approvalId: string; byPasskey: boolean },
@@ -42,7 +42,7 @@ export async function prepareStanding(
   return typeof ready === 'string' ? { kind: 'no_standing', detail: ready } : { kind: 'ready', ready };
 }
 
-/** What of it goes on record, and into the receipt of the decision: no value of the call. */
+/** The part that is recorded in the audit row and in the receipt of the decision. It contains no value of the call. */
 export type MadeStanding = {
   id: string;
   count: number;
@@ -52,7 +52,7 @@ export type MadeStanding = {
   terms_hash: string;
 };
 
-/** As it will be on record. */
+/** Returns the standing approval in the form that is recorded. */
 export function recordedStanding({ terms, uses, expiresAt }: ReadyStanding, now: number): MadeStanding {
   return {
     id: uuidv7(now),
@@ -64,7 +64,7 @@ export function recordedStanding({ terms, uses, expiresAt }: ReadyStanding, now:
   };
 }
 
-/** Stores it: in force when the transaction is committed. */
+/** Stores the standing approval. It is in force once the transaction is committed. */
 export async function putStanding(
   tx: Db,
   broker: Pick<Broker, 'vault'>,

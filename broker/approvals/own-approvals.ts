@@ -10,7 +10,7 @@ import { openRequest, openResult } from './sealed.ts';
 
 type Whose = Pick<AgentTable, 'organisation_id' | 'id'>;
 
-/** Undefined: the agent has no such one. */
+/** Finds a held call of this agent; undefined when the agent has none with this id. */
 export async function findOwnApproval(
   { store }: Pick<Broker, 'store'>,
   { organisation_id, id: agentUuid }: Whose,
@@ -20,14 +20,17 @@ export async function findOwnApproval(
   return found?.agent_id === agentUuid ? found : undefined;
 }
 
-/** Whether any of these is a held call of the agent that reads. */
+/** Whether any of these ids is a held call of the agent that is a read. */
 export const ownsHeldRead = (
   { store }: Pick<Broker, 'store'>,
   { organisation_id, id: agentUuid }: Whose,
   ids: readonly string[],
 ): Promise<boolean> => holdsRead(store.db, organisation_id, agentUuid, ids);
 
-/** JSON text of the platform's answer to a replayed call; undefined: none. `unreadable`, and logged: it was altered in the store. */
+/**
+ * Returns the JSON text of the platform's answer to a replayed call; undefined when there is none; `unreadable`, and logged, when it was altered in
+ * the store.
+ */
 export function readResult(broker: Pick<Broker, 'vault' | 'log'>, found: ApprovalTable): string | undefined {
   try {
     return openResult(broker, found);
@@ -41,7 +44,7 @@ export function readResult(broker: Pick<Broker, 'vault' | 'log'>, found: Approva
   }
 }
 
-/** The call as an owner corrected it; undefined: nobody did, or it was altered in the store, which is logged. */
+/** Returns the call as an owner corrected it; undefined when nobody did, or when it was altered in the store, which is logged. */
 export function readCorrected(
   broker: Pick<Broker, 'vault' | 'log'>,
   found: ApprovalTable,
@@ -62,7 +65,7 @@ const MAX_LISTED = 1_000;
 
 type Listed = Awaited<ReturnType<typeof listApprovalsOf>>;
 
-/** What waits, and what was decided or expired within 24 hours; newest first. `status`: as it is now. */
+/** Lists pending calls, and those decided or expired within 24 hours; newest first. `status`: the current one. */
 export async function listOwnApprovals(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   { organisation_id, id }: Whose,
@@ -75,7 +78,7 @@ export async function listOwnApprovals(
   }));
   return {
     pending: found.filter(({ status }) => status === 'pending'),
-    // The store lists first what it has as pending, which may be past its time already.
+    // The store lists its pending rows first, some of which may have expired already.
     completed: found
       .filter(({ status }) => status !== 'pending')
       .sort((one, other) => other.created_at - one.created_at),

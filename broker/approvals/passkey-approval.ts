@@ -30,8 +30,8 @@ const NO_PASSKEY = "This is no active passkey of the agent's owner.";
 export type SigningBegun = Extract<AssertionBegun, { kind: 'begun' | 'changed' | 'not_found' }>;
 
 /**
- * Options for approving a held call with a passkey of its agent's owner. `not_found`: none of this id waits for one. `shown`: the hash of the
- * request that was shown; of one that was corrected it has to be said, or an owner would sign what nobody showed them.
+ * Returns options for approving a held call with a passkey of its agent's owner. `not_found`: no pending call with this id can be approved by
+ * passkey. `shown`: hash of the request that was shown; required for a corrected call, so that an owner signs only what they were shown.
  */
 export async function beginSigning(
   broker: Pick<Broker, 'baseUrl' | 'fleetRun' | 'clock' | 'store' | 'vault'>,
@@ -54,8 +54,8 @@ export async function beginSigning(
 }
 
 /**
- * Whether a pending call can be approved by passkey (which ones there are, and whose, it does not tell), and who decides it by passkey
- * without a session.
+ * Whether a pending call can be approved by passkey (without revealing which passkeys exist, or whose), and who may decide it by passkey without a
+ * session.
  */
 export async function passkeysFor(
   broker: Pick<Broker, 'store' | 'clock'>,
@@ -76,8 +76,8 @@ const passkeysNow = async (
 ): Promise<PasskeyTable[]> => (mustSignInAgain(approval, clock()) ? [] : await listSigningPasskeys(store.db, approval));
 
 /**
- * Approves the call of the challenge. The approval and the passkey's counter are updated in one transaction; the replay then
- * starts in the background. Throws AuditUnavailable: nothing was decided.
+ * Approves the call that the challenge names. The approval and the passkey's counter are updated in one transaction; the replay then starts in the
+ * background. When it throws AuditUnavailable, nothing was decided.
  */
 export async function approveByPasskey(
   services: Changing & { replays: Replays } & Uses<'baseUrl' | 'fleetRun' | 'vault'>,
@@ -132,7 +132,7 @@ async function decide(
       requestHash: approval.request_hash,
     },
     ids,
-    // After the decision, which only one can make: a repeated assertion is late, not a sign of a cloned passkey.
+    // Runs after the decision, which succeeds only once: a repeated assertion therefore counts as too late, and not as a sign of a cloned passkey.
     async (tx) => await usePasskey(tx, passkey, { counter, at: services.broker.clock(), agentUuid: approval.agent_id }),
   );
   const event = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: approval.id };

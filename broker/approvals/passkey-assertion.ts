@@ -1,6 +1,6 @@
 /**
- * Assertions by whichever passkey somebody has here: for signing in, for changing one's passkeys, and for one decision. No credentials are listed, so that nobody
- * learns who has enrolled one; the passkey has to be discoverable, and its authenticator to verify its user.
+ * Assertions by any passkey of this broker: for signing in, for changing one's passkeys, and for one decision. No credentials are listed, so that the
+ * options do not reveal who has enrolled one. The passkey has to be discoverable, and its authenticator has to verify its user.
  */
 import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
 import { statusAt } from '../audit/approval-state.ts';
@@ -14,7 +14,7 @@ import { type RelyingParty, readClientData, relyingPartyOf } from './passkey-cli
 import { requestOptions, userHandleOf } from './passkey-options.ts';
 import { type Asserted, verifyAssertion } from './passkey-verify.ts';
 
-/** `note`: what the owner says to the agent; the challenge is bound to it. `requestHash`: of the request that was shown. */
+/** `note`: the owner's note to the agent; the challenge is bound to it. `requestHash`: hash of the request that was shown. */
 export type AssertionAsk =
   | { purpose: 'sign-in' }
   | { purpose: 'add-passkey' }
@@ -31,7 +31,7 @@ export type AssertionBegun =
 
 export type Purpose = AssertionAsk['purpose'];
 
-/** Options for an assertion for this purpose, by any passkey. Stores nothing. */
+/** Returns options for an assertion for this purpose, by any passkey. Stores nothing. */
 export async function beginAssertion(
   broker: Pick<Broker, 'baseUrl' | 'fleetRun' | 'clock' | 'store' | 'vault'>,
   ask: AssertionAsk,
@@ -70,11 +70,11 @@ const begun = async (broker: Pick<Broker, 'baseUrl'>, challenge: Buffer): Promis
   }),
 });
 
-/** One sentence for whatever is wrong with the passkey, so that it does not reveal which ones there are. */
+/** The same sentence for every problem with the passkey, so that it does not reveal which ones exist. */
 export const NOT_VERIFIED =
   'No passkey of this broker was verified: it may be unknown, removed or disabled here, or was enrolled for another address.';
 
-/** A verified assertion. Whether its challenge was issued here, and for what, is yet to be judged. */
+/** A verified assertion. Whether its challenge was issued here, and for which purpose, is checked later. */
 export type Verified = {
   ok: true;
   challenge: string;
@@ -87,8 +87,8 @@ export type Verified = {
 const refused = (detail: string) => ({ ok: false, detail }) as const;
 
 /**
- * Verifies an assertion by any active passkey, whose owner must be the one that the authenticator names (WebAuthn section 7.2, step 6).
- * An unknown credential takes the same steps as a known one, with the key of nobody.
+ * Verifies an assertion by any active passkey, whose owner must match the user handle of the authenticator (WebAuthn section 7.2, step 6). An unknown
+ * credential takes the same steps with a decoy key, so that both take the same time.
  */
 export async function verifyAnybody(
   broker: Pick<Broker, 'baseUrl' | 'store'>,
@@ -143,7 +143,7 @@ const NOBODYS_KEY = Buffer.concat([
   Buffer.from('x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0', 'base64url'),
 ]);
 
-/** Nobody's passkey, for what an unknown credential asserts. */
+/** Stand-in passkey for an unknown credential. */
 const decoy = (credentialId: string): PasskeyTable => ({
   organisation_id: NOBODY,
   id: NOBODY,

@@ -1,9 +1,9 @@
 /**
- * Passkey challenges (specification, Passkey challenges). They are not stored: a challenge contains its purpose, its
- * expiry and a MAC over both, so that beginning again uses no storage and does not invalidate an owner's challenge.
+ * Passkey challenges (specification, Passkey challenges). They are not stored: a challenge contains its purpose, its expiry and a MAC over both.
+ * Requesting another one therefore uses no storage and does not invalidate an owner's earlier challenge.
  *
- * Deciding an approval is idempotent by itself. A challenge that enrolled a passkey is recorded as used (store/used-challenges.ts), because
- * an owner may enrol many passkeys.
+ * Deciding an approval is idempotent by itself. A challenge that enrolled a passkey is recorded as used (store/used-challenges.ts), because an owner
+ * may enrol many passkeys.
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -15,9 +15,9 @@ import type { FleetRun } from '../fleet-run.ts';
 import { present } from '../runtime/present.ts';
 
 /**
- * The purpose: enrolment by an owner; approval of exactly one request by a passkey of its agent's owner (`sign`); signing in by any
- * passkey; adding a passkey, or removing exactly this one, by one that its owner has; a decision on exactly one request, with exactly this note,
- * by a passkey of whoever may decide in the organisation; the same with exactly these terms of a standing approval.
+ * What a challenge is for: enrolment by an owner; approval of exactly one request by a passkey of its agent's owner (`sign`); signing in by any
+ * passkey; adding a passkey, or removing exactly this one, with one that its owner has; a decision on exactly one request, with exactly this note, by
+ * a passkey of whoever may decide in the organisation; the same with exactly these terms of a standing approval.
  */
 export type ChallengeSubject =
   | { purpose: 'register'; id: string }
@@ -37,11 +37,11 @@ export type ChallengeSubject =
       organisationId: string;
       requestHash: string;
       note: string | undefined;
-      /** Of what is approved beside this call (standing-asked.ts). */
+      /** Hash of the terms that are approved along with this call (standing-asked.ts). */
       termsHash: string;
     };
 
-/** Subject of a challenge for signing in, or for adding a passkey: who does it is not known before. */
+/** Subject of a challenge for signing in, or for adding a passkey: the person is not known yet. */
 export const NOBODY = '00000000-0000-0000-0000-000000000000';
 
 /**
@@ -89,7 +89,7 @@ export async function issueChallenge(broker: Keyed, subject: ChallengeSubject): 
   return Buffer.concat([head, macOf(secret, head, subject)]);
 }
 
-/** The unverified purpose of a challenge (base64url); undefined: not in our format. */
+/** Returns the unverified purpose of a challenge (base64url); undefined when it is not in our format. */
 export function subjectOf(challenge: string): { purpose: Purpose; id: string } | undefined {
   const bytes = decodeBase64url(challenge);
   if (bytes?.length !== LENGTH || bytes[0] !== VERSION) return undefined;
@@ -98,8 +98,8 @@ export function subjectOf(challenge: string): { purpose: Purpose; id: string } |
 }
 
 /**
- * Whether a challenge was issued here for this subject and is valid. Waits if that is not known yet: the challenge is older than
- * this process, which does not know yet whether another process of its run is alive.
+ * Whether a challenge was issued here for this subject and is valid. For a challenge that is older than this process, waits until it is known whether
+ * another process of its run is alive.
  */
 export async function judgeChallenge(
   broker: Keyed,

@@ -1,4 +1,4 @@
-/** What becomes of a passkey whose signature counter did not increase, or cannot be compared with all that it had. */
+/** Handles a passkey whose signature counter did not increase, or cannot be compared with its full history. */
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import { type AuditEvent, eventRow } from '../audit/event-row.ts';
 import type { Recording } from '../audit/recorder.ts';
@@ -8,9 +8,9 @@ import type { PasskeyTable } from '../store/tables/approvals.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 
 /**
- * Permanently disables a passkey that seems to be cloned (WebAuthn section 7.2, step 22), although what it was used for was rolled
- * back. `about`: the held call, if it was one. False: the counter is not the reason of the failure. The agent's breaker is not
- * affected. Throws AuditUnavailable: it was not disabled.
+ * Permanently disables a passkey that seems to be cloned (WebAuthn section 7.2, step 22), although the operation it was used for was rolled back.
+ * `about`: the held call, if it was one. Returns false when the counter is not the reason of the failure. The agent's breaker is not affected. When
+ * it throws AuditUnavailable, the passkey was not disabled.
  */
 export async function disableCloned(
   { broker, recorder }: Recording,
@@ -35,9 +35,9 @@ export async function disableCloned(
 }
 
 /**
- * Puts on record that a passkey was used for the first time since the store was restored: its counter is higher than that of the backup, so it was
- * taken (WebAuthn section 7.2), and whether it is one that a copy has had cannot be told. To be called once it was used; what cannot be recorded now
- * is with the next use.
+ * Records that a passkey was used for the first time since the store was restored. Its counter is higher than the backup's, so it was accepted
+ * (WebAuthn section 7.2), but a copy may have reached that value before. To be called after the use; a failure to record is made up for at the next
+ * use.
  */
 export async function noteRestoredCounter(
   { broker, recorder }: Recording,

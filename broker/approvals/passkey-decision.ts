@@ -1,4 +1,4 @@
-/** Deciding a held call by passkey, either way: whoever may decide in the console may do it with theirs. */
+/** Approves or denies a held call by passkey: everybody who may decide in the console may use their passkey. */
 
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import { evidenceOfPasskey } from '../audit/approval-state.ts';
@@ -22,20 +22,20 @@ export type DecidedByPasskey =
   | (Extract<Decided, { kind: 'decided' }> & { owner: OwnerTable })
   | Exclude<Decided, { kind: 'decided' }>
   | AssertionRefused
-  /** What was asked for beside the approval cannot be. */
+  /** The standing approval that was requested along with the approval cannot be made. */
   | Exclude<PreparedStanding, { kind: 'ready' }>
-  /** A passkey of somebody who may not decide this. */
+  /** The passkey belongs to somebody who may not decide this call. */
   | { kind: 'forbidden'; why: 'role' | 'not_agents_owner' | 'sign_in_again' };
 
 /**
- * What is decided, and the note to the agent. `session`: of the owner whose passkey it has to be, for this approval, and for the
- * request with this hash if there is one; undefined: the passkey is all that says who it is. `elsewhere`: owners sign in at an identity
- * provider; without a session the organisation says whether others than the agent's owner may.
+ * The decision, and the note to the agent. `session`: the owner whose passkey is required, for this approval, and for the request with this hash if
+ * given; undefined: the passkey alone identifies the person. `elsewhere`: owners sign in at an identity provider; without a session the organisation
+ * then decides whether others than the agent's owner may.
  */
 export type DecidingBy = {
   purpose: 'approve' | 'deny';
   note: string | undefined;
-  /** What is approved beside this call: then the challenge has to be one for exactly that. */
+  /** A standing approval that is made along with the decision: the challenge has to be bound to exactly these terms. */
   standing?: AskedStanding | undefined;
   session?: { owner: OwnerTable; approvalId: string; requestHash: string | undefined };
   elsewhere?: boolean;
@@ -46,8 +46,7 @@ const unverified = (detail: string): DecidedByPasskey => ({ kind: 'unverified', 
 const NOT_FOR_THIS = 'The challenge is for another decision, request or note.';
 
 /**
- * Makes the decision that the assertion's challenge was issued for, with its evidence on record. Throws AuditUnavailable: nothing was
- * decided.
+ * Makes the decision for which the challenge was issued, and records the assertion as evidence. When it throws AuditUnavailable, nothing was decided.
  */
 export async function decideByPasskey(
   services: Changing & Offering & { replays: Replays } & Uses<'baseUrl' | 'fleetRun'>,
@@ -65,7 +64,7 @@ export async function decideByPasskey(
   if (session && (session.owner.id !== owner.id || session.owner.organisation_id !== owner.organisation_id))
     return unverified('This is not a passkey of whoever is signed in here.');
   const approval = await findSignableApproval(broker.store.db, id);
-  // Somebody of another organisation learns no more than of an id that does not exist.
+  // The same result for another organisation's call as for an unknown id, so that ids do not leak.
   if (!approval || approval.organisation_id !== owner.organisation_id) return unverified(NOT_FOR_THIS);
   const { organisation_id: organisationId, request_hash: requestHash } = approval;
   if (session?.requestHash !== undefined && session.requestHash !== requestHash)
@@ -99,7 +98,7 @@ export async function decideByPasskey(
       ...(prepared && { standing: prepared.ready }),
     },
     ids,
-    // After the decision, which only one can make: a repeated assertion is late, not a sign of a cloned passkey.
+    // Runs after the decision, which succeeds only once: a repeated assertion therefore counts as too late, and not as a sign of a cloned passkey.
     async (tx) => await usePasskey(tx, passkey, { counter: asserted.counter, at: broker.clock(), may: 'decide' }),
   );
   const about = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: id };

@@ -18,18 +18,18 @@ import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
 import { creationOptions } from './passkey-options.ts';
 import { verifyRegistration } from './passkey-verify.ts';
 
-/** Limit for each owner, disabled ones included. */
+/** Limit per owner, disabled passkeys included. */
 export const MOST_PASSKEYS = 20;
 
 export type Enrolment =
   | { kind: 'enrolled'; passkey: PasskeyTable }
   | { kind: 'challenge_expired' }
   | { kind: 'unverified'; detail: string }
-  /** The credential id is already enrolled, or was and is disabled. */
+  /** The credential id is enrolled already, or was enrolled and is disabled. */
   | { kind: 'exists' }
   | { kind: 'too_many' };
 
-/** Options for making a passkey of this owner; undefined: the owner has as many as there may be. */
+/** Returns options for creating a passkey of this owner; undefined when the owner has reached the limit. */
 export async function beginEnrolment(
   broker: Pick<Broker, 'baseUrl' | 'fleetRun' | 'clock' | 'store' | 'vault'>,
   owner: OwnerTable,
@@ -43,15 +43,15 @@ export async function beginEnrolment(
   return await creationOptions(owner, {
     challenge: await issueChallenge(broker, { purpose: 'register', id: owner.id }),
     rp: relyingPartyOf(broker),
-    // One that cannot sign in does not keep its device from enrolling another one that can.
+    // A passkey that cannot sign in does not prevent its device from enrolling another one that can.
     passkeys: passkeys.filter(({ status, discoverable }) => status === 'active' && discoverable !== 0),
     requireUserVerification: organisation?.require_user_verification === 1,
   });
 }
 
 /**
- * Enrols the passkey that an authenticator created for this owner's challenge, which is consumed. Throws AuditUnavailable: it is
- * not enrolled.
+ * Enrols the passkey that an authenticator created for this owner's challenge, which is consumed. When it throws AuditUnavailable, nothing was
+ * enrolled.
  */
 export async function enrolPasskey(
   services: Changing & Uses<'baseUrl' | 'fleetRun' | 'vault'>,
@@ -88,7 +88,7 @@ export async function enrolPasskey(
   return await keep(services, by, passkey, challenge);
 }
 
-/** As the browser reports it (WebAuthn section 10.1.3); null: it does not. */
+/** As the browser reports it (WebAuthn section 10.1.3); null: not reported. */
 function discoverability({ clientExtensionResults: { credProps } }: RegistrationResponseJSON): 0 | 1 | null {
   return credProps?.rk === undefined ? null : credProps.rk ? 1 : 0;
 }
@@ -105,7 +105,7 @@ async function keep(
   const kept = await recordChange(services, by, change, async (tx, note) => {
     await lockPasskeysOf(tx, owner);
     if (!(await putPasskey(tx, passkey))) return rollback('exists' as const);
-    // An upper bound of its expiry.
+    // An upper bound of the challenge's expiry.
     const used = { challenge_hash: sha256Hex(challenge), expires_at: passkey.created_at + CHALLENGE_LIFETIME_MS };
     if (!(await useChallenge(tx, used))) return rollback('challenge_expired' as const);
     if ((await listPasskeys(tx, owner)).length > MOST_PASSKEYS) return rollback('too_many' as const);
@@ -122,7 +122,7 @@ async function keep(
   return kept instanceof RolledBack ? { kind: kept.reason } : { kind: 'enrolled', passkey };
 }
 
-/** The facts about an added or removed passkey for the audit row and receipt. */
+/** Returns the facts about an added or removed passkey for the audit row and receipt. */
 export const told = ({ credential_id, synced }: PasskeyTable): JsonObject => ({
   passkey: { credential_id, synced: synced === 1 },
 });

@@ -1,4 +1,4 @@
-/** Proving who one is by passkey: to sign in, or to change one's passkeys. */
+/** Authenticates a person by passkey, to sign in or to change their passkeys. */
 
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import type { Recording } from '../audit/recorder.ts';
@@ -15,7 +15,7 @@ import type { AssertionRefused } from './passkey-verify.ts';
 
 export type Asserted = { kind: 'asserted'; owner: OwnerTable } | AssertionRefused;
 
-/** What an assertion is for. */
+/** The purposes that an assertion may have here. */
 type Subject = Extract<ChallengeSubject, { purpose: 'sign-in' | 'add-passkey' | 'remove-passkey' }>;
 
 const FOR = {
@@ -27,8 +27,8 @@ const FOR = {
 const unverified = (detail: string): Asserted => ({ kind: 'unverified', detail });
 
 /**
- * Who it is, by this assertion for this purpose, once. The challenge is used up and the counter is stored in one transaction. `session`: the
- * owner whose passkey it has to be; undefined: the passkey says who it is.
+ * Returns the owner whose passkey made this assertion for this purpose, once. The challenge is consumed and the counter stored in one transaction.
+ * `session`: the owner whose passkey is required; undefined: the passkey identifies the owner.
  *
  * @throws AuditUnavailable when a cloned passkey could not be disabled
  */

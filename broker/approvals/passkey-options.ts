@@ -1,4 +1,4 @@
-/** Options for `navigator.credentials` as JSON (WebAuthn sections 5.4 and 5.5). */
+/** Builds options for `navigator.credentials` as JSON (WebAuthn sections 5.4 and 5.5). */
 import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
@@ -29,7 +29,7 @@ type Asked = {
 /** The user handle of an owner: their uuid, which contains no personal data (WebAuthn section 14.6.1). */
 export const userHandleOf = (ownerId: string): Buffer => Buffer.from(ownerId.replaceAll('-', ''), 'hex');
 
-/** How its authenticator can be reached (WebAuthn section 5.8.4). */
+/** How the passkey's authenticator can be reached (WebAuthn section 5.8.4). */
 export const transportsOf = ({ id, transports }: Pick<PasskeyTable, 'id' | 'transports'>): string[] =>
   readStored(Texts, transports, `transports of passkey ${id}`);
 
@@ -37,7 +37,7 @@ const described = (passkey: PasskeyTable) => ({ id: passkey.credential_id, trans
 
 const wanted = (required: boolean): 'required' | 'preferred' => (required ? 'required' : 'preferred');
 
-/** Options for creating a credential on an authenticator without one of this owner. */
+/** Returns options for creating a credential on an authenticator that has none of this owner. */
 export async function creationOptions(
   owner: OwnerTable,
   asked: Asked,
@@ -58,7 +58,7 @@ export async function creationOptions(
   });
 }
 
-/** Options for signing a challenge with one of these passkeys. */
+/** Returns options for signing a challenge with one of these passkeys. */
 export async function requestOptions(asked: Asked): Promise<PublicKeyCredentialRequestOptionsJSON> {
   const { generateAuthenticationOptions } = await loadWebAuthn();
   return await generateAuthenticationOptions({

@@ -1,4 +1,4 @@
-/** Verifies responses of authenticators (WebAuthn sections 7.1 and 7.2). The callers check the owner of the credential. */
+/** Verifies responses of authenticators (WebAuthn sections 7.1 and 7.2). Callers check the owner of the credential. */
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import { decodeBase64url } from '../crypto/strict-decoding.ts';
 import type { PasskeyTable } from '../store/tables/approvals.ts';
@@ -13,16 +13,16 @@ const NOT_OURS =
   'What the authenticator answered does not fit: its signature, the site that it is for, or that nobody touched it.';
 const UNVERIFIED = 'The authenticator has to verify you here, by finger, face or PIN, and it did not.';
 
-/** Why an assertion was not taken: its challenge is over, it is not a valid one, or its passkey may have been cloned. */
+/** Why an assertion was refused: its challenge has expired, it is not valid, or its passkey may have been cloned. */
 export type AssertionRefused =
   | { kind: 'challenge_expired' }
   | { kind: 'unverified'; detail: string }
   | { kind: 'counter_regression' };
 
-/** The stored part of an enrolment. */
+/** The columns of a passkey that come from its registration. */
 export type Enrolled = Pick<PasskeyTable, 'credential_id' | 'public_key' | 'counter' | 'aaguid' | 'synced'>;
 
-/** `challenge`: of the client data, already verified. */
+/** Verifies a registration. `challenge`: from the client data, already verified. */
 export async function verifyRegistration(
   response: RegistrationResponseJSON,
   expected: { challenge: string; rp: RelyingParty; requireUserVerification: boolean },
@@ -55,8 +55,8 @@ export async function verifyRegistration(
 }
 
 /**
- * Whether there is no attestation, or only self-attestation. To verify others, the library would fetch revocation lists from
- * URLs in the certificate (SSRF).
+ * Whether the attestation is absent or self-attestation. To verify other formats, the library would fetch revocation lists from URLs in the
+ * certificate (SSRF).
  */
 async function isUnattested(attestationObject: string): Promise<boolean> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
@@ -71,10 +71,10 @@ async function isUnattested(attestationObject: string): Promise<boolean> {
   }
 }
 
-/** The result of an assertion. */
+/** The result of a verified assertion. */
 export type Asserted = { counter: number; userVerified: boolean };
 
-/** `challenge`: of the client data, already verified. The counter is not checked here. */
+/** Verifies an assertion. `challenge`: from the client data, already verified. The counter is not checked here. */
 export async function verifyAssertion(
   response: AuthenticationResponseJSON,
   passkey: PasskeyTable,
@@ -93,13 +93,13 @@ export async function verifyAssertion(
     credential: {
       id: passkey.credential_id,
       publicKey: new Uint8Array(passkey.public_key),
-      // Disables the library's counter check, which precedes the signature check: anybody could make a passkey look cloned.
+      // Disables the library's counter check, which runs before the signature check: anybody could make a passkey look cloned.
       counter: 0,
     },
   }).catch(() => undefined);
   if (!verified?.verified) return refused(NOT_OURS);
   const { newCounter, userVerified, credentialDeviceType } = verified.authenticationInfo;
-  // It never changes for a credential (WebAuthn section 6.1.3).
+  // Whether a credential is synced never changes (WebAuthn section 6.1.3).
   if ((credentialDeviceType === 'multiDevice') !== (passkey.synced === 1)) return refused(NOT_OURS);
   if (expected.requireUserVerification && !userVerified) return refused(UNVERIFIED);
   return { ok: true, counter: newCounter, userVerified };

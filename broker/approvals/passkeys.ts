@@ -1,4 +1,4 @@
-/** An owner's own passkeys. */
+/** Lists, renames and removes an owner's own passkeys. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { listPasskeys as listStored, removePasskey as remove, renamePasskey as rename } from '../store/passkeys.ts';
@@ -15,12 +15,12 @@ const refOf = ({ id, organisation_id }: Whose) => ({ organisationId: organisatio
 const readPasskey = (row: PasskeyTable) => ({ ...row, transports: transportsOf(row) });
 export type ReadPasskey = ReturnType<typeof readPasskey>;
 
-/** Oldest first; disabled ones too. */
+/** Lists the owner's passkeys, oldest first, disabled ones included. */
 export async function listPasskeys({ store }: Pick<Broker, 'store'>, owner: Whose): Promise<ReadPasskey[]> {
   return (await listStored(store.db, refOf(owner))).map(readPasskey);
 }
 
-/** Undefined: the owner has no such passkey. */
+/** Renames a passkey. Returns undefined when the owner has no such passkey. */
 export async function renamePasskey(
   { store }: Pick<Broker, 'store'>,
   owner: Whose,
@@ -31,7 +31,10 @@ export async function renamePasskey(
   return renamed && readPasskey(renamed);
 }
 
-/** In force at once; what it decided before stands. False: the owner has no such passkey. Throws AuditUnavailable. */
+/**
+ * Removes a passkey. It takes effect immediately; earlier decisions made with it stand. Returns false when the owner has no such passkey. Throws
+ * AuditUnavailable.
+ */
 export async function removePasskey(services: Changing, by: ChangingOwner, id: string): Promise<boolean> {
   const removed = await recordChange(services, by, { reason: 'passkey_removed' }, async (tx, note) => {
     const found = await remove(tx, refOf(by.owner), id);

@@ -1,4 +1,4 @@
-/** What a platform said when it refused an approved call, for whoever approved it. */
+/** Extracts a platform's error message for an approved call that it refused, to show it to the approver. */
 import type { Broker } from '../broker.ts';
 import { membersOf } from '../store/open-json.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
@@ -6,10 +6,12 @@ import { readStoredResult } from './held-result.ts';
 import { readResult } from './own-approvals.ts';
 import { summarisesFailure } from './sealed.ts';
 
-/** Characters: a sentence or two, not a page. */
+/** In characters: a sentence or two. */
 const MOST = 300;
 
-/** Members that hold a sentence for a person, in the error answers of GitHub, Slack, Stripe, Google, Jira, OAuth, RFC 9457 and tools of MCP servers. */
+/**
+ * Members that hold a sentence for a person in the error answers of GitHub, Slack, Stripe, Google, Jira, OAuth, RFC 9457 and tools of MCP servers.
+ */
 const MEMBERS = [
   'message',
   'error_description',
@@ -22,7 +24,7 @@ const MEMBERS = [
   'text',
 ] as const;
 
-/** The platform's own words, cut to 300 characters; null: there was no error, or it came without words. */
+/** Returns the platform's own error message, truncated to 300 characters; null when there was no error, or no message. */
 export function platformMessage(broker: Pick<Broker, 'vault' | 'log'>, approval: ApprovalTable): string | null {
   const result = readResult(broker, approval);
   if (result === undefined || result === 'unreadable') return null;
@@ -34,7 +36,7 @@ export function platformMessage(broker: Pick<Broker, 'vault' | 'log'>, approval:
   return words.length > MOST ? `${words.slice(0, MOST)}…` : words;
 }
 
-/** The first sentence in an error, a few members deep. */
+/** Returns the first sentence in an error, up to a few levels deep. */
 function wordsIn(value: unknown, depth = 0): string | undefined {
   if (typeof value === 'string') return depth === 0 && value.trimStart().startsWith('<') ? undefined : value;
   if (typeof value !== 'object' || value === null || depth > 2) return undefined;

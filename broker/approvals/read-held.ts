@@ -1,4 +1,4 @@
-/** Held calls, as their owners read them, and whoever has the link of one. */
+/** Reads held calls for owners, and for holders of a call's link. */
 
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -19,7 +19,9 @@ import { rawOf } from './held-request.ts';
 import { openAsked } from './sealed.ts';
 import { type ShownRequest, shownRequest } from './shown-request.ts';
 
-/** A page of an organisation's, newest first; pending ones oldest first, because these run out first. `next`: of the next page. */
+/**
+ * Lists a page of an organisation's held calls, newest first; pending ones oldest first, because these expire first. `next`: cursor of the next page.
+ */
 export async function listHeld(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   organisationId: string,
@@ -29,7 +31,7 @@ export async function listHeld(
   return { held, next: held.length === page.limit ? (held.at(-1)?.id ?? null) : null };
 }
 
-/** How many held calls of an organisation wait, and which one has waited longest. */
+/** Returns how many held calls of an organisation are pending, and which is the oldest. */
 export async function waitingIn(
   broker: Pick<Broker, 'store' | 'clock'>,
   organisationId: string,
@@ -41,16 +43,16 @@ export async function waitingIn(
   return { approvals, next: held[0]?.id ?? null };
 }
 
-/** One of the organisation; or undefined. */
+/** Finds a held call of the organisation. */
 export const findHeld = (db: Db, organisationId: string, id: string): Promise<HeldCall | undefined> =>
   findHeldCall(db, organisationId, id);
 
-/** One by its id alone, which is a capability; or undefined. */
+/** Finds a held call by its id alone, which is a capability. */
 export const findHeldById = (db: Db, id: string): Promise<HeldCall | undefined> => findHeldCallById(db, id);
 
 /**
- * The exact request that would be sent. Null: it was altered in the store; then there is nothing to show, and an approval of it
- * comes to nothing.
+ * Opens the exact request that would be sent. Null when it was altered in the store: then nothing can be shown, and an approval would not be
+ * executed.
  */
 export async function openHeld(
   services: Uses<'log' | 'store' | 'vault'> & { compiled: Compiled },
@@ -60,18 +62,21 @@ export async function openHeld(
   return opened ? await shownRequest(services, held, opened) : null;
 }
 
-/** Whether it can be corrected: it waits, and its body is an object of JSON, or there is none. */
+/** Whether the call can be corrected: it is pending, and its body is a JSON object or absent. */
 export function isCorrectable(services: Uses<'clock' | 'log' | 'vault'>, held: HeldCall): boolean {
   if (statusAt(held, services.broker.clock()) !== 'pending') return false;
   const request = readHeldRequest(services, held);
   return request !== undefined && mayBeOther(request);
 }
 
-/** Neither the bytes of a client nor a body that is no object. */
+/** Whether an owner can edit the request: not when it holds a client's raw bytes, or a body that is not an object. */
 export const mayBeOther = (request: JsonObject): boolean =>
   rawOf(request) === undefined && request.encoding === undefined && !Array.isArray(request.data);
 
-/** What its agent had asked, of one that was corrected; null: it is that, or was altered in the store, which is logged. */
+/**
+ * Returns what the agent originally requested, for a corrected call; null when it was not corrected, or when the value was altered in the store,
+ * which is logged.
+ */
 export function askedOf(
   { broker }: Uses<'log' | 'vault'>,
   held: HeldCall,

@@ -1,6 +1,6 @@
 /**
- * The replay of an approved call, at most once: the claim is durable before anything else, all checks are repeated on current
- * facts, and each state change is written in the transaction of its audit row.
+ * Replays approved calls at most once: the claim is durable before anything else, all checks are repeated on current facts, and each state change is
+ * written in the transaction of its audit row.
  */
 
 import { type ApprovalProvenance, howDecided, provenanceOf } from '../audit/approval-state.ts';
@@ -27,23 +27,23 @@ import { actionOf, callerOf, type Destination, type HeldCaller, rawOf, sealedDes
 import { sealResult, summarise } from './sealed.ts';
 
 /**
- * An approved call. The approval replaces only a hold: not a refusal, not another request, not another connection or address.
+ * An approved call. The approval overrides only a hold: it does not override a refusal, and does not apply to another request, connection or address.
  */
 export type Replay = {
   approvalId: string;
   provenance: ApprovalProvenance;
   /** SHA-256 of the request that was approved. */
   requestHash: string;
-  /** The connection at the time of the hold. */
+  /** The connection that was used when the call was held. */
   connectionId: string | null;
-  /** At the time of the hold; an earlier version kept less of it. */
+  /** The destination when the call was held; earlier versions stored only part of it. */
   destination: Partial<Destination>;
-  /** For whom it was held; undefined: for nobody in particular. */
+  /** The person for whom it was held; undefined: for nobody in particular. */
   caller: HeldCaller | undefined;
   companion: Companion;
 };
 
-/** Executes an approved call: decided again on current facts, sent at most once, recorded. */
+/** Executes an approved call: decides it again on current facts, sends it at most once, and records it. */
 export type MakeReplay = (
   who: AgentPrincipal,
   action: Action,
@@ -70,7 +70,7 @@ export function makeReplays(services: ReplayServices & Uses<'vault'>, make: Make
     try {
       await replayOnce(services, make, claimed, recovered);
     } catch (error) {
-      // Before its intent nothing was sent, and the next recovery sweep retries; after it there is no retry.
+      // A failure before the intent means that nothing was sent, and the next recovery sweep retries; after the intent there is no retry.
       broker.log.error({ err: error, approval: claimed.id }, 'replay of an approved call failed');
     } finally {
       changes.tell(claimed);
@@ -169,7 +169,7 @@ async function replayHeld(
   await make(who, actionOf(request), { ...ids, replay, raw: rawOf(request) });
 }
 
-/** Another process considered this one dead and closed the row as unknown. The signed row stays; the outcome is recorded as an event. */
+/** Records an outcome as an event after another process considered this one dead and closed the row as unknown. The signed row stays. */
 async function recordLate(
   { broker, recorder }: Recording,
   held: HeldCall,
@@ -188,7 +188,7 @@ async function recordLate(
   await recorder.record({ row, value: undefined });
 }
 
-/** Updates the approval's state in the transaction of the replay's row. `isElsewhere`: another process has the replay, or has closed its row. */
+/** Updates the approval in the transaction of the replay's audit row. `isElsewhere`: another process took over the replay, or closed its row. */
 function approvalState(
   services: ReplayServices & Uses<'vault'>,
   held: HeldCall,
@@ -197,7 +197,7 @@ function approvalState(
   const { broker, changes } = services;
   let elsewhere = false;
   const store: Companion['store'] = async (tx, row, value) => {
-    // It was not sent, and its intent may or may not be stored: without one the claim stays, and is retried.
+    // The call was not sent, and its intent may or may not be stored: without an intent the claim stays, and the replay is retried.
     if (row.state === 'final' && row.reason === 'audit_unavailable') {
       const step = {
         exec_state: 'failed' as const,

@@ -1,7 +1,7 @@
 /**
- * What audit rows are about, in sentences. Rows hold no bodies, and a sentence would cost a read's row a fifth of its bytes: so a row
- * of a held call has the sentence that was stored with that (of one that was corrected all but the first), and any other one is said again from method and path by the platform's
- * manifest of today, when somebody reads it. Nothing of it is on the way of a call.
+ * Sentences that describe audit rows. Rows hold no bodies, and a stored sentence would add a fifth to the bytes of a read's row. A row of a held call
+ * therefore uses the sentence stored with that call (except for the first row of a corrected call); for any other row the sentence is built from
+ * method and path by the platform's current manifest when somebody reads it. None of this runs while a call is made.
  */
 import type { Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
@@ -14,7 +14,7 @@ import { sentenceOfHeld } from './held-sentence.ts';
 
 type Row = Pick<AuditRow, 'id' | 'approval_id' | 'platform_id' | 'method' | 'path'>;
 
-/** By the id of the row; of a row that names no call there is none. */
+/** Returns the sentences by row id; rows that name no call have none. */
 export async function sentencesOfRows(
   { broker, compiled }: Uses<'log' | 'store' | 'vault'> & { compiled: Compiled },
   organisationId: string,
@@ -31,7 +31,7 @@ export async function sentencesOfRows(
       const { rules, sentences } = await compiled.platform(organisationId, id, found.version);
       return { rules, sentences: sentences() };
     } catch (error) {
-      // No call of such a platform is made; what was made of it can be read all the same.
+      // Calls of a platform with an unreadable manifest are refused, but its earlier rows stay readable.
       broker.log.warn({ err: error, platform: id }, 'the manifest of a platform cannot be read');
       return undefined;
     }
@@ -39,7 +39,7 @@ export async function sentencesOfRows(
   const said = new Map<string, Sentence>();
   for (const { id, approval_id, platform_id, method, path } of rows) {
     const call = approval_id === null ? undefined : held.get(approval_id);
-    // What an owner made of it is not what its agent asked.
+    // The hold's own row shows what the agent requested, not what an owner corrected.
     const isAsked = call !== undefined && call.corrected_at !== null && id === call.audit_id;
     if (call && !isAsked) said.set(id, sentenceOfHeld(broker, call));
     else if (method !== null && path !== null && platform_id !== null) {

@@ -1,4 +1,4 @@
-/** Sealed request, sentence and result of a held call, bound to the approval's row. */
+/** Seals and opens the request, sentence and result of a held call, bound to the approval's row. */
 import { memberTexts } from '../../json/member-texts.ts';
 import { maskedIn } from '../audit/answer-notes.ts';
 import type { OutcomeOf, UpstreamAnswer } from '../audit/outcome.ts';
@@ -25,7 +25,7 @@ export function sealRequest({ vault }: Pick<Broker, 'vault'>, ref: Ref, request:
   return vault.seal(placeOf(ref, 'action'), JSON.stringify(request));
 }
 
-/** The exact request. Throws SealError when the stored value was modified or is another row's. */
+/** Opens the exact request. Throws SealError when the stored value was modified or belongs to another row. */
 export function openRequest(
   { vault }: Pick<Broker, 'vault'>,
   approval: Ref & Pick<ApprovalTable, 'action'>,
@@ -37,46 +37,46 @@ export function openRequest(
   );
 }
 
-/** Seals the request of a call that was corrected as its agent had asked it. */
+/** Seals the agent's original request of a corrected call. */
 export const sealAsked = ({ vault }: Pick<Broker, 'vault'>, ref: Ref, request: JsonObject): Buffer =>
   vault.seal(placeOf(ref, 'asked'), JSON.stringify(request));
 
-/** The same, opened. Throws SealError when the stored value was modified or is another row's. */
+/** Opens the agent's original request. Throws SealError when the stored value was modified or belongs to another row. */
 export const openAsked = ({ vault }: Pick<Broker, 'vault'>, ref: Ref, sealed: Uint8Array): JsonObject =>
   readStored(StoredObject, vault.open(placeOf(ref, 'asked'), sealed).toString('utf8'), 'held call');
 
-/** Seals what a held call does, in a sentence: it quotes the request. */
+/** Seals the sentence that describes a held call; it quotes the request, so it is secret too. */
 export function sealSentence({ vault }: Pick<Broker, 'vault'>, ref: Ref, text: string): Buffer {
   return vault.seal(placeOf(ref, 'sentence'), text);
 }
 
-/** Throws SealError when the stored value was modified or is another row's. */
+/** Throws SealError when the stored value was modified or belongs to another row. */
 export function openSentence({ vault }: Pick<Broker, 'vault'>, ref: Ref, sealed: Uint8Array): string {
   return vault.open(placeOf(ref, 'sentence'), sealed).toString('utf8');
 }
 
-/** A longer call is asked for each time. */
+/** No standing approval can be made from a longer call. */
 const MAX_BASIS_BYTES = 256 * 1024;
 
-/** Seals what decided a held call, from which a standing approval can be made; null: it is too long. */
+/** Seals the facts that decided a held call, from which a standing approval can be made; null when they are too long. */
 export function sealBasis({ vault }: Pick<Broker, 'vault'>, ref: Ref, basis: Basis): Buffer | null {
   const text = JSON.stringify(basis);
   return text.length > MAX_BASIS_BYTES ? null : vault.seal(placeOf(ref, 'basis'), text);
 }
 
-/** Throws SealError when the stored value was modified or is another row's. */
+/** Throws SealError when the stored value was modified or belongs to another row. */
 export const openBasis = ({ vault }: Pick<Broker, 'vault'>, ref: Ref, sealed: Uint8Array): Basis =>
   readStored(StoredObject, vault.open(placeOf(ref, 'basis'), sealed).toString('utf8'), 'held call') as unknown as Basis;
 
 /** Limit of an upstream's response in an approval's row, in bytes of JSON text. */
 export const MAX_RESULT_BYTES = 256 * 1024;
 
-/** What an answer is unless it is said. */
+/** The default media type of an answer, which is not stored. */
 const JSON_TYPE = 'application/json';
 
 const RAW = '{"raw":';
 
-/** The result as an agent is shown it: without what is kept for the raw door, which comes first. */
+/** Returns the result as an agent is shown it, without the first member, which is kept for raw requests only. */
 export function shownResult(result: string): string {
   const raw = result.startsWith(RAW) ? memberTexts(result)?.get('raw') : undefined;
   return raw === undefined ? result : `{${result.slice(RAW.length + raw.length + 1)}`;
@@ -110,7 +110,7 @@ function beginning(text: Buffer): string {
   return new TextDecoder().decode(text.subarray(0, MAX_RESULT_BYTES), { stream: true });
 }
 
-/** JSON text `{status, data}` of a replayed call; undefined when there is none. */
+/** Opens the JSON text `{status, data}` of a replayed call; undefined when there is none. */
 export function openResult(
   { vault }: Pick<Broker, 'vault'>,
   approval: Ref & Pick<ApprovalTable, 'result'>,
@@ -120,7 +120,7 @@ export function openResult(
     : vault.open(placeOf(approval, 'result'), approval.result).toString('utf8');
 }
 
-/** Status, type and size of a response, and that its body tells of an error where the status does not: never content. */
+/** Summarises a response: status, type, size, and whether its body reports an error although its status does not. Never includes content. */
 export function summarise({ upstreamStatus, contentType, bytes, failed }: UpstreamAnswer): string {
   const said = [`status ${upstreamStatus}`, contentType ?? 'no content type', `${bytes} bytes`];
   return [...said, ...(failed ? [FAILED] : [])].join(', ');
@@ -128,5 +128,5 @@ export function summarise({ upstreamStatus, contentType, bytes, failed }: Upstre
 
 const FAILED = 'with an error in its body';
 
-/** Whether a summary says so; the broker's own words stand last in it. */
+/** Whether a summary reports such an error. The broker appends these words last, so nothing of the platform can imitate them. */
 export const summarisesFailure = (summary: string): boolean => summary.endsWith(` bytes, ${FAILED}`);

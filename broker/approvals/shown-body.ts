@@ -1,4 +1,4 @@
-/** The body of a held call as the deciding person is shown it: what can be read of it, or what it is. */
+/** The body of a held call as the deciding person is shown it: the readable content, or a description of it. */
 
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -6,12 +6,12 @@ import { isTextType } from '../egress/answer.ts';
 import type { JsonObject, JsonValue } from '../policy/facts.ts';
 import { actionOf, rawOf } from './held-request.ts';
 
-/** A body that cannot be laid out: how long it is, which bytes, and of which type the agent says that it is. */
+/** A body that cannot be displayed: its length, its hash, and the type that the agent declares. */
 export type ShownUpload = { media_type: string | null; bytes: number; sha256: string };
 
 export type ShownBody = { body: JsonValue; upload: ShownUpload | null };
 
-/** @param request as opened */
+/** @param request the opened request */
 export function shownBody(request: JsonObject): ShownBody {
   const { data, encoding, headers = {} } = actionOf(request);
   if (encoding !== undefined && typeof data === 'string')

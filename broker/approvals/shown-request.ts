@@ -12,20 +12,20 @@ import { type ShownUpload, shownBody } from './shown-body.ts';
 
 export type ShownRequest = {
   method: string;
-  /** With its query. */
+  /** Includes the query string. */
   endpoint: string;
   body: JsonValue;
-  /** A body that is no text. */
+  /** A body that is not text. */
   upload: ShownUpload | null;
-  /** The agent's headers that are sent, none of which contains a credential, and those that say of which type and coding the body is. */
+  /** The agent's headers that are sent, none of which contains a credential, and the headers that give the body's type and encoding. */
   headers: Readonly<Record<string, string>>;
-  /** Recipients in the body, by the platform's current manifest. */
+  /** Recipients in the body, found by the platform's current manifest. */
   recipients: string[];
-  /** For whom it is made; null: for nobody in particular. */
+  /** The person for whom the call is made; null: for nobody in particular. */
   caller: HeldPerson | null;
 };
 
-/** `request`: as opened. Untrusted input of the agent. */
+/** Builds the request for display. `request`: the opened value; untrusted input of the agent. */
 export async function shownRequest(
   services: Uses<'store'> & { compiled: Compiled },
   held: HeldCall,

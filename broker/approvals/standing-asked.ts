@@ -1,4 +1,7 @@
-/** What an owner asks for beside an approval: for how many calls like it, how long, and in which members they may differ. */
+/**
+ * The standing approval that an owner requests with an approval: how many similar calls it covers, for how long, and in which members they may
+ * differ.
+ */
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import type { Basis, Instant, JsonObject } from '../policy/facts.ts';
 import type { Offered } from '../policy/free-members.ts';
@@ -7,11 +10,11 @@ import { standingWords } from '../sentences/standing.ts';
 
 const HOUR_MS = 3_600_000;
 export const MOST_USES = 1_000;
-/** Of one with an end; of one for a session, whose name the agent gives itself. */
+/** Limits of validity: with an end, and for a session. The session limit is lower because the agent names its sessions itself. */
 export const LONGEST_MS = 30 * 24 * HOUR_MS;
 export const LONGEST_SESSION_MS = 12 * HOUR_MS;
 
-/** One of `until` (milliseconds), `forSeconds` and `session` is given. */
+/** Exactly one of `until` (milliseconds), `forSeconds` and `session` is given. */
 export type AskedStanding = {
   count: number;
   until?: Instant;
@@ -20,10 +23,10 @@ export type AskedStanding = {
   free: readonly { member: string; atMost?: number }[];
 };
 
-/** `sentence`: what they say, in words. */
+/** `sentence`: the terms in words. */
 export type ReadyStanding = { terms: StandingTerms; uses: number; expiresAt: Instant; sentence: string };
 
-/** The hash that a passkey's challenge is bound to, beside the held call itself. */
+/** Returns the hash that a passkey's challenge is bound to, in addition to the held call. */
 export const hashOfAsked = ({ count, until, forSeconds, session, free }: AskedStanding): string =>
   sha256Hex(
     canonicalJson({
@@ -37,7 +40,7 @@ export const hashOfAsked = ({ count, until, forSeconds, session, free }: AskedSt
     } as JsonObject),
   );
 
-/** The terms, or a text that says what cannot be. Never wider than what is offered. */
+/** Returns the terms, never wider than what is offered, or an error text that says what cannot be granted. */
 export function readStanding(
   asked: AskedStanding,
   { basis, members }: { basis: Basis; members: readonly Offered[] },
@@ -66,7 +69,7 @@ export function readStanding(
   return { terms, uses: count, expiresAt, sentence: sentenceOf(terms, count, expiresAt) };
 }
 
-/** What the terms let pass, in words. */
+/** Describes in words which calls the terms allow. */
 const sentenceOf = ({ free, session }: StandingTerms, count: number, expiresAt: Instant): string =>
   standingWords({
     count,

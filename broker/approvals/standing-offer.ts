@@ -12,19 +12,19 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import { openBasis } from './sealed.ts';
 
-/** What offering takes of the process. */
+/** The services that are needed to compute an offer. */
 export type Offering = Uses<'store' | 'vault' | 'log' | 'clock'> & {
   facts: FactsReader;
   loadFacts: FactsLoader;
   compiled: Compiled;
 };
 
-/** `why`: a sentence for whoever decides. */
+/** `why`: a sentence for the deciding person. */
 export type StandingOffer = { possible: true; basis: Basis; members: Offered[] } | { possible: false; why: string };
 
 const not = (why: string): StandingOffer => ({ possible: false, why });
 
-/** @param held one that waits */
+/** @param held a pending call */
 export async function standingOffer(services: Offering, held: HeldCall): Promise<StandingOffer> {
   if (held.parent_public_id !== null)
     return not('The agent is a child of another one: its calls are approved one by one.');

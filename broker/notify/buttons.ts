@@ -1,6 +1,7 @@
 /**
- * Buttons by which a person decides a held call where they read of it: a capability for one decision on one request from one message of one
- * channel. It decides nothing by itself: the channel's signature says who pressed it (clicks.ts), and they have to be an owner who may decide.
+ * Buttons that let a person decide a held call in the message about it. A button is a capability for one decision on one request, from one message of
+ * one channel. It is not sufficient by itself: the channel's signature proves who pressed it (clicks.ts), and that person has to be an owner who may
+ * decide.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -16,7 +17,7 @@ import type { NoticeChannelTable, NoticeDeliveryTable } from '../store/tables/no
 import type { Sending } from './channel.ts';
 import type { Message } from './message.ts';
 
-/* version 1 | decision 1 | the delivery's uuid 16 | HMAC-SHA-256, cut to 16: 46 characters, of the 64 bytes that Telegram takes */
+/* version 1 | decision 1 | the delivery's uuid 16 | HMAC-SHA-256 truncated to 16: 46 characters in base64url; Telegram allows 64 bytes */
 const VERSION = 1;
 const DECISIONS = { approve: 1, deny: 2 } as const;
 export type ByButton = keyof typeof DECISIONS;
@@ -24,10 +25,10 @@ const DELIVERY = 2;
 const MAC = 18;
 const LENGTH = 34;
 
-/** What a button is for. */
+/** What a button is bound to. */
 export type Bound = { channelId: string; deliveryId: string; approvalId: string; requestHash: string };
 
-/** What a button says of itself, unverified; undefined: it is none. */
+/** Parses the unverified content of a button; undefined when it is not one. */
 export function readButton(token: string): { decision: ByButton; deliveryId: string } | undefined {
   const bytes = decodeBase64url(token);
   if (bytes?.length !== LENGTH || bytes[0] !== VERSION) return undefined;
@@ -37,7 +38,7 @@ export function readButton(token: string): { decision: ByButton; deliveryId: str
   return decision && { decision, deliveryId: parts.join('-') };
 }
 
-/** Whether we made this button, for exactly this. */
+/** Whether this broker made the button, for exactly this channel, delivery and request. */
 export function isButtonFor({ vault }: Pick<Broker, 'vault'>, token: string, bound: Bound): boolean {
   const bytes = decodeBase64url(token);
   const said = readButton(token);
@@ -53,7 +54,7 @@ function makeButton(key: MasterKey, decision: ByButton, bound: Bound): string {
   return Buffer.concat([head, macOf(key, head, bound)]).toString('base64url');
 }
 
-/** All parts have fixed lengths: putting them together is unambiguous. */
+/** All parts have fixed lengths, so the concatenation is unambiguous. */
 const macOf = (key: MasterKey, head: Buffer, { channelId, approvalId, requestHash }: Bound): Buffer =>
   createHmac('sha256', deriveKey(key, 'button of a channel'))
     .update(head)
@@ -65,13 +66,13 @@ const macOf = (key: MasterKey, head: Buffer, { channelId, approvalId, requestHas
 
 const uuidBytes = (uuid: string): Buffer => Buffer.from(uuid.replaceAll('-', ''), 'hex');
 
-/** Whether clicks on this channel can be verified, and anybody is known who may make them. */
+/** Whether clicks on this channel can be verified, and at least one person is listed who may click. */
 export function takesClicks(kind: string, { settings, secret }: Pick<Sending, 'settings' | 'secret'>): boolean {
   if (Object.keys(peopleIn(settings)).length === 0 || secret === undefined) return false;
   return kind === 'telegram' || (kind === 'slack' && slackSecret(secret.reveal()).signing_secret !== undefined);
 }
 
-/** Where the service tells of clicks. */
+/** Returns the URL to which the service posts clicks. */
 export const clicksUrl = (
   { baseUrl }: Pick<Broker, 'baseUrl'>,
   { kind, id }: Pick<NoticeChannelTable, 'kind' | 'id'>,
@@ -79,7 +80,9 @@ export const clicksUrl = (
 
 const Names = z.array(z.string());
 
-/** Whether a held call may be decided on this channel: all rules that held it say so, and the organisation wants no verified passkey. */
+/**
+ * Whether a held call may be decided on this channel: all rules that held it allow the channel, and the organisation requires no verified passkey.
+ */
 export async function mayDecideOn(
   { store }: Pick<Broker, 'store'>,
   channel: Pick<NoticeChannelTable, 'name'>,
@@ -90,7 +93,7 @@ export async function mayDecideOn(
   return (await findOrganisation(store.db, organisation_id))?.require_user_verification === 0;
 }
 
-/** The buttons of a message; undefined: it only leads to the page. */
+/** Returns the buttons of a message; undefined: the message only links to the page. */
 export async function buttonsFor(
   broker: Pick<Broker, 'store' | 'vault'>,
   channel: NoticeChannelTable,

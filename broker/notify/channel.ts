@@ -1,6 +1,6 @@
 /**
- * What a kind of channel is: one file in this folder that sends a message, and changes it afterwards if it can. It is named in
- * kinds.ts, and what owners write of it in config-file/channels.ts.
+ * Defines a kind of channel: one file in this folder that sends a message, and edits it later where the service supports that. The kinds are listed
+ * in kinds.ts; their settings are described in config-file/channels.ts.
  */
 import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
@@ -8,26 +8,26 @@ import type { Instant } from '../policy/facts.ts';
 import type { PushKey } from '../push-key.ts';
 import type { Message } from './message.ts';
 
-/** What a kind of channel sends with. */
+/** The context in which a channel sends. */
 export type Sending = {
   channelId: string;
-  /** As config-file/channels.ts describes them for the kind; checked when they were read from the store. */
+  /** As config-file/channels.ts defines them for the kind; validated when they are read from the store. */
   settings: Readonly<Record<string, unknown>>;
   secret: Secret | undefined;
-  /** The only way out; see post.ts. */
+  /** The only way to send requests; see post.ts. */
   outbound: Outbound;
   /**
-   * Of Web Push: the way to addresses that came from a browser, which are public ones whatever the operator allows, and the key by
-   * which push services know this broker; rejects with SealError when that was altered in the store.
+   * For Web Push: the client for endpoints that came from a browser, which must be public addresses whatever the operator allows, and this broker's
+   * key pair; `key` rejects with SealError when the pair was altered in the store.
    */
   push?: { outbound: Outbound; key: () => Promise<PushKey> };
   now: Instant;
 };
 
 /**
- * What came of it. `sent`: the channel took it; `ref`: what it calls the message, to edit it. `failed`: it is tried again, not before
- * `afterMs` where the channel said so. `gone`: there is no such channel any more, and nothing is sent there again. `why`: a
- * sentence of ours, which never holds anything of the answer but its status, and nothing secret.
+ * The result of a send. `sent`: the channel accepted it; `ref`: the service's id of the message, for editing it. `failed`: it is retried, not before
+ * `afterMs` if the channel gave a delay. `gone`: the channel does not exist any more, and nothing more is sent to it. `why`: a sentence of ours,
+ * which contains nothing of the answer but its status, and nothing secret.
  */
 export type Sent =
   | { kind: 'sent'; ref?: string }
@@ -35,15 +35,13 @@ export type Sent =
   | { kind: 'gone'; why: string };
 
 export type ChannelKind = {
-  /** Sends a message. Must not throw for what the other side does. */
+  /** Sends a message. Must not throw, whatever the peer does. */
   send(sending: Sending, message: Message): Promise<Sent>;
   /**
-   * Writes what became of it (`message.outcome`) where the message stands. `refs`: what `send` answered for each that was sent of the
-   * same notice; a kind without such refs gets an empty text for each. Repeated after a failure. A kind that cannot has none.
+   * Writes the outcome (`message.outcome`) into the messages that were sent. `refs`: the refs that `send` returned for all messages of the notice;
+   * empty texts for a kind without refs. Retried after a failure. Absent when the kind cannot edit.
    */
   edit?(sending: Sending, message: Message, refs: readonly string[]): Promise<Sent>;
-  /**
-   * Has the service tell of clicks at `address`, with `secret`, where it has to be asked for that; done when an owner tries the channel.
-   */
+  /** Registers `address`, with `secret`, for clicks at the service, where that is needed; called when an owner tests the channel. */
   listen?(sending: Sending, address: string, secret: string): Promise<Sent>;
 };

@@ -1,4 +1,4 @@
-/** Clicks as Slack and Telegram tell of them: whether it is they who tell, and what was pressed by whom. */
+/** Verifies and parses clicks that Slack and Telegram report: whether the request is genuine, what was pressed, and by whom. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { parseStrictJson } from '../../json/strict.ts';
@@ -10,7 +10,7 @@ import type { Sending } from './channel.ts';
 import { callSlack, inertText } from './slack.ts';
 import { callTelegram } from './telegram.ts';
 
-/** `person`, `place`: ids of the person and of the conversation, as the service has them. `tell`: says something to whoever clicked. */
+/** `person`, `place`: the service's ids of the person and of the conversation. `tell`: shows a text to whoever clicked. */
 export type Click = { token: string; person: string; place: string; tell(text: string): Promise<unknown> };
 
 type Request = { headers: Readonly<Record<string, string | string[] | undefined>>; body: Buffer };
@@ -28,7 +28,7 @@ const equal = (one: string, other: string): boolean => {
 /** "If the timestamp is more than five minutes from local time, it could be a replay attack." */
 const SLACK_LATE_SECONDS = 300;
 
-/** Whether Slack signed this, now (https://docs.slack.dev/authentication/verifying-requests-from-slack). */
+/** Whether Slack signed this request within the last five minutes (https://docs.slack.dev/authentication/verifying-requests-from-slack). */
 export function isFromSlack(request: Request, { secret }: Pick<Sending, 'secret'>, now: Instant): boolean {
   const { signing_secret: signing } = slackSecret(secret?.reveal() ?? '');
   const timestamp = headerOf(request, 'x-slack-request-timestamp');
@@ -38,11 +38,11 @@ export function isFromSlack(request: Request, { secret }: Pick<Sending, 'secret'
   return equal(headerOf(request, 'x-slack-signature'), `v0=${digest}`);
 }
 
-/** What Telegram has to send along (setWebhook, secret_token): made of the master key, so that nothing is stored. */
+/** Returns the secret that Telegram sends along (setWebhook, secret_token). It is derived from the master key, so that nothing is stored. */
 export const telegramSecret = (key: MasterKey, channelId: string): string =>
   createHmac('sha256', deriveKey(key, 'clicks in telegram')).update(channelId).digest('base64url');
 
-/** Whether this comes from whoever knows the channel's secret_token. */
+/** Whether the request carries the channel's secret_token. */
 export function isFromTelegram(request: Request, { vault }: Pick<Broker, 'vault'>, channelId: string): boolean {
   const given = headerOf(request, 'x-telegram-bot-api-secret-token');
   const { current, previous } = vault.masterKeys();
@@ -64,7 +64,7 @@ const BlockActions = z.looseObject({
   actions: z.tuple([z.looseObject({ type: z.literal('button'), value: Token })]),
 });
 
-/** The click in a form that Slack signed; undefined: it is about something else. */
+/** Parses the click in a form that Slack signed; undefined when the form is about something else. */
 export function clickInSlack(sending: Sending, body: Buffer): Click | undefined {
   const payload = new URLSearchParams(body.toString('utf8')).getAll('payload');
   const said = payload.length === 1 ? parsed(BlockActions, payload[0] ?? '') : undefined;
@@ -74,7 +74,7 @@ export function clickInSlack(sending: Sending, body: Buffer): Click | undefined 
     token: actions[0].value,
     person: user.id,
     place: channel.id,
-    // Only that person sees it.
+    // Ephemeral: visible only to that person.
     tell: (text) =>
       callSlack(sending, 'chat.postEphemeral', { channel: channel.id, user: user.id, text: inertText(text) }),
   };
@@ -90,7 +90,7 @@ const Update = z.looseObject({
   }),
 });
 
-/** The click in an update of Telegram; undefined: it is about something else. */
+/** Parses the click in an update of Telegram; undefined when the update is about something else. */
 export function clickInTelegram(sending: Sending, body: Buffer): Click | undefined {
   const query = parsed(Update, body.toString('utf8'))?.callback_query;
   return (
@@ -98,7 +98,7 @@ export function clickInTelegram(sending: Sending, body: Buffer): Click | undefin
       token: query.data,
       person: `${query.from.id}`,
       place: `${query.message.chat.id}`,
-      // 0-200 characters.
+      // Telegram allows 0-200 characters.
       tell: (text) =>
         callTelegram(sending, 'answerCallbackQuery', {
           callback_query_id: query.id,

@@ -1,4 +1,4 @@
-/** What a click on a button comes to: a decision as any owner's, or a refusal, which is on record and told to whoever clicked. */
+/** Handles a click on a button: makes the decision as for any owner, or refuses, which is recorded and shown to whoever clicked. */
 
 import { decideHeld } from '../approvals/decide.ts';
 import type { Replays } from '../approvals/replay.ts';
@@ -23,7 +23,7 @@ import { readable } from './message.ts';
 type Services = Changing & { replays: Replays };
 type Clicked = Pick<Click, 'token' | 'person' | 'place'>;
 
-/** `why`: in our words. `held`: the call that it is about, if that is known for sure. */
+/** `why`: an error text of ours. `held`: the call in question, if it was identified beyond doubt. */
 type Judged =
   | { ok: true; held: HeldCall; owner: OwnerTable; decision: 'approve' | 'deny' }
   | { ok: false; why: string; held?: HeldCall };
@@ -46,11 +46,11 @@ async function judge(
   const held = await findHeldCall(db, organisationId, delivery.subject_id);
   if (!held) return { ok: false, why: NOT_OURS };
   const bound = { channelId, deliveryId: delivery.id, approvalId: held.id, requestHash: held.request_hash };
-  // A button is for the request that its message shows.
+  // A button is valid only for the request that its message shows; a correction invalidates it.
   if (!isButtonFor(broker, click.token, bound))
     return { ok: false, why: held.corrected_at === null ? NOT_OURS : CORRECTED };
   const [place] = (delivery.external_ref ?? '').split(' ');
-  // Of a message that was sent and not marked yet, only the channel is known.
+  // A message that was sent but not marked as sent yet has no conversation on record, only the channel.
   if (place && place !== click.place)
     return { ok: false, why: 'This button was pressed in another conversation.', held };
   if (!(await mayDecideOn(broker, channel, held)))
@@ -68,7 +68,9 @@ async function judge(
   return { ok: true, held, owner, decision: button.decision };
 }
 
-/** Decides, or puts on record why not. Answers what to tell whoever clicked; undefined: the message itself will say it. Throws AuditUnavailable. */
+/**
+ * Decides, or records why not. Returns the text to show to whoever clicked; undefined when the message itself will show it. Throws AuditUnavailable.
+ */
 async function act(
   services: Services & Uses<'vault'>,
   channel: NoticeChannelTable,
@@ -128,7 +130,7 @@ async function refuse(
   return why;
 }
 
-/** Does what a verified click says. Never rejects: the service has its answer already. */
+/** Handles a verified click. Never rejects: the service was answered already. */
 export async function decideClick(
   services: Services & Uses<'vault'>,
   channel: NoticeChannelTable,
@@ -142,7 +144,7 @@ export async function decideClick(
         ? 'The store failed while it was recorded, so it may be decided or not. Follow the link and look.'
         : 'It could not be recorded, so nothing was decided. Try again in a moment.';
     });
-    // Without a text Telegram ends the wait of the button.
+    // Telegram shows the button as loading until it is answered, even without a text.
     if (text !== undefined || channel.kind === 'telegram') await click.tell(text ?? 'Decided.');
   } catch (error) {
     services.broker.log.error({ err: error, channel: channel.id }, 'a click on a button could not be handled');

@@ -1,4 +1,4 @@
-/** Sends one delivery, and writes down what came of it. */
+/** Sends one delivery and stores the result. */
 import type { Broker } from '../broker.ts';
 import { channelRules, channelSettings } from '../config-file/stored-settings.ts';
 import { SealError } from '../crypto/seal.ts';
@@ -16,17 +16,17 @@ import { type Message, readable } from './message.ts';
 import { quietUntil } from './quiet.ts';
 import { readSubject, type Subject } from './subject.ts';
 
-/** A channel's own time limits end sooner; this is for one that forgot to have any. */
+/** Upper bound of a send. Channels have shorter time limits of their own; this one applies if a channel lacks them. */
 const LONGEST_MS = 30_000;
-/** What nobody could be told of for so long is not told any more. */
+/** Notices older than this are dropped instead of sent. */
 const GIVE_UP_MS = 3 * 24 * 3600 * 1000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
 
-/** `pauseMs`: how long nothing is sent on the channel, because it does not take messages. `ms`: how long it took. */
+/** `pauseMs`: how long nothing is sent on the channel after a failure. `ms`: how long the delivery took. */
 export type Delivered = { failed: false; ms: number } | { failed: true; pauseMs: number };
 
-/** Milliseconds before try number `attempts` + 1: twice as long each time, and not at the same instant as others. */
+/** Returns the milliseconds before attempt number `attempts` + 1: exponential backoff with jitter. */
 export const backoffMs = (attempts: number): number =>
   Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 16), LONGEST_PAUSE_MS) * (0.75 + Math.random() / 2);
 
@@ -39,7 +39,7 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
   passkey_added: 'Passkey added',
 };
 
-/** What a delivery says. */
+/** Builds the message of a delivery. */
 function messageOf({ baseUrl }: Pick<Broker, 'baseUrl'>, delivery: NoticeDeliveryTable, subject: Subject): Message {
   const { id, event, step, subject_id } = delivery;
   const title = TITLES[event];
@@ -58,7 +58,7 @@ function messageOf({ baseUrl }: Pick<Broker, 'baseUrl'>, delivery: NoticeDeliver
   };
 }
 
-/** What a channel sends with. Throws SealError when its secret was altered in the store. */
+/** Returns the context in which a channel sends. Throws SealError when the channel's secret was altered in the store. */
 export function sendingOn(
   broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   channel: NoticeChannelTable,
@@ -75,7 +75,7 @@ export function sendingOn(
   };
 }
 
-/** Runs what a kind does, so that whatever it does ends, and as a value. */
+/** Runs an operation of a channel kind with a timeout, and returns a failure instead of throwing. */
 export async function attempt(broker: Pick<Broker, 'log'>, work: () => Promise<Sent>): Promise<Sent> {
   try {
     const late: Sent = { kind: 'failed', why: 'It did not answer in time.' };
@@ -87,8 +87,8 @@ export async function attempt(broker: Pick<Broker, 'log'>, work: () => Promise<S
 }
 
 /**
- * Sends it, if it still says something. A failure counts for nothing when this process is `isOn` no more: it stops, or another one
- * sends. Throws what the store throws: then it is sent again, with the same id.
+ * Sends the delivery, if it is still relevant. A failure is not counted when `isOn` has become false: this process stops, or another one sends.
+ * Errors of the store are thrown: the delivery is then sent again, with the same id.
  */
 export async function deliver(
   broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
@@ -108,7 +108,7 @@ export async function deliver(
   const isOutcome = delivery.step === 'outcome';
   if (!subject || !kind || channel.status === 'gone' || (subject.waits && isOutcome) || (!subject.waits && !isOutcome))
     return await done({ state: 'over' });
-  // A reminder may be due later than that, and ends with what it is about.
+  // A reminder may be due later than that; it ends with its subject.
   const isOld = now - delivery.created_at > GIVE_UP_MS && delivery.step !== 'reminder';
   if (isOld && delivery.attempts > 0) return await done({ state: 'gave_up' });
   const quietEnd = isOutcome ? undefined : quietUntil(channelRules(channel).quiet, now);
@@ -130,7 +130,7 @@ export async function deliver(
   return { failed: true, pauseMs };
 }
 
-/** One write for each message is enough. */
+/** Avoids a second write per message while the channel keeps working. */
 const isKnownToWork = ({ status, last_error, last_ok_at }: NoticeChannelTable, now: number): boolean =>
   status === 'active' && last_error === null && last_ok_at !== null && now - last_ok_at < OK_EVERY_MS;
 
@@ -151,7 +151,7 @@ async function say(
   return kind.edit ? await kind.edit(sending, message, refs) : { kind: 'sent' };
 }
 
-/** What was decided while its message was on the way found no message to write the outcome to. */
+/** Creates the outcomes for a call that was decided while its message was in flight: at that time no sent message was listed yet. */
 async function writeBack(
   broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'>,
   delivery: NoticeDeliveryTable,

@@ -1,4 +1,4 @@
-/** E-mail: plain text, and the same as simple HTML in which nothing of a message is markup. */
+/** E-mail: plain text, and the same as simple HTML in which everything of a message is escaped. */
 import { sendMail } from '../egress/send-mail.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';
 import { linesOf, type Message, sentenceText } from './message.ts';
@@ -54,5 +54,5 @@ async function send({ settings, secret, outbound }: Sending, message: Message): 
   return mailed.ok ? { kind: 'sent' } : { kind: 'failed', why: mailed.why };
 }
 
-/** What was sent cannot be changed: the outcome is not written back. */
+/** E-mails cannot be edited: the outcome is not written back. */
 export const email: ChannelKind = { send };

@@ -1,4 +1,4 @@
-/** Makes deliveries of notices: one for each channel that wants it, in the transaction that takes them out of the outbox. */
+/** Creates deliveries of notices, one for each channel that subscribes to the event, in the transaction that takes the notices out of the outbox. */
 import { DECIDES_FOR_MS } from '../auth/roles-by-groups.ts';
 import type { Broker } from '../broker.ts';
 import type { ChannelRules } from '../config-file/channels.ts';
@@ -29,13 +29,16 @@ import { kindOf } from './kinds.ts';
 import { quietUntil } from './quiet.ts';
 import { readSubject, type Subject } from './subject.ts';
 
-/** In one transaction: calls wait for it where the store has one writer. */
+/** Notices per transaction. Kept small, because calls wait for the transaction where the store has one writer. */
 const AT_ONCE = 100;
 
-/** One endpoint that refuses the credential while others take it makes a connection change its state with each call. */
+/**
+ * Notices about the same broken connection are sent at most this often: if one endpoint refuses the credential while others accept it, the
+ * connection's state changes with each call.
+ */
 const AGAIN_AFTER_MS = 3_600_000;
 
-/** What is over by it. */
+/** The event that each of these settles. */
 const SETTLES: Readonly<Record<SettledEvent, NoticeEvent>> = {
   call_settled: 'call_held',
   access_settled: 'access_requested',
@@ -44,10 +47,10 @@ const SETTLES: Readonly<Record<SettledEvent, NoticeEvent>> = {
   connection_settled: 'connection_broken',
 };
 
-/** What can wait again after it was over. */
+/** Events whose subject can become pending again after it was settled. */
 const MAY_COME_AGAIN: ReadonlySet<NoticeEvent> = new Set(['agent_suspended', 'connection_broken']);
 
-/** `lost`: another process sends. `more`: there may be more notices. */
+/** `lost`: another process holds the lease. `more`: there may be more notices. */
 export type FannedOut = 'lost' | 'more' | 'done';
 
 /** Takes up to 100 notices out of the outbox, while this process holds the lease with this fencing token. */
@@ -61,14 +64,14 @@ export async function fanOut(
     if (!(await renewLease(tx, lease))) return 'lost';
     const notices = await listNotices(tx, AT_ONCE);
     const organisations = [...new Set(notices.map((one) => one.organisation_id))];
-    // Whoever left the company signs in no more, and keeps the phone.
+    // A former member of the organisation, who cannot sign in any more, may still have the phone.
     const since = broker.clock() - DECIDES_FOR_MS;
     const channels = readChannels(broker, await listChannelsOf(tx, organisations, since));
     const agents = await findAgentsOf(tx, notices);
     let made: NoticeDeliveryTable[] = [];
     for (const notice of notices) {
       if (isSettled(notice)) {
-        // It ends what was told before it, in this transaction, too.
+        // A settling notice has to apply to deliveries made earlier in this transaction too.
         await putDeliveries(tx, made);
         made = [];
         await settle(broker, tx, notice, SETTLES[notice.event]);
@@ -92,7 +95,7 @@ type Agent = { agent_id: string; name: string };
 
 type ReadChannel = { channel: NoticeChannelTable; rules: ChannelRules };
 
-/** One whose rules cannot be read, as a newer release may have written them, is left out: it delays no other channel. */
+/** Channels whose rules cannot be read, as a newer release may have written them, are skipped, so that they delay no other channel. */
 function readChannels({ log }: Pick<Broker, 'log'>, channels: readonly NoticeChannelTable[]): ReadChannel[] {
   return channels.flatMap((channel) => {
     try {
@@ -104,7 +107,10 @@ function readChannels({ log }: Pick<Broker, 'log'>, channels: readonly NoticeCha
   });
 }
 
-/** Whether there still is something to tell is asked when it is sent; here only what has to be known of it. */
+/**
+ * Returns the deliveries of a notice. Whether the notice is still relevant is checked when it is sent; the subject is read here only where it decides
+ * about deliveries.
+ */
 async function deliveriesOf(
   broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
   tx: Db,
@@ -140,7 +146,7 @@ const wants = ({ events, agents, platforms }: ChannelRules, notice: Opening, age
   matches(agents, [agent?.name, agent?.agent_id]) &&
   matches(platforms, [notice.platform_id ?? undefined]);
 
-/** Only of what ends by itself, and not at once. */
+/** Returns when the reminder is due: only for subjects that expire, and only if the reminder is later than the first message. */
 function reminderAt({ remind_minutes, quiet }: ChannelRules, { until }: Subject, now: Instant): Instant | undefined {
   if (remind_minutes === undefined || until === undefined) return undefined;
   const at = until - remind_minutes * 60_000;
@@ -170,7 +176,7 @@ const delivery = (
   created_at: now,
 });
 
-/** What was not told yet is not told any more; where the messages stand that were sent, the outcome is written. */
+/** Drops deliveries that were not sent yet, and creates outcomes for the messages that were. */
 async function settle(
   broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
   tx: Db,
@@ -178,13 +184,13 @@ async function settle(
   event: NoticeEvent,
 ): Promise<void> {
   const subject = { organisation_id, event, subject_id };
-  // Two changes of one millisecond come in any order: the subject itself says which was the last.
+  // Two changes within one millisecond may arrive in any order: the subject's current state shows which was the last.
   if (MAY_COME_AGAIN.has(event) && (await readSubject(broker, tx, subject))?.waits) return;
   await dropDue(tx, subject);
   await putDeliveries(tx, outcomesOf(await listSent(tx, subject), broker.clock()));
 }
 
-/** The outcomes to write for messages that were sent, of which each channel that can edit has one of each notice. */
+/** Returns the outcome deliveries for messages that were sent: one for each notice and each channel that can edit. */
 export function outcomesOf(
   sent: readonly (NoticeDeliveryTable & { kind: string })[],
   now: Instant,

@@ -1,4 +1,4 @@
-/** The kinds of channels there are. What owners write of each is in config-file/channels.ts. */
+/** Lists the kinds of channels. Their settings are described in config-file/channels.ts. */
 import type { AnyKindName } from '../config-file/channels.ts';
 import type { ChannelKind } from './channel.ts';
 import { email } from './email.ts';
@@ -19,6 +19,6 @@ const CHANNELS: Readonly<Record<AnyKindName, ChannelKind>> = {
   web_push: webPush,
 };
 
-/** A kind that a row names; undefined: one of a later release. */
+/** Finds the kind that a row names; undefined when it is one of a later release. */
 export const kindOf = (name: string): ChannelKind | undefined =>
   Object.hasOwn(CHANNELS, name) ? CHANNELS[name as AnyKindName] : undefined;

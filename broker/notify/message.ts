@@ -1,60 +1,60 @@
-/** What owners are told, the same on every channel. It has the sentence of a held call, and never a body or a secret. */
+/** The content of a notice, the same for every channel. It includes the sentence of a held call, and never a body or a secret. */
 import { visibleLine } from '../console/static/visible.js';
 import type { Instant } from '../policy/facts.ts';
 import { plainSentence, type Sentence } from '../sentences/part.ts';
 import type { NoticeEvent } from '../store/tables/notices.ts';
 
 /**
- * A message. All of its texts are readable (hidden characters are shown by number), of one line, and bounded; none is escaped: each
- * channel writes what it sends in its own syntax, in which nothing of a text may mean anything.
+ * A message. All of its texts are visible (hidden characters are shown as code points), on one line, and of limited length; none is escaped: each
+ * channel encodes them in its own syntax, so that no text is interpreted as markup.
  */
 export type Message = {
-  /** The same for a second copy: what the channel can tell copies by. */
+  /** The same for a repeated send, so that the channel can deduplicate. */
   id: string;
   event: NoticeEvent | 'test';
-  /** `outcome`: what a message told of is over. `test`: an owner tries the channel. */
+  /** `outcome`: the subject of the message is settled. `test`: an owner tests the channel. */
   step: 'first' | 'reminder' | 'outcome' | 'test';
   /** The id of the held call, request, registration, agent, connection or passkey. */
   subjectId: string;
-  /** Our own words, such as `Approval needed`. */
+  /** A title of ours, such as `Approval needed`. */
   title: string;
   sentence: Sentence;
   /** The agent's name. */
   agent: string | undefined;
-  /** Its id, and what it is called. */
+  /** The platform's id and name. */
   platform: { id: string; name: string } | undefined;
-  /** When it ends by itself. */
+  /** When the subject expires. */
   until: Instant | undefined;
-  /** The page where an owner decides, or looks. */
+  /** The page where an owner decides, or reads more. */
   link: string;
-  /** What became of it, such as `Approved by ann@acme.example`. */
+  /** The result of the subject, such as `Approved by ann@acme.example`. */
   outcome: string | undefined;
-  /** What the buttons carry by which a person decides right there, where that is allowed; see buttons.ts. */
+  /** The tokens of the buttons that decide in the message itself, where that is allowed; see buttons.ts. */
   buttons?: { approve: string; deny: string };
 };
 
-/** A text of at most so many UTF-16 code units, with an ellipsis where something was cut off. */
+/** Truncates a text to so many UTF-16 code units, with an ellipsis where something was cut off. */
 export const cutText = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most - 1).toWellFormed()}…` : text;
 
 const MOST_OF_A_NAME = 120;
 
-/** A name or an address of somebody else's as it stands in messages: of one line, nothing hidden, and cut. */
+/** Makes an untrusted name or address safe for a message: one line, no hidden characters, truncated. */
 export function readable(text: string): string {
   const cut = text.length > MOST_OF_A_NAME ? `${text.slice(0, MOST_OF_A_NAME)}…` : text;
   return visibleLine(cut.toWellFormed());
 }
 
-/** A moment, as people everywhere read it: `2026-01-31 09:30 UTC`. */
+/** Formats a time independent of locale: `2026-01-31 09:30 UTC`. */
 const momentText = (at: Instant): string => `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
-/** The sentence on one line of plain text. It is readable already; nothing hidden goes out, whatever the store holds. */
+/** Returns the sentence as one line of plain text. Hidden characters are escaped here again, whatever the store holds. */
 export const sentenceText = ({ sentence }: Pick<Message, 'sentence'>): string => visibleLine(plainSentence(sentence));
 
-/** A name with the id that rules and commands know it by. */
+/** Returns the platform's name with the id that rules and commands use. */
 const platformText = ({ id, name }: { id: string; name: string }): string => (name === id ? id : `${name} (${id})`);
 
-/** The message as lines of plain text, without its title and its link. */
+/** Returns the message as lines of plain text, without its title and its link. */
 export function linesOf(message: Message): string[] {
   const { agent, platform, until, outcome, step } = message;
   const who = [agent === undefined ? undefined : `Agent: ${agent}`, platform && `Platform: ${platformText(platform)}`];

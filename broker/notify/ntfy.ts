@@ -1,10 +1,10 @@
-/** ntfy (https://docs.ntfy.sh/publish/): published as JSON, as plain text, with a button that opens the page and nothing else. */
+/** ntfy (https://docs.ntfy.sh/publish/): published as JSON, as plain text, with one button that opens the page. */
 import type { ChannelKind, Sending, Sent } from './channel.ts';
 import { linesOf, type Message } from './message.ts';
 import { judge, post } from './post.ts';
 
 const PUBLIC_SERVER = 'https://ntfy.sh';
-/** A message of more than 4,096 bytes becomes an attachment. */
+/** ntfy turns messages of more than 4,096 bytes into attachments. */
 const MAX_BYTES = 4_000;
 
 function cut(text: string): string {
@@ -13,12 +13,12 @@ function cut(text: string): string {
   return `${new TextDecoder().decode(bytes.subarray(0, MAX_BYTES), { stream: true })}…`;
 }
 
-/** `sequenceId`: a message with the same one takes the place of the one before (ntfy 2.16 and later; earlier ones ignore it). */
+/** Publishes a message. `sequenceId`: a message with the same one replaces the earlier one (ntfy 2.16 and later; older releases ignore it). */
 async function publish(sending: Sending, message: Message, sequenceId: string): Promise<Sent> {
   const { settings, secret, now } = sending;
   const { title, link, step } = message;
   const answer = await post(sending, {
-    // Published as JSON at the root of the server.
+    // JSON is published to the root URL of the server.
     url: new URL(typeof settings.server === 'string' ? settings.server : PUBLIC_SERVER),
     headers: {
       'content-type': 'application/json',

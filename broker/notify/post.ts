@@ -1,13 +1,13 @@
-/** Sending over HTTP through the guarded way out, and what an answer means. */
+/** Sends HTTP requests of channels through the guarded egress, and interprets the answers. */
 import { parseStrictJson } from '../../json/strict.ts';
 import type { Enough } from '../egress/buffered-exchange.ts';
 import type { Answer } from '../egress/dispatcher.ts';
 import type { Sending, Sent } from './channel.ts';
 
-/** An owner's phone can wait; a socket that never answers must not be kept. */
+/** Notices can wait and are retried; a socket that never answers must not be kept. */
 const TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
-/** The longest that a channel may put us off. */
+/** The longest delay that a channel may request. */
 export const MAX_AFTER_MS = 3_600_000;
 
 export type Post = {
@@ -15,15 +15,15 @@ export type Post = {
   headers: Readonly<Record<string, string>>;
   body: string | Buffer;
   method?: 'POST' | 'PUT' | 'PATCH';
-  /** To a public address only, whatever the operator allows: for addresses that came from a browser. */
+  /** Allows public addresses only, whatever the operator allows: for addresses that came from a browser. */
   publicOnly?: boolean;
-  /** For all of it; 10 seconds unless told. */
+  /** For the whole request; default 10 seconds. */
   timeoutMs?: number;
-  /** As of `OutboundRequest`. */
+  /** See `OutboundRequest`. */
   enough?: Enough;
 };
 
-/** Sends once, follows no redirect, and reads at most 64 KiB of the answer. Never rejects. */
+/** Sends one request, follows no redirect, and reads at most 64 KiB of the answer. Never rejects. */
 export function post(
   { outbound, channelId }: Pick<Sending, 'outbound' | 'channelId'>,
   { url, headers, body, method = 'POST', publicOnly = false, timeoutMs = TIMEOUT_MS, enough }: Post,
@@ -33,7 +33,7 @@ export function post(
     method,
     headers: { 'user-agent': 'agent-broker', ...headers },
     body,
-    // No socket is shared with calls of agents or with other channels.
+    // Sockets are not shared with calls of agents or with other channels.
     connectionKey: `channel ${channelId}`,
     family: channelId,
     publicOnly,
@@ -44,9 +44,7 @@ export function post(
   });
 }
 
-/**
- * What an answer means: any 2xx is success. `gone`: statuses with which the channel's protocol says that there is none any more.
- */
+/** Converts an answer into a result: any 2xx is success. `gone`: statuses that mean, in the channel's protocol, that it does not exist any more. */
 export function judge(answer: Answer, { gone = [], now }: { gone?: readonly number[]; now: number }): Sent {
   if (answer.kind === 'unreachable') return { kind: 'failed', why: answer.detail };
   const { status, headers } = answer;
@@ -57,11 +55,11 @@ export function judge(answer: Answer, { gone = [], now }: { gone?: readonly numb
   return { kind: 'failed', why: `It answered ${status}.`, ...(afterMs !== undefined && { afterMs }) };
 }
 
-/** How long a channel puts us off with any status, in milliseconds; undefined: it does not say. */
+/** Returns the `Retry-After` of an answer with any status, in milliseconds; undefined when there is none. */
 export const askedToWait = (answer: Answer, now: number): number | undefined =>
   answer.kind === 'answer' ? retryAfter([answer.headers['retry-after'] ?? ''].flat()[0] ?? '', now) : undefined;
 
-/** The members of a JSON answer; none where it is something else. */
+/** Returns the members of a JSON answer; none when it is something else. */
 export function answeredJson(answer: Answer): Readonly<Record<string, unknown>> {
   if (answer.kind !== 'answer') return {};
   const parsed = parseStrictJson(answer.body.toString('utf8'));
@@ -69,7 +67,7 @@ export function answeredJson(answer: Answer): Readonly<Record<string, unknown>> 
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
-/** `Retry-After`: seconds or a date (RFC 9110 section 10.2.3), in milliseconds from now. */
+/** Parses `Retry-After`: seconds or a date (RFC 9110 section 10.2.3), in milliseconds from now. */
 function retryAfter(text: string, now: number): number | undefined {
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now;
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_AFTER_MS);

@@ -1,15 +1,15 @@
-/** Quiet hours: until when nothing is sent. */
+/** Quiet hours: computes until when nothing is sent. */
 import { DAYS, type QuietHours } from '../config-file/channels.ts';
 import type { Instant } from '../policy/facts.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
-/** Quiet hours that begin where others end, such as whole days: longer is nothing held back. */
+/** Limit of adjacent quiet periods, such as whole days. Nothing is held back longer than that. */
 const MOST_IN_A_ROW = 8;
 
 const minutes = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
 
-/** Day of the week (0 is Monday) and minute of the day there and then. */
+/** Returns day of the week (0 is Monday) and minute of the day in the time zone. */
 function localTime(at: Instant, zone: string): { day: number; minute: number } {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
@@ -23,7 +23,7 @@ function localTime(at: Instant, zone: string): { day: number; minute: number } {
   return { day, minute: Number(parts.hour) * 60 + Number(parts.minute) };
 }
 
-/** Minutes until the end of the hours that it is in; undefined: in none. */
+/** Returns the minutes until the end of the current quiet period; undefined when there is none. */
 function remaining({ day, minute }: { day: number; minute: number }, quiet: QuietHours): number | undefined {
   const [from, to] = [minutes(quiet.from), minutes(quiet.to)];
   const begins = (which: number) => quiet.days === undefined || quiet.days.includes(DAYS[(which + 7) % 7] ?? 'mon');
@@ -33,7 +33,7 @@ function remaining({ day, minute }: { day: number; minute: number }, quiet: Quie
   return undefined;
 }
 
-/** When the quiet hours end that `now` is in; undefined: it is in none. */
+/** Returns when the current quiet hours end; undefined when `now` is outside of them. */
 export function quietUntil(quiet: QuietHours | undefined, now: Instant): Instant | undefined {
   if (!quiet) return undefined;
   let at = now;
@@ -41,7 +41,7 @@ export function quietUntil(quiet: QuietHours | undefined, now: Instant): Instant
     const left = remaining(localTime(at, quiet.zone), quiet);
     if (left === undefined) break;
     const end = Math.floor(at / MINUTE_MS) * MINUTE_MS + left * MINUTE_MS;
-    // Where the clocks were changed meanwhile, it is another time there.
+    // Corrects the end when a daylight saving change lies in between.
     const off = (localTime(end, quiet.zone).minute - minutes(quiet.to) + DAY_MINUTES * 1.5) % DAY_MINUTES;
     at = end - (off - DAY_MINUTES / 2) * MINUTE_MS;
   }

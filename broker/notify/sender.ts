@@ -1,4 +1,4 @@
-/** Sends notices: one process on a store at a time, by lease; woken by what is announced, and by polling. */
+/** Sends notices. One process on a store sends at a time, by lease; it is woken by announcements and by polling. */
 
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
@@ -13,29 +13,29 @@ import { fanOut } from './fan-out.ts';
 
 const LEASE = 'notices';
 const POLL_MS = 1_000;
-/** What nobody announces to other processes is found by polling; what is announced in a burst is looked at once. */
+/** Notices that are not announced to other processes are found by polling; a burst of announcements causes one check. */
 const GATHER_MS = 20;
-/** Limits of concurrent messages: on one channel, on one that is slow or fails, on those of one organisation, and on all. */
+/** Limits of concurrent messages: per channel, per channel that is slow or fails, per organisation, and in total. */
 const PER_CHANNEL = 4;
 const PER_SLOW_CHANNEL = 1;
 const OF_ORGANISATION = 32;
 const IN_ALL = 64;
 const SLOW_MS = 2_000;
 const BATCH = 50;
-/** How long a stop waits for messages that are on their way. */
+/** How long a stop waits for messages in flight. */
 const STOP_MS = 3_000;
 
 export type Sender = {
   /** Whether this process is the one that sends. */
   isSending(): boolean;
-  /** Sends nothing more, waits a moment for what is on its way, and lets another process go on. */
+  /** Stops sending, waits briefly for messages in flight, and releases the lease. */
   stop(): Promise<void>;
 };
 
-/** One channel on which something is being sent. */
+/** The state of one channel on which something is being sent. */
 type Lane = { isSlow: boolean; pausedUntil: number; failures: number; work: Promise<void> | undefined };
 
-/** Starts it. Does nothing while another process sends. */
+/** Starts the sender. It is idle while another process sends. */
 export function startSender(
   broker: Pick<
     Broker,
@@ -55,7 +55,7 @@ export function startSender(
   const { store, clock, log, storeOutage } = broker;
   const { db } = store;
   const lanes = new Map<string, Lane>();
-  /** A place among all messages on their way: an organisation with many channels leaves places to the others. */
+  /** Limits the messages in flight: an organisation with many channels leaves capacity to the others. */
   const inTurn = makeSharedPlaces(IN_ALL, OF_ORGANISATION);
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -69,7 +69,7 @@ export function startSender(
     if (delivered.failed) {
       lane.failures++;
       lane.isSlow = true;
-      // Each message that is tried may be another one, so the channel's own failures count.
+      // Each attempt may be for another message, so the channel's own failures determine the backoff.
       lane.pausedUntil = performance.now() + Math.max(delivered.pauseMs, backoffMs(lane.failures));
     } else {
       lane.failures = 0;
@@ -77,12 +77,12 @@ export function startSender(
     }
   };
 
-  /** Sends all that is due on a channel, some at a time, until it fails or nothing is left. */
+  /** Sends all due deliveries of a channel, some at a time, until one fails or none is left. */
   const drain = async (place: Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>, lane: Lane) => {
     while (isOn() && performance.now() >= lane.pausedUntil) {
       const channel = await findChannel(db, place.organisation_id, place.channel_id);
       if (!channel) return;
-      // One try is enough to see whether a channel that failed takes messages again.
+      // One attempt is enough to see whether a failed channel works again.
       const limit = lane.failures > 0 ? 1 : BATCH;
       const due = await listDue(db, place, { now: clock(), limit });
       if (due.length === 0) return;

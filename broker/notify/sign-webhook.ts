@@ -2,10 +2,10 @@
 import { createHmac } from 'node:crypto';
 import type { Secret } from '../crypto/secret.ts';
 
-/** After it the key stands in base64. */
+/** Prefix of a secret; the key follows in base64. */
 const PREFIX = 'whsec_';
 
-/** The headers that sign a body. `id`: the same each time that the same message is sent. `now`: milliseconds since the epoch. */
+/** Returns the headers that sign a body. `id`: the same each time that the same message is sent. `now`: milliseconds since the epoch. */
 export function signWebhook(
   secret: Secret,
   { id, now, body }: { id: string; now: number; body: string },

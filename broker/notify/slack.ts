@@ -1,6 +1,6 @@
 /**
- * Slack, as an app with a bot token (https://docs.slack.dev/reference/methods/chat.postMessage, chat.update): Block Kit whose texts are
- * plain_text, in which nothing is a link, a mention or a format.
+ * Slack, as an app with a bot token (https://docs.slack.dev/reference/methods/chat.postMessage, chat.update): Block Kit whose texts are plain_text,
+ * in which nothing is parsed as a link, a mention or formatting.
  */
 import { slackSecret } from '../config-file/chat-channels.ts';
 import type { Answer } from '../egress/dispatcher.ts';
@@ -9,25 +9,25 @@ import { cutText, linesOf, type Message, sentenceText } from './message.ts';
 import { answeredJson, askedToWait, judge, post } from './post.ts';
 
 const SERVER = 'https://slack.com';
-/** Of a header block, of a section, and of the text of a notification. */
+/** Length limits of a header block, of a section, and of the text of a notification. */
 const MOST = { title: 150, section: 2_900, notification: 1_000 };
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 /** "Escaping text": these three are Slack's only control characters (https://docs.slack.dev/messaging/formatting-message-text). */
 const escaped = (text: string): string => text.replace(/[&<>]/g, (one) => ESCAPES[one] ?? '');
 
-/** Cut before it is escaped, so that no escape is cut apart. */
+/** Truncated before it is escaped, so that no escape sequence is split. */
 const plain = (text: string, most: number) => ({
   type: 'plain_text',
   text: escaped(cutText(text, most)),
   emoji: false,
 });
 
-/** U+2060 WORD JOINER: nothing to see, and neither a link, a mention nor a format any more. */
+/** Inserts the invisible U+2060 WORD JOINER, so that nothing is parsed as a link, a mention or formatting. */
 export const inertText = (text: string): string =>
   escaped(text).replace(/:\/\/|[@#*_~`]/g, (found) => `${found[0]}\u2060${found.slice(1)}`);
 
-/** Errors after which nothing can be sent there any more (chat.postMessage, Errors). */
+/** Errors after which the channel cannot be used any more (chat.postMessage, Errors). */
 const GONE: Readonly<Record<string, string>> = {
   channel_not_found: 'Slack knows no such channel, or the app was not added to it',
   is_archived: 'the channel is archived',
@@ -36,14 +36,14 @@ const GONE: Readonly<Record<string, string>> = {
   account_inactive: 'the app was removed from the workspace',
   invalid_auth: 'the token is not valid',
 };
-/** Errors that a person has to repair, in our words. */
+/** Errors that a person has to fix, with advice. */
 const MENDABLE: Readonly<Record<string, string>> = {
   not_in_channel: 'add the app to the channel: /invite @app',
   missing_scope: 'the app lacks the scope chat:write',
   restricted_action: 'the workspace does not let the app post there',
   ratelimited: 'too many messages',
 };
-/** The message was deleted, or may not be changed any more: there is nothing to try again. */
+/** The message was deleted, or cannot be edited any more: a retry is useless. */
 const UNCHANGEABLE = ['message_not_found', 'cant_update_message', 'edit_window_closed', 'message_limit_exceeded'];
 
 /** Calls a method of the Web API with a JSON body. Never rejects. */
@@ -63,7 +63,7 @@ export function callSlack(sending: Sending, method: string, body: object): Promi
 function blocksOf(message: Message): object[] {
   const { title, link, buttons } = message;
   const lines = linesOf(message);
-  // Ours, but for the address: in angle brackets a bar and a bracket would end it.
+  // Only the address comes from outside; a `|` or `>` in it would end the link's syntax.
   const address = escaped(link).replaceAll('|', '%7C');
   const button = (action_id: 'approve' | 'deny', text: string, style: string, value: string) => ({
     type: 'button',
@@ -102,7 +102,7 @@ const bodyOf = (message: Message): object => ({
 
 type Answered = { ok?: unknown; error?: unknown; channel?: unknown; ts?: unknown };
 
-/** `ok: false` comes with status 200, too. */
+/** Slack reports errors as `ok: false` with status 200, too. */
 function judgeSlack(answer: Answer, now: number): Sent & { error?: string } {
   const judged = judge(answer, { now });
   const { ok, error: told, channel, ts } = answeredJson(answer) as Answered;

@@ -1,4 +1,4 @@
-/** What a notice tells of, as it is now. */
+/** Reads the current state of what a notice is about. */
 
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { statusAt } from '../audit/approval-state.ts';
@@ -18,18 +18,18 @@ import type { NoticeEvent } from '../store/tables/notices.ts';
 import { readable } from './message.ts';
 
 export type Subject = {
-  /** Whether there still is something to do. */
+  /** Whether an owner still has to act. */
   waits: boolean;
   sentence: Sentence;
-  /** `id`: its `agt_` id. */
+  /** `id`: the `agt_` id. */
   agent: { id: string; name: string } | undefined;
   platform: { id: string; name: string } | undefined;
   until: Instant | undefined;
-  /** Path of the page where an owner decides, or looks. */
+  /** Path of the page where an owner decides, or reads more. */
   path: string;
-  /** Once it is over: what became of it. */
+  /** The result, once the subject is settled. */
   outcome: string | undefined;
-  /** The owner whom alone it concerns: of the devices of owners those of this one are told, and no others. */
+  /** The only owner whom it concerns: of owners' own devices, only those of this owner are notified. */
   ofOwner?: string;
 };
 
@@ -42,7 +42,7 @@ type Ref = { organisation_id: string; event: NoticeEvent; subject_id: string };
 
 const sentence = (...parts: Part[]): Sentence => ({ parts, template: null });
 
-/** How a decision reads. `by`: e-mail address of whoever decided; null: that is not known any more. */
+/** Returns the result of a decision in words. `by`: e-mail address of whoever decided; null: not known any more. */
 function outcomeOf(status: string, by: string | null): string | undefined {
   if (status === 'pending') return undefined;
   if (status === 'expired') return 'Expired: nobody decided in time';
@@ -50,7 +50,7 @@ function outcomeOf(status: string, by: string | null): string | undefined {
   return by === null ? verb : `${verb} by ${readable(by)}`;
 }
 
-/** Reads it; undefined: it is not there any more. */
+/** Reads the subject of a notice; undefined when it does not exist any more. */
 export async function readSubject(
   broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
   db: Db,

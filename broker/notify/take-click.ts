@@ -1,4 +1,4 @@
-/** From a request of Slack or Telegram to a click that is theirs. */
+/** Verifies a request of Slack or Telegram and extracts the click. */
 import type { Broker } from '../broker.ts';
 import { findChannelById } from '../store/notice-channels.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
@@ -8,10 +8,10 @@ import { type Click, clickInSlack, clickInTelegram, isFromSlack, isFromTelegram 
 import { sendingOn } from './deliver.ts';
 
 export type ClickRequest = Parameters<typeof isFromSlack>[0];
-/** `click`: undefined where it is about something else than our buttons. */
+/** `click`: undefined when the request is about something else than our buttons. */
 export type TakenClick = { channel: NoticeChannelTable; sending: Sending; click: Click | undefined };
 
-/** Undefined: it is not from whoever it has to be from, or there is no such channel; which of both nobody is told. */
+/** Undefined when the request is not authentic, or when there is no such channel; the caller cannot distinguish the two. */
 export async function takeClick(
   broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   kind: 'slack' | 'telegram',

@@ -1,16 +1,16 @@
 /**
- * Microsoft Teams, by a workflow that posts what a webhook gets
- * (https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using): an Adaptive Card 1.5 whose texts
- * are TextRuns, in which Markdown is no markup.
+ * Microsoft Teams, by a workflow that posts the webhooks it receives
+ * (https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using): an Adaptive Card 1.5 whose texts are
+ * TextRuns, in which Markdown is not parsed.
  */
 import type { ChannelKind, Sending, Sent } from './channel.ts';
 import { cutText, linesOf, type Message } from './message.ts';
 import { judge, post } from './post.ts';
 
-/** A message of more than 28 KB is refused. */
+/** Teams refuses messages of more than 28 KB. */
 const MOST_OF_A_LINE = 4_000;
 
-/** `{{DATE(…)}}` and `${…}` are functions of cards, and an address may become a link: U+2060 WORD JOINER, which shows nothing, ends that. */
+/** Breaks up `{{DATE(…)}}` and `${…}`, which are functions of cards, and addresses, which become links, by the invisible U+2060 WORD JOINER. */
 const inert = (text: string): string =>
   text.replace(/\{\{|\$\{|:\/\//g, (found) => `${found[0]}\u2060${found.slice(1)}`);
 
@@ -41,9 +41,9 @@ async function send(sending: Sending, message: Message): Promise<Sent> {
       ],
     }),
   });
-  // A workflow that was deleted. 202: it was taken; whether it was posted, only its owner sees.
+  // 404 and 410: the workflow was deleted. 202: it was accepted; only the workflow's owner can see whether it was posted.
   return judge(answer, { gone: [404, 410], now });
 }
 
-/** A workflow does not say which message it posted: the outcome is not written back. */
+/** A workflow does not report which message it posted, so the outcome is not written back. */
 export const teams: ChannelKind = { send };

@@ -1,6 +1,6 @@
 /**
- * Telegram's Bot API (https://core.telegram.org/bots/api#sendmessage, #editmessagetext): without parse_mode, so nothing is markup; what others
- * wrote stands in a `pre` entity, where clients find no links, names or commands.
+ * Telegram's Bot API (https://core.telegram.org/bots/api#sendmessage, #editmessagetext): without parse_mode, so nothing is parsed as markup;
+ * untrusted text stands in a `pre` entity, in which clients detect no links, names or commands.
  */
 import type { Answer } from '../egress/dispatcher.ts';
 import type { ChannelKind, Sending, Sent } from './channel.ts';
@@ -22,7 +22,7 @@ export function callTelegram(sending: Sending, method: string, body: object): Pr
   });
 }
 
-/** Offsets and lengths of entities are in UTF-16 code units, as those of strings here. */
+/** Offsets and lengths of entities are in UTF-16 code units, like JavaScript string lengths. */
 function textOf(message: Message): object {
   const { title, link, buttons } = message;
   const lines = cutText(linesOf(message).join('\n'), MOST_OF_A_TEXT);
@@ -34,7 +34,7 @@ function textOf(message: Message): object {
       { type: 'pre', offset: head.length, length: lines.length },
     ],
     link_preview_options: { is_disabled: true },
-    // No keyboard takes away the one that was there.
+    // An edit with an empty keyboard removes the former buttons.
     reply_markup: {
       inline_keyboard: buttons
         ? [
@@ -55,7 +55,7 @@ type Answered = {
   parameters?: { retry_after?: unknown; migrate_to_chat_id?: unknown };
 };
 
-/** `{ ok, error_code, description, parameters }` (Making requests; ResponseParameters). */
+/** Answers are `{ ok, error_code, description, parameters }` (Making requests; ResponseParameters). */
 function judgeTelegram(answer: Answer, now: number): Sent & { unchangeable?: boolean } {
   const judged = judge(answer, { now });
   const { ok, description, result, parameters } = answeredJson(answer) as Answered;
@@ -101,7 +101,7 @@ async function edit(sending: Sending, message: Message, refs: readonly string[])
   return { kind: 'sent' };
 }
 
-/** `setWebhook`: from then on getUpdates answers nothing. */
+/** Calls `setWebhook`: from then on getUpdates returns nothing. */
 async function listen(sending: Sending, address: string, secret: string): Promise<Sent> {
   const body = { url: address, secret_token: secret, allowed_updates: ['callback_query'] };
   const judged = judgeTelegram(await callTelegram(sending, 'setWebhook', body), sending.now);

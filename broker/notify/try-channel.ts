@@ -1,4 +1,4 @@
-/** Sends a test notice at once, for an owner who waits for what comes of it. */
+/** Sends a test notice immediately, for an owner who waits for the result. */
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { noteFailing, noteWorking } from '../store/notice-channels.ts';
@@ -24,7 +24,7 @@ const testMessage = (baseUrl: string, name: string): Message => ({
   outcome: undefined,
 });
 
-/** Quiet hours and rules count for nothing. What came of it is noted on the channel, too. */
+/** Ignores quiet hours and rules. The result is stored on the channel, too. */
 export async function tryChannel(
   broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   channel: NoticeChannelTable,

@@ -7,7 +7,7 @@ import type { ChannelKind, Sending, Sent } from './channel.ts';
 import { type Message, sentenceText } from './message.ts';
 import { judge, post } from './post.ts';
 
-/** What a browser says of its subscription, as it is sealed. */
+/** A browser's subscription, as it is sealed. */
 export const StoredSubscription = z.strictObject({
   endpoint: z.url(),
   keys: z.strictObject({ p256dh: z.string(), auth: z.string() }),
@@ -16,13 +16,13 @@ export type StoredSubscription = z.infer<typeof StoredSubscription>;
 
 /** A push service takes 4,096 bytes (RFC 8030 section 7.2), of which 103 are for the encryption. */
 const MAX_BYTES = 4_096 - 103;
-/** Of what ends at no set time, and of outcomes: who was offline for longer looks into the console. */
+/** For subjects without an end, and for outcomes: a device that was offline for longer finds the state in the console. */
 const USUAL_TTL_S = 24 * 3600;
 const LONGEST_TTL_S = 28 * 24 * 3600;
 
-/** Of a message: our own words, the sentence, and where to look; never a body or a secret. */
+/** The notification's content: words of ours, the sentence, and a link; never a body or a secret. */
 type Payload = {
-  /** One notification a subject: what comes later takes the place of it. */
+  /** One notification per subject: a later one replaces it. */
   tag: string;
   step: Message['step'];
   title: string;
@@ -44,20 +44,20 @@ const payloadOf = (message: Message): Payload => ({
   outcome: message.outcome,
 });
 
-/** The payload as bytes, its sentence cut where the whole would be too long. */
+/** Encodes the payload, its sentence truncated where the whole would be too long. */
 function fitting(payload: Payload): Uint8Array {
   let { sentence } = payload;
   for (;;) {
     const bytes = Buffer.from(JSON.stringify({ ...payload, sentence }));
     if (bytes.length <= MAX_BYTES || sentence === '') return bytes;
-    // A character is at most 6 bytes of JSON; a few rounds do.
+    // A character takes at most 6 bytes of JSON, so a few iterations are enough.
     const over = Math.max(1, Math.ceil((bytes.length - MAX_BYTES) / 6)) + 1;
     sentence = `${sentence.slice(0, Math.max(0, sentence.length - over - 1)).toWellFormed()}…`;
     if (sentence === '…') sentence = '';
   }
 }
 
-/** The same for a second copy and for the outcome: of several that wait at the service, the last one is delivered. */
+/** The same for a repeated send and for the outcome: of several messages waiting at the push service, only the last is delivered. */
 const topicOf = (message: Message): string =>
   createHash('sha256').update(message.subjectId).digest('base64url').slice(0, 32);
 
@@ -94,10 +94,10 @@ async function send(sending: Sending, message: Message): Promise<Sent> {
     );
   const payload = payloadOf(message);
   let answer = await push(payload, true);
-  // A service that takes less than the standard says gets what is needed to look.
+  // A push service with a smaller limit than the standard's gets the payload without the sentence.
   if (answer.kind !== 'unreachable' && answer.status === 413) answer = await push({ ...payload, sentence: '' }, false);
   return judge(answer, { gone: [404, 410], now });
 }
 
-/** The outcome takes the place of the message: same topic at the service, same tag on the device. */
+/** The outcome replaces the message: same topic at the push service, same tag on the device. */
 export const webPush: ChannelKind = { send, edit: (sending, message) => send(sending, message) };

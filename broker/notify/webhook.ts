@@ -4,7 +4,7 @@ import { type Message, sentenceText } from './message.ts';
 import { judge, post } from './post.ts';
 import { signWebhook } from './sign-webhook.ts';
 
-/** With `type`, `timestamp` and `data`, as the standard wants it. */
+/** Builds the body with `type`, `timestamp` and `data`, as the standard requires. */
 function bodyOf(message: Message, now: number): string {
   const { event, step, subjectId, title, agent, platform, until, link, outcome } = message;
   return JSON.stringify({
@@ -39,6 +39,6 @@ async function send(sending: Sending, message: Message): Promise<Sent> {
 
 export const webhook: ChannelKind = {
   send,
-  // The outcome is one more webhook, with an id of its own.
+  // The outcome is sent as a further webhook, with an id of its own.
   edit: (sending, message) => send(sending, message),
 };
