@@ -1,4 +1,4 @@
-/** Agents as owners look for them: parameters, cursor, and what is said of each at a glance. */
+/** Lists of agents for owners: query parameters, cursor, and the summary of each agent. */
 import { z } from 'zod';
 import type { GlancedAgent, SoughtAgents, WholeAgent } from '../admin/agent-pages.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
@@ -123,7 +123,9 @@ export const AGENTS_SOUGHT = {
 
 type Given = { [Name in keyof typeof AGENTS_SOUGHT]?: z.output<(typeof AGENTS_SOUGHT)[Name]> };
 
-/** What the parameters ask for; undefined: nothing, so everything in one answer. Throws Refusal invalid_request. */
+/**
+ * Parses the query parameters of a search; undefined when there are none, so that all agents are returned at once. Throws Refusal invalid_request.
+ */
 export function agentsSought(query: Given): SoughtAgents | undefined {
   if (Object.values(query).every((value) => value === undefined)) return undefined;
   const { q = '', sort = 'name', status, owner, policy, label, parent, cursor, limit = 50 } = query;
@@ -149,7 +151,7 @@ function readCursor(text: string, sort: string): AgentCursor {
   return { key: read.data[1], id: read.data[2] };
 }
 
-/** Encoded, it may bring what no query can: what no database takes as text, or as a time. */
+/** The cursor is encoded, so it may hold values that a plain query cannot, and that no database accepts as text or as a time. */
 const Cursor = z.tuple([z.string(), z.union([text(1_000), z.int()]), z.guid()]);
 
 function parsed(text: string): unknown {

@@ -10,7 +10,7 @@ const NAME = 'Agent Broker';
 const ABOUT =
   'A governance broker for AI agents: the agent names a platform, an endpoint, a method and a scope; the broker decides, holds the call for a person where it must, calls with a credential that the agent never sees, and leaves a signed receipt.';
 
-/** Who may ask, in the words of the manifest; nobody in particular when it is empty. */
+/** Who may call, in the words of the manifest; empty: everybody. */
 const WHO: Record<Auth, readonly string[]> = {
   none: [],
   agent: ['agent'],
@@ -27,7 +27,7 @@ const WHO: Record<Auth, readonly string[]> = {
 
 const whoInWords = ({ auth }: Route): string => WHO[auth].join(' or ') || 'no authentication';
 
-/** Documents that have an address of their own, by what they are. One is named when it is served. */
+/** Well-known addresses of documents. Only those that are served are listed. */
 const DOCUMENTS = {
   openapi: '/v1/openapi.json',
   llms: '/llms.txt',
@@ -42,7 +42,7 @@ const DOCUMENTS = {
   agent_schema: '/.well-known/aa-agent-schema',
 } as const;
 
-/** `routes`: those of the public surface. */
+/** Builds /agent-manifest.json. `routes`: those of the public surface. */
 export function agentManifest(
   { baseUrl, proxyUrl }: Pick<Broker, 'baseUrl' | 'proxyUrl'>,
   routes: readonly Route[],
@@ -81,7 +81,7 @@ export function agentManifest(
   };
 }
 
-/** In the form of llmstxt.org: a title, what it is, and lists of links. */
+/** Builds /llms.txt in the form of llmstxt.org: a title, a description, and lists of links. */
 export function llmsText(baseUrl: string, routes: readonly Route[], guides: readonly Guide[]): string {
   const link = (name: string, to: string, about: string) =>
     `- [${name}](${baseUrl}${to})${about === '' ? '' : `: ${about}`}`;

@@ -1,4 +1,4 @@
-/** The stop of all agents as owners see it. */
+/** The state "all agents stopped" as owners see it. */
 import { z } from 'zod';
 import type { AgentsStopped } from '../policy/agents-stopped.ts';
 

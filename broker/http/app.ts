@@ -1,4 +1,4 @@
-/** The Express application: hardening, bodies, routes, and what was not found. */
+/** The Express application: hardening, bodies, routes, and unknown addresses. */
 import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
 import { makeRefusalLog } from '../log/refusals.ts';
@@ -18,7 +18,7 @@ import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
 import { nameUndecodable } from './undecodable-path.ts';
 
-/** `routes`: everything that is served. */
+/** Builds the application. `routes`: all routes to serve. */
 export function makeApp(services: Services, routes: readonly Route[]): Express {
   const { config, log, rateCounts } = services.broker;
   const app = express();
@@ -43,7 +43,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
       return serve(request, response);
     };
   };
-  /** What answers another method than those of the routes at a path. */
+  /** Handles methods that no route at a path declares. */
   const otherMethods = (atPath: readonly Route[]): RequestHandler => {
     const any = atPath.find((route) => route.anyMethod);
     return any ? serveRoute(any, services, limits, bearers) : refuseMethod(services, atPath);
@@ -62,7 +62,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
     if (route.anyOrigin) app.options(path, answerPreflight);
     app[route.method.toLowerCase() as 'get'](path, handlerOf(route));
   }
-  // Not `app.all`, which adds a layer for each of the 35 methods: that took half of the time in which the routes are made.
+  // Not `app.all`, which adds a layer for each of the 35 methods: that took half of the time needed to set up the routes.
   for (const atPath of paths.values()) {
     const [first] = atPath;
     if (first && !isFixed(first)) app.route(pathOf(first)).all(otherMethods(atPath));
@@ -73,8 +73,8 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
 }
 
 /**
- * Routes whose path has no parameters, which most have: found by their path at once, where Express would match one path after the other. Each list has those
- * of one path.
+ * Serves routes without path parameters, which are most, by a map lookup, where Express would match one path after the other. Each list holds the
+ * routes of one path.
  */
 function atFixedPaths(
   lists: readonly (readonly Route[])[],
@@ -102,9 +102,12 @@ function atFixedPaths(
 
 type RouterPath = string | string[] | RegExp;
 
-/** As Express writes it (path-to-regexp): `{name}` is one segment, and of what takes the rest the last is any number of them. */
+/**
+ * Converts a path to the syntax of Express (path-to-regexp): `{name}` matches one segment; with `takesRest` the last parameter matches any number of
+ * them.
+ */
 function pathOf({ path, takesRest }: Route): RouterPath {
-  // Express decodes parameters, and answers by itself what it cannot decode: here there are none.
+  // Express decodes parameters, and itself refuses those that it cannot decode; a pattern without parameters avoids that.
   if (takesRest === 'as_sent') return new RegExp(`^${path.slice(0, path.indexOf('{'))}.`, 's');
   const written = path.replaceAll(/\{(\w+)\}/g, ':$1');
   if (!takesRest) return written;
@@ -124,17 +127,20 @@ function refuseMethod(services: Services, routes: readonly Route[]): RequestHand
   };
 }
 
-/** What people type or follow a link to. */
+/** Addresses that people type, or follow a link to. */
 const PAGES = /^\/(?<section>console|docs|approve|me)(?:\/|$)/;
 
-/** Undefined: a program asks, which gets the envelope there as everywhere. */
+/** Returns the 404 page for a browser; undefined for a program, which gets the error envelope as everywhere. */
 function pageFor({ path, headers }: Request): Reply | undefined {
   const section = PAGES.exec(path)?.groups?.section;
   if (section === undefined || !headers.accept?.includes('text/html')) return undefined;
   return noSuchPage(section === 'docs' ? 'docs' : 'console');
 }
 
-/** `served`: the paths of all routes. What other servers have with a slash at the end, such as `/mcp/`, is tried here, too. */
+/**
+ * Answers unknown paths with 404. `served`: the paths of all routes. For an address such as `/mcp/`, which other servers serve with a trailing slash,
+ * the path without the slash is looked up for a hint.
+ */
 function refuseUnknown(services: Services, served: ReadonlySet<string>): RequestHandler {
   return (request, response) => {
     const id = correlationId();
@@ -148,7 +154,7 @@ function refuseUnknown(services: Services, served: ReadonlySet<string>): Request
   };
 }
 
-/** What nobody foresaw, outside of any route. */
+/** Handles unexpected errors outside of any route. */
 function refuseBroken(services: Services): ErrorRequestHandler {
   return (error: unknown, _request, response, next) => {
     if (response.headersSent) return next(error);

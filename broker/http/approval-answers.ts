@@ -1,4 +1,4 @@
-/** What an agent is told of its own held calls (specification, Approval; Pending actions). */
+/** Schemas of an agent's own held calls (specification, Approval; Pending actions). */
 import { z } from 'zod';
 
 const moment = z.iso.datetime();

@@ -1,10 +1,10 @@
-/** Audit rows as a table, for spreadsheets. */
+/** Audit rows as CSV, for spreadsheets. */
 import { shownFlags } from '../audit/audit-flags.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { type Cell, csvLine } from './csv.ts';
 import { instant } from './instant.ts';
 
-/** Who did it, of an owner's decision or change, and who approved a held call. */
+/** Returns who made a decision or change, or who approved a held call. */
 const actorIn = (row: AuditRow): { id?: string; how?: string } => {
   const { change, approval } = shownFlags(row);
   return change ? { id: change.by, how: change.how } : approval ? { id: approval.decided_by, how: approval.how } : {};
@@ -42,8 +42,8 @@ const COLUMNS: Record<string, (row: AuditRow, names: RowNames) => Cell> = {
 
 const CELLS = Object.values(COLUMNS);
 
-/** The first line: the names of the columns. */
+/** The header line with the names of the columns. */
 export const AUDIT_CSV_HEAD: string = csvLine(Object.keys(COLUMNS));
 
-/** A line of a row. */
+/** Returns the line of one row. */
 export const auditCsvLine = (row: AuditRow, names: RowNames): string => csvLine(CELLS.map((cell) => cell(row, names)));

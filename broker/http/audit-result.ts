@@ -1,2 +1,2 @@
-/** How a call ended, as rows say it. */
+/** How a call ended, as audit rows record it. */
 export const RESULTS = ['allowed', 'held', 'denied', 'blocked', 'errored'] as const;

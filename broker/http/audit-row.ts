@@ -1,4 +1,4 @@
-/** Audit rows as owners read them, and how they look for them. */
+/** Audit rows as owners read them, and the filters of their lists. */
 import { z } from 'zod';
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AuditRow } from '../store/audit.ts';
@@ -60,7 +60,7 @@ export const MatchedRules = z
   )
   .describe('the rules that matched');
 
-/** What is not in the row, and made when it is read. */
+/** Adds members that are not stored in the row, but computed when it is read. */
 export const AuditRowListed = AuditRowShown.extend({
   platform_name: z
     .string()
@@ -85,7 +85,7 @@ export const AuditRowWithReceipt = AuditRowShown.extend({
 
 const membersShown = (text: string | null) => (text === null ? null : openMembers(text));
 
-/** An audit row as an owner reads it: the hashed columns, JSON opened, and whether it is signed. */
+/** Returns an audit row for owners: the hashed columns, JSON columns parsed, and whether the row is signed. */
 export const auditRowShown = ({
   instance_id: _instance,
   receipt: _receipt,
@@ -102,7 +102,7 @@ export const auditRowShown = ({
   pii: membersShown(row.pii),
 });
 
-/** The parameters by which rows are looked for. */
+/** Query parameters by which rows are filtered. */
 export const AUDIT_FILTER = {
   agent: z
     .string()
@@ -130,7 +130,7 @@ export const AUDIT_FILTER = {
 
 type Given = { [Name in keyof typeof AUDIT_FILTER]?: AuditFilter[Name] };
 
-/** The filter among the parameters. */
+/** Builds the filter from the parameters. */
 export const auditFilter = ({ agent, platform, kind, result, reason, since, until, text }: Given): AuditFilter => ({
   agent,
   platform,

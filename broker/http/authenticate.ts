@@ -1,4 +1,4 @@
-/** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
+/** Authenticates a request by what its route accepts: a bearer, a browser's cookie, or nothing. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
 import { ROLE_RANKS } from '../audit/still-may.ts';
@@ -28,8 +28,8 @@ const PIPELINE_ELSEWHERE: AuthRefusal = {
 const AGENTS_ALONE: ReadonlySet<Route['auth']> = new Set<Route['auth']>(['agent', 'mcp_client', 'git', 'raw']);
 
 /**
- * Undefined where nobody has to say who they are. Throws Refusal: 401, 403 (also to MCP clients over plain http), 429 where too
- * many bearers of this address were refused, or 502 when the identity provider is away.
+ * Returns the principal; undefined where the route requires none. Throws Refusal: 401, 403 (also to MCP clients over plain http), 429 where too many
+ * bearers from this address were refused, or 502 when the identity provider is unavailable.
  */
 export async function authenticate(
   route: Route,
@@ -49,16 +49,16 @@ export async function authenticate(
   return who;
 }
 
-/** Whether nobody says who they are where nobody has to: an Authorization header of another scheme than Bearer says nothing there. */
+/** Whether a request to a route for `anyone` is anonymous: an Authorization header with another scheme than Bearer is ignored there. */
 export const isStranger = (route: Route, request: Request): boolean => route.auth === 'anyone' && !sendsBearer(request);
 
-/** The bearer, or of git the password; for owners, without one, the session cookie of a browser. */
+/** Returns the bearer; for git the password; for owners without a bearer the session cookie of a browser. */
 function tokenOf(route: Route, request: Request, services: Services): string {
   const { baseUrl } = services.broker;
   if (route.auth === 'git') return passwordOf(request);
   if (route.auth === 'raw') return rawTokenOf(request);
   const bearer = readBearer(request);
-  // What the authorization server issues is for https alone; agents' own tokens are good where `/v1` is.
+  // Tokens of the authorization server are accepted over https only; agents' own tokens wherever `/v1` accepts them.
   if (route.auth === 'mcp_client' && !(bearer.kind === 'bearer' && claimsAgent(baseUrl, bearer.token)))
     refusePlainHttp(services.broker);
   if (bearer.kind === 'bearer') return bearer.token;
@@ -118,8 +118,8 @@ async function recognise(
 }
 
 /**
- * RFC 6750 section 3: no error code when nothing was presented. `where`: how to get a token. git is asked for a password only when it
- * sent none (specification, Governed git).
+ * RFC 6750 section 3: no error code when no credential was presented. `where`: how to get a token. git is asked for a password only when it sent none
+ * (specification, Governed git).
  */
 function unauthenticated(refused: AuthRefusal, where: readonly string[] | 'git'): Refusal {
   if (where === 'git')
@@ -133,6 +133,6 @@ function unauthenticated(refused: AuthRefusal, where: readonly string[] | 'git')
 const challengeOf = ({ auth }: Route, { broker }: Services): readonly string[] =>
   auth === 'mcp_client' ? mcpChallenge(broker) : [];
 
-/** The trace context that an authenticated caller sends along (W3C Trace Context). What it is worth is said where traces are begun. */
+/** Returns the trace context that an authenticated caller sends (W3C Trace Context). How far it is trusted is decided where traces begin. */
 export const traceparentOf = ({ traceparent }: IncomingHttpHeaders): string | undefined =>
   typeof traceparent === 'string' ? traceparent : undefined;

@@ -1,6 +1,8 @@
 const REALM = 'realm="agent-broker"';
 
-/** `WWW-Authenticate` for a bearer. RFC 6750 section 3: at least one parameter follows the scheme, so without `parts` it is the realm. */
+/**
+ * Builds `WWW-Authenticate` for a bearer. RFC 6750 section 3 requires at least one parameter after the scheme, so without `parts` it is the realm.
+ */
 export const bearerChallenge = (...parts: readonly string[]): Readonly<{ 'WWW-Authenticate': string }> => ({
   'WWW-Authenticate': `Bearer ${parts.join(', ') || REALM}`,
 });

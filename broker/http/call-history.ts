@@ -1,4 +1,4 @@
-/** The history of a held call, step by step, as owners read it beside its rows. */
+/** The history of a held call, step by step, shown to owners beside its audit rows. */
 import { z } from 'zod';
 import { howDecided } from '../audit/approval-state.ts';
 import { shownFlags } from '../audit/audit-flags.ts';
@@ -32,7 +32,7 @@ export const CallHistoryShown = z
 
 type Step = z.output<typeof CallHistoryShown>[number];
 
-/** Oldest first: held; corrected; approved, denied or expired; made. `now`: milliseconds. */
+/** Returns the steps, oldest first: held; corrected; approved, denied or expired; made. `now`: milliseconds. */
 export function callHistoryShown(call: CallHistory, now: number): Step[] {
   const { held, decision, made } = call;
   const steps = [stepOf('held', call.created_at, held)];

@@ -1,4 +1,4 @@
-/** The small pages of an owner who comes back from an authorization server. */
+/** The small pages for an owner who returns from an authorization server. */
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
 import { wordsPage } from './sign-in-page.ts';
@@ -6,8 +6,8 @@ import { wordsPage } from './sign-in-page.ts';
 const CONNECTIONS = '/console/connections';
 
 /**
- * Comes back to the same address from a page of our own: a browser that comes from another site sends no
- * `SameSite=Strict` cookie along, so nobody would know whose browser it is.
+ * Reloads the same address from a page of our own: on a navigation from another site the browser does not send the `SameSite=Strict` cookie, so the
+ * session would be unknown.
  */
 export const onceMorePage = (to: string): Reply =>
   wordsPage(200, {
@@ -18,8 +18,8 @@ export const onceMorePage = (to: string): Reply =>
   });
 
 /**
- * Leads back to the console, where the connection is now to be seen. `unmet`: scopes that agents wait for and that the
- * server did not grant enough for; the page then stays, to be read.
+ * Leads back to the console, which now lists the connection. `unmet`: scopes that agents wait for and that the server did not grant in full; the page
+ * then stays open, so that it can be read.
  */
 export const connectedPage = (connectionId: string, unmet: readonly string[]): Reply =>
   wordsPage(200, {
@@ -32,7 +32,7 @@ export const connectedPage = (connectionId: string, unmet: readonly string[]): R
     leads: unmet.length === 0,
   });
 
-/** Why nothing was connected, for people. */
+/** Shows why nothing was connected. */
 export const notConnectedPage = (refusal: Refusal, correlationId: string): Reply =>
   wordsPage(
     refusal.status,

@@ -1,4 +1,4 @@
-/** What an MCP client asks an owner for, read out of the authorization server, for the page on which the owner decides. */
+/** Reads what an MCP client requests from the authorization server, for the page on which an owner decides. */
 import { ServerResponse } from 'node:http';
 import type { Client, Interaction, default as Provider } from 'oidc-provider';
 import type { AskedConsent } from '../admin/mcp-consent.ts';
@@ -13,8 +13,8 @@ import type { Context } from './route.ts';
 export type ConsentRequest = { interaction: Interaction; client: Client; asked: AskedConsent };
 
 /**
- * The request behind a consent page, for the browser that began it: its cookies and the address must name the same one.
- * @throws Refusal not_found
+ * Loads the request behind a consent page, for the browser that began it: its cookies and the address must name the same request. @throws Refusal
+ * not_found
  */
 export async function loadConsentRequest({
   services,
@@ -22,7 +22,7 @@ export async function loadConsentRequest({
   params,
 }: Pick<Context, 'services' | 'request' | 'params'>): Promise<ConsentRequest> {
   const provider = await services.authorization.provider();
-  // As the provider itself: loaded when somebody connects an MCP client.
+  // Loaded lazily, like the provider itself: only needed when somebody connects an MCP client.
   const { errors } = await import('oidc-provider');
   let interaction: Interaction;
   try {
@@ -59,7 +59,7 @@ const unknown = () =>
 
 type Deciding = Pick<Context, 'services' | 'request'>;
 
-/** Tells the authorization server that an owner says no, in a transaction. Answers where the browser goes on to. */
+/** Reports an owner's refusal to the authorization server, in a transaction. Returns the address to which the browser continues. */
 export async function tellRefused(context: Deciding, tx: Db): Promise<string> {
   const { broker, authorization } = context.services;
   const provider = await authorization.within(tx as typeof broker.store.db);
@@ -70,9 +70,8 @@ export async function tellRefused(context: Deciding, tx: Db): Promise<string> {
 }
 
 /**
- * Tells the authorization server of an authorisation, in the transaction that makes it: an authorisation that the library
- * knows nothing of could be used by nobody, and would be listed all the same. `given`: of the scopes that were asked for.
- * Answers where the browser goes on to.
+ * Stores an authorisation in the authorization server, in the transaction that creates it: one that is unknown to the library could not be used, but
+ * would be listed. `given`: the scopes given of those that were requested. Returns the address to which the browser continues.
  */
 export async function tellGranted(
   context: Deciding,
@@ -85,7 +84,7 @@ export async function tellGranted(
   grant.jti = id;
   const refused = asked.scope.split(' ').filter((scope) => !given.includes(scope));
   grant.addResourceScope(mcpResource(broker), given.join(' '));
-  // Else the library asks for them again, at once.
+  // Otherwise the library would ask for them again immediately.
   if (refused.length > 0) grant.rejectResourceScope(mcpResource(broker), refused.join(' '));
   await grant.save();
   return await finish(provider, context, { login: { accountId: id }, consent: { grantId: id } });

@@ -1,4 +1,4 @@
-/** Waits for the person of a consent. */
+/** Waits for a person's decision on a consent. */
 import { type Consent, changeOfConsent, consentStatusAt, findConsent } from '../people/consents.ts';
 import type { Instant } from '../policy/facts.ts';
 import { Refusal } from './errors.ts';
@@ -9,7 +9,7 @@ import { waitForNews } from './waiting.ts';
 
 type Asked = Pick<Context, 'services' | 'request' | 'left'>;
 
-/** The consent of this token as it is now. @throws Refusal not_found */
+/** Reads the current state of the consent with this token. @throws Refusal not_found */
 export async function readConsent({ services: { broker } }: Asked, token: string): Promise<Consent> {
   const consent = await findConsent(broker, token);
   if (!consent) throw new Refusal('not_found', 'There is no such consent.');
@@ -18,7 +18,7 @@ export async function readConsent({ services: { broker } }: Asked, token: string
 
 export const isConsentOver = (consent: Consent, now: Instant): boolean => consentStatusAt(consent, now) !== 'pending';
 
-/** The same once something became of it, or after `waitMs`. */
+/** Returns the consent as soon as it is settled, or after `waitMs`. */
 export async function settledConsent(context: Asked, token: string, waitMs: number): Promise<Consent> {
   const read = () => readConsent(context, token);
   const found = await read();
@@ -28,7 +28,7 @@ export async function settledConsent(context: Asked, token: string, waitMs: numb
   return await waitForNews(context, changeOfConsent(found).id, read, options);
 }
 
-/** The answer of `GET /v1/consent/caller/status/{token}`. Nothing of the person. */
+/** Builds the answer of `GET /v1/consent/caller/status/{token}`. It includes no data about the person. */
 export const consentStatusReply = ({ services: { broker } }: Asked, consent: Consent): Reply =>
   json(200, {
     status: consentStatusAt(consent, broker.clock()),

@@ -1,4 +1,4 @@
-/** What keeps an agent from acting though its own status does not say so: its time, its parent, or a stop of all. */
+/** Why an agent cannot act although its own status is active: its expiry, its parent, or a stop of all agents. */
 import type { Instant } from '../policy/facts.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 
@@ -6,7 +6,7 @@ export const CONTAINED = ['expired', 'parent_suspended', 'parent_revoked', 'pare
 
 type Life = Pick<AgentTable, 'status' | 'expires_at'>;
 
-/** Null: nothing does. `parent` undefined: it has none. `stopped`: whether all agents are. */
+/** Returns the first such reason, or null. `parent`: undefined for an agent without one. `stopped`: whether all agents are stopped. */
 export function containedBy(
   agent: Life,
   parent: Life | undefined,

@@ -2,12 +2,12 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
 
-/** Puts the permission on whatever is answered, refusals too. Never with credentials: there are none to send. */
+/** Adds the permission to every answer, refusals included. Never with credentials: public documents need none. */
 export function allowAnyOrigin(response: ServerResponse): void {
   response.setHeader('Access-Control-Allow-Origin', '*');
 }
 
-/** Answers a preflight: what a browser asks before a request with headers of its own. */
+/** Answers a preflight request. */
 export const answerPreflight: RequestHandler = (_request, response) => {
   response.writeHead(204, {
     'Access-Control-Allow-Origin': '*',

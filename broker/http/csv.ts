@@ -1,14 +1,14 @@
-/** Comma-separated values (RFC 4180) that a spreadsheet does not execute. */
+/** Comma-separated values (RFC 4180) that spreadsheets do not execute as formulas. */
 
-/** What spreadsheets take for the beginning of a formula (OWASP, CSV Injection); those for Japanese and Chinese take full-width characters, too. */
+/** Characters that start a formula in spreadsheets (OWASP, CSV Injection); Japanese and Chinese editions accept full-width characters, too. */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 const NEEDS_QUOTES = /[",\r\n]|^\s|\s$/;
 
 export type Cell = string | number | null | undefined;
 
 /**
- * One record with its line end. Text that a spreadsheet would take for a formula gets an apostrophe before it; numbers, which
- * are ours, stay as they are. Null is an empty cell.
+ * Returns one record with its line end. Text that looks like a formula is prefixed with an apostrophe; numbers, which are ours, stay unchanged. Null
+ * is an empty cell.
  */
 export const csvLine = (cells: readonly Cell[]): string => `${cells.map(cellText).join(',')}\r\n`;
 

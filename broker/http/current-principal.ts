@@ -1,4 +1,4 @@
-/** Who asks, as of now: a body may be long on its way, and a request may wait for a person. What was known before it is not what decides. */
+/** Authenticates again during a request: receiving a body, or waiting for a person, may take long, and decisions use current facts only. */
 import { trustsWorkload } from '../auth/authenticate-workload.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
@@ -7,7 +7,7 @@ import type { Context } from './route.ts';
 
 type Asking = Pick<Context<'agent' | 'raw' | 'git' | 'mcp_client'>, 'services' | 'who' | 'stillMay'>;
 
-/** The agent with the facts about a platform. Throws Refusal where it was deleted, or what it came with was replaced or taken away. */
+/** Returns the agent with the facts about a platform. Throws Refusal when the agent was deleted, or when its credential was replaced or revoked. */
 export async function currentPrincipal(asking: Asking, platformId: string): Promise<AgentPrincipal> {
   const who = await reloadPrincipal(asking.services, asking.who, platformId);
   if (who.agent.status === 'deleted' || !(await isTaken(asking, who)))
@@ -18,7 +18,7 @@ export async function currentPrincipal(asking: Asking, platformId: string): Prom
   return who;
 }
 
-/** Whether what the agent came with is taken still. Of what it signed the key alone counts: a token may expire while its request is under way. */
+/** Whether the agent's credential is still accepted. For a signed token only the key counts: the token itself may expire while its request runs. */
 async function isTaken({ services, who, stillMay }: Asking, { agent }: AgentPrincipal): Promise<boolean> {
   if (who.staticKey || who.access) return await stillMay();
   if (who.workload) return await trustsWorkload(services.broker, who);

@@ -1,4 +1,4 @@
-/** What decisions on held calls have in common, by a session and by a passkey: what is sent with them, and why they are refused. */
+/** Shared by decisions on held calls with a session and with a passkey: schemas and refusals. */
 import { z } from 'zod';
 import { afterReplay, type Decided } from '../approvals/decide.ts';
 import type { DecidedByPasskey } from '../approvals/passkey-decision.ts';
@@ -23,7 +23,7 @@ export const challengeExpired = () =>
 
 export const notVerified = (detail: string) => new Refusal('verification_failed', detail);
 
-/** `instead`: what its owner does now, where the passkey is disabled. */
+/** Converts a refused assertion. `instead`: what the owner can do instead, for a disabled passkey. */
 export function assertionRefused(refused: AssertionRefused, instead: string): Refusal {
   switch (refused.kind) {
     case 'challenge_expired':
@@ -45,7 +45,7 @@ export const requestChanged = (request_hash: string) =>
     extra: { request_hash },
   });
 
-/** `by`: the address of whoever was first, for whoever may know it; null: they are no owner any more. */
+/** `by`: address of the owner who decided first, for readers who may see it; null: that owner was removed. */
 export const decidedAlready = (status: string, by?: string | null) =>
   new Refusal('already_decided', `This call was ${status} already${by ? ` by ${by}` : ''}.`, {
     extra: { status, ...(by !== undefined && { decided_by_email: by }) },
@@ -57,7 +57,7 @@ type AfterDeciding = ReturnType<typeof stated> & {
   waiting: Awaited<ReturnType<typeof afterReplay>>['waiting'];
 };
 
-/** The held call as it is once the platform has answered, or after REPLAY_WAIT_MS, or as it was decided. Throws Refusal when it was not decided. */
+/** Returns the held call after the platform has answered, or after REPLAY_WAIT_MS, or as it was decided. Throws Refusal when it was not decided. */
 export async function afterDeciding(services: Services, decided: Decided | DecidedByPasskey): Promise<AfterDeciding> {
   const { broker } = services;
   switch (decided.kind) {

@@ -1,4 +1,4 @@
-/** How the OpenAPI document describes POST /v1/actions. */
+/** Describes POST /v1/actions for the OpenAPI document. */
 import { ActionDenied, NotConnected, NotReady, PendingApproval, PlatformAnswer } from './governed-answers.ts';
 import type { Route } from './route.ts';
 

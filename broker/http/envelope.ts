@@ -7,8 +7,8 @@ import type { Context } from './route.ts';
 export type NextAction = { capability: string; endpoint: string };
 
 /**
- * `_meta` of the specification, with the newest checkpoint of the organisation's receipt log: whoever keeps answers is a witness of
- * it. `extra` holds keys of this answer, such as `audit_id`.
+ * Builds `_meta` of the specification, with the newest checkpoint of the organisation's receipt log: everybody who keeps answers becomes a witness of
+ * the log. `extra`: further members of this answer, such as `audit_id`.
  */
 export function meta(
   services: Services,
@@ -28,7 +28,7 @@ export function meta(
   };
 }
 
-/** `{data, _meta}` where `data` is JSON text already, so that an upstream's numbers keep their digits. */
+/** Builds `{data, _meta}` from `data` that is JSON text already, so that numbers of an upstream keep their digits. */
 export function envelope(status: number, dataJson: string | Buffer, metaValue: Record<string, unknown>): Reply {
   const end = `,"_meta":${JSON.stringify(metaValue)}}`;
   if (typeof dataJson !== 'string')
@@ -36,7 +36,7 @@ export function envelope(status: number, dataJson: string | Buffer, metaValue: R
   return { status, body: `{"data":${dataJson}${end}` };
 }
 
-/** The error envelope, with a ready diagnostics payload for an agent that is known. */
+/** Builds the error envelope, with a ready diagnostics payload for an authenticated agent. */
 export function errorReply(
   refusal: Refusal,
   context: Pick<Context, 'correlationId' | 'services'>,
@@ -58,7 +58,7 @@ export function errorReply(
 
 type ReportHint = { code: string; severity: 'warning' | 'error'; endpoint: string };
 
-/** A payload that the agent may post as it is, when it believes that the refusal is a mistake. */
+/** Builds a payload that the agent may post unchanged when it believes that the refusal is a mistake. */
 export function reportHint(hint: ReportHint, context: Pick<Context, 'correlationId' | 'services'>) {
   return {
     url: `${context.services.broker.baseUrl}/v1/agents/self/diagnostics`,

@@ -1,11 +1,11 @@
-/** The one catalogue of error codes: its status, and what a client may read of it. */
+/** The catalogue of error codes: the status of each, and the refusal that carries one. */
 import { ChangeRefused } from '../admin/refused.ts';
 import { NoLongerMay } from '../audit/still-may.ts';
 import { StoreUnreviewed } from '../calls/refuse-unreviewed.ts';
 
 /**
- * Of /proxy, where a call has no answer to give, and the same request again could be another one: no client that is known repeats it after
- * this status. They do after a 5xx, a 409 (Octokit, Stripe, OpenAI) and a 410 (uploads to Google), and after a 401 or 403 with another token.
+ * The status of `/proxy` for a call that has no answer, where a retry might be a second call: no known client retries after this status. Clients do
+ * retry after a 5xx, a 409 (Octokit, Stripe, OpenAI) and a 410 (uploads to Google), and after a 401 or 403 with another token.
  */
 export const UNREPEATED = 422;
 
@@ -85,7 +85,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** A refusal that a handler returns or, from deep inside, throws. `detail` is for a person and holds no secret. */
+/** A refusal that a handler returns, or throws from a nested call. `detail` is for a person and holds no secret. */
 export class Refusal extends Error {
   readonly code: ErrorCode;
   readonly extra: Record<string, unknown>;
@@ -107,7 +107,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What an operation refuses, as it is answered; undefined: `error` is something else. */
+/** Converts a refusal of an operation into an answer; undefined when `error` is something else. */
 export function asRefusal(error: unknown): Refusal | undefined {
   if (error instanceof ChangeRefused) return new Refusal(error.code, error.message, { extra: error.extra });
   if (error instanceof NoLongerMay) return new Refusal('forbidden', error.message);

@@ -1,29 +1,29 @@
-/** Server-Sent Events (HTML, section 9.2): a response that goes on, to a reader who keeps up. */
+/** Server-Sent Events (HTML, section 9.2), with a limit for readers that fall behind. */
 import { leaving } from './leaving.ts';
 import type { Reply } from './reply.ts';
 
 export type EventStream = {
-  /** `id`: what the reader sends back as Last-Event-ID when it comes again. */
+  /** Sends an event. `id`: the browser returns it as Last-Event-ID when it reconnects. */
   send(event: string, data: unknown, id?: string): void;
-  /** Ends it: the browser comes again by itself. */
+  /** Ends the stream; the browser reconnects by itself. */
   end(): void;
 };
 
 const HEARTBEAT_MS = 15_000;
-/** What may lie here unread, beyond what the system keeps for the connection. */
+/** Limit of unread bytes, beyond what the system buffers for the connection. */
 const MOST_UNREAD_BYTES = 64 * 1024;
-/** How soon a browser asks again when the stream ended. */
+/** Delay after which a browser reconnects when the stream ended. */
 const AGAIN_MS = 2_000;
 
 /**
- * Answers a stream of events until `begin`'s stream is ended, the reader leaves, or `stillMay` says no at a heartbeat.
- * `begin` answers what is to be undone at the end. A reader who does not read is cut off: nothing is kept without bound.
+ * Answers with a stream of events until the stream is ended, the reader disconnects, or `stillMay` returns false at a heartbeat. `begin` returns a
+ * cleanup function. A reader that does not read is disconnected, so that no unbounded data is buffered.
  */
 export function eventStream(begin: (stream: EventStream) => () => void, stillMay: () => Promise<boolean>): Reply {
   return {
     status: 200,
     type: 'text/event-stream; charset=utf-8',
-    // For proxies that collect an answer before they pass it on (nginx).
+    // Turns off the response buffering of nginx.
     headers: { 'X-Accel-Buffering': 'no' },
     stream: (response) => {
       const write = (text: string) => {
@@ -41,9 +41,9 @@ export function eventStream(begin: (stream: EventStream) => () => void, stillMay
         end,
       });
       const beat = setInterval(async () => {
-        // Still unread after a whole beat: nobody is there.
+        // Still unread after a whole heartbeat interval: the reader is gone.
         if (response.writableLength > 0) response.destroy();
-        // Where that cannot be known now, whoever may comes again.
+        // When that cannot be checked now, the stream ends; an authorised reader reconnects.
         else if (await stillMay().catch(() => false)) write(': heartbeat\n\n');
         else end();
       }, HEARTBEAT_MS);

@@ -1,4 +1,4 @@
-/** The git door: a request of git as a governed call, and its answer as it comes (specification, Governed git). */
+/** Serves `/git`: a request of git as a governed call, whose answer is streamed (specification, Governed git). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GitOutcome } from '../audit/outcome.ts';
 import { readBasic } from '../auth/basic.ts';
@@ -33,13 +33,13 @@ import { AnswerWriter } from './stream-answer.ts';
 
 type GitContext = Context<'git'>;
 
-/** git sends all of a push before it reads the report on it. */
+/** Longer than for other requests, because git sends all of a push before it reads the report. */
 const REPORT_LINGER_MS = 60_000;
 
-/** No connection has this id. */
+/** An id that no connection has. */
 const NO_CONNECTION = '00000000-0000-0000-0000-000000000000';
 
-/** Answers a request whose path was checked. Never rejects. */
+/** Serves a request whose path was checked already. Never rejects. */
 export async function serveGit(context: GitContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
   const lease = services.budget.lease(familyOf(context.who));
@@ -56,7 +56,7 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
       response,
       lease,
       holdsBack: () => isShort && { mostMs: Number.POSITIVE_INFINITY },
-      // Refs and reports of git hold no text of the platform's.
+      // Refs and reports of git contain no text of the platform, so they are not searched for credentials.
       looksThrough: false,
       head: ({ auditId }) => ({ status: 200, headers: headersOf(target, auditId) }),
     });
@@ -90,7 +90,7 @@ const headersOf = (target: GitTarget, auditId: string) => ({
   'X-Svc-Audit-Id': auditId,
 });
 
-/** What cannot be answered any more is cut, so that nobody takes it for whole. */
+/** An answer that has begun is cut off, so that it is not taken for complete. */
 function fail(
   context: GitContext,
   response: ServerResponse,
@@ -119,7 +119,7 @@ async function takeBody(
   const tooLong = lengthRefusal(length, limit);
   const coding = headers['content-encoding'] ?? 'identity';
   if (tooLong) {
-    // Who asks first whether to send is told at once.
+    // A client that sends `Expect: 100-continue` is refused without reading its body.
     const mayTell = service === 'git-receive-pack' && headers.expect === undefined && coding === 'identity';
     const push = mayTell && lease.begin() ? await commandsOf(inTime(request)).catch(() => undefined) : undefined;
     return { ...tooLong, ...(push && { push }) };
@@ -129,7 +129,7 @@ async function takeBody(
     return invalid('The body has a Content-Encoding other than gzip.');
   const type = mediaTypeOf(service, 'request');
   if (headers['content-type'] !== type) return invalid(`The Content-Type of the body is not ${type}.`);
-  // Its place among the calls at once is taken now, or whoever sends slowly could have any number of connections.
+  // The slot among concurrent calls is taken before the body is read: slow senders could otherwise hold any number of connections.
   const mayTell = service === 'git-receive-pack' && headers.expect === undefined && !isGzip;
   if (!lease.begin()) {
     const push = mayTell ? await commandsOf(inTime(request, BUSY_MS)).catch(() => undefined) : undefined;
@@ -155,7 +155,7 @@ const CUT: BodyRefusal = {
     'The request broke off before it was whole: its sender left, or sent nothing for a minute. Nothing was sent on.',
 };
 
-/** Whoever has no place is not waited for. */
+/** Time limit for reading the refs of a push that found no free slot. */
 const BUSY_MS = 1_000;
 
 const BUSY: BodyRefusal = {
@@ -166,7 +166,7 @@ const BUSY: BodyRefusal = {
 
 const invalid = (detail: string): BodyRefusal => ({ ok: false, code: 'invalid_request', detail });
 
-/** A request that is no call: on record with what is known of it. */
+/** A request that never becomes a call is recorded with what is known of it. */
 function refusedCall(target: GitTarget, { code, detail }: BodyRefusal) {
   const body = { platform: GIT_PLATFORM, scope: scopeOf(target.service), method: 'POST' };
   return { asked: { ok: false as const, body, path: endpointOf(target), code, detail } };
@@ -186,7 +186,7 @@ function askedCall(
   return gitCall(target, body ?? { step: 'advertised', refs: [] }, said, connectionOf(request, who));
 }
 
-/** The user name `connection.<label>` names the connection; any other says nothing. */
+/** The user name `connection.<label>` selects the connection; any other user name is ignored. */
 function connectionOf(request: IncomingMessage, { rows }: AgentPrincipal): string | undefined {
   const read = readBasic(request);
   const [, label] = (read.kind === 'basic' && /^connection\.(.+)$/s.exec(read.user)) || [];

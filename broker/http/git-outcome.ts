@@ -1,4 +1,4 @@
-/** What became of a git request that was not passed on, as git shows it (specification, Governed git). */
+/** Converts the outcome of a git request that was not passed on into a line that git shows (specification, Governed git). */
 import { reachOf } from '../audit/effect.ts';
 import { assertNever, type GitOutcome, type NotPassedOn, type OutcomeOf } from '../audit/outcome.ts';
 import type { GitRef } from '../policy/facts.ts';
@@ -8,7 +8,7 @@ import { isGrantable } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
 import { sentence } from './unready.ts';
 
-/** The line for an outcome, whose answer was not begun. `repository`: `owner/repo`. `caller`: who is told what to do next. */
+/** Returns the line for an outcome whose answer was not begun. `repository`: `owner/repo`. `caller`: decides which next step is described. */
 export function gitOutcomeReply(outcome: GitOutcome, repository: string, caller: Caller): Reply {
   const { auditId } = outcome.call;
   const answer = (status: number, code: string, what: string, headers: Record<string, string> = {}) =>
@@ -24,7 +24,7 @@ export function gitOutcomeReply(outcome: GitOutcome, repository: string, caller:
       return outcome.code === 'git_request_too_large'
         ? answer(413, outcome.code, `${repository}: ${outcome.detail}`)
         : answer(400, 'invalid_request', `${repository}: ${sentence(outcome.detail)}`);
-    // Nobody is there to read it, unless only the one way is closed.
+    // Usually the client has left; it can read this only if just its sending direction is closed.
     case 'request_cut':
       return answer(400, 'invalid_request', `${repository}: ${sentence(outcome.detail)}`);
     case 'not_connected':
@@ -67,11 +67,11 @@ function denied(
   const { halt, reason, detail } = verdict;
   const wait = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
   const headers = wait == null ? {} : { 'Retry-After': String(wait) };
-  // In the words of the specification; the same reason is that of refs, which are named in full, and of push options.
+  // The specification's wording, for repositories only: the same reason is used for refs, which are named in full, and for push options.
   if (reason === 'repo_not_allowed' && !verdict.violating?.some((name) => /^(?:refs\/|-o )/.test(name)))
     return answer(403, reason, `${repository} is not in the agent's allowed repositories`);
   const { scope } = call.asked;
-  // Whoever types git has named no scope.
+  // A git user has named no scope, so the sentence names it.
   const why =
     reason === 'scope_not_granted'
       ? `this needs the scope ${scope}, which the grant does not include.`
@@ -136,7 +136,7 @@ const mayBePushed = (outcome: OutcomeOf<'unreachable' | 'streamed' | 'not_passed
 
 const NAMED = 3;
 
-/** Which refs, because nothing else says so to whoever pushes many. */
+/** Lists the refs of a push, so that a client that pushes many sees what the refusal is about. */
 function pushed({ call }: OutcomeOf<'cannot_hold'>): string {
   const refs: readonly GitRef[] = call.git?.refs ?? [];
   if (refs.length === 0) return '';

@@ -1,19 +1,19 @@
-/** Refusals of `/git` as whoever asked can read them. */
+/** Formats refusals of `/git` so that the client shows them. */
 import type { IncomingMessage } from 'node:http';
 import { type GitTarget, mediaTypeOf, readTarget } from '../git/git-call.ts';
 import { refusedFetch, refusedPush, refusedUnread } from '../git/push-report.ts';
 import type { ReadBody } from '../git/read-request.ts';
 import type { Reply } from './reply.ts';
 
-/** Clients that show the report of a push, and of an error to one nothing that helps. */
+/** Clients that show the report of a push, but nothing useful of an HTTP error to one. */
 const REPORTED = /^(?:git|JGit)\//;
-/** Not isomorphic-git, which shows the body of an error. */
+/** Git itself. Not isomorphic-git, which shows the body of an error. */
 const REAL_GIT = /^git\/\d/;
 
 /**
- * A refusal as whoever asked can read it. git itself shows nothing of an error to a POST but its status. So a push gets a report, which
- * says of each ref that it was refused and why, a fetch gets an error of the protocol, and a probe nothing: the push that follows it is
- * told. Other clients get the error.
+ * Formats a refusal for the client. git shows only the status of an error to a POST. So a push gets a report that names the reason for each ref, a
+ * fetch gets an error of the protocol, and a probe gets an empty success: the push that follows it is refused with the reason. Other clients get the
+ * HTTP error.
  */
 export function told(
   request: IncomingMessage,
@@ -39,8 +39,8 @@ export function told(
 }
 
 /**
- * The same of a refusal that came before the body was looked at: the store is away, or the agent asks too often. A 401 stays what it is,
- * because git asks for a password then.
+ * Formats a refusal that came before the body was read: the store is unavailable, or the rate limit is reached. A 401 stays unchanged, because git
+ * then asks for a password.
  */
 export function toldUnread(request: IncomingMessage, reply: Reply): Reply {
   const { 'user-agent': agent = '', 'content-length': length } = request.headers;
@@ -49,7 +49,7 @@ export function toldUnread(request: IncomingMessage, reply: Reply): Reply {
   if (typeof target === 'string' || target.isAdvertisement) return reply;
   const line = String(reply.body);
   const isFetch = target.service === 'git-upload-pack';
-  // What is that short is the probe before a long push.
+  // A body of 4 bytes is the probe before a long push.
   const body = isFetch ? refusedFetch(line) : length === '4' ? '' : refusedUnread(line);
   return { ...reply, status: 200, type: mediaTypeOf(target.service, 'result'), body };
 }

@@ -1,4 +1,4 @@
-/** Rules in the body of an owner's request. */
+/** Schemas of rules in the bodies of owners' requests. */
 import { z } from 'zod';
 import { rulesRefused } from '../admin/given-rules.ts';
 import type { RuleVersion } from '../admin/rule-versions.ts';
@@ -8,12 +8,12 @@ import { pageSize, wholeNumber } from './query.ts';
 import type { Reply } from './reply.ts';
 import type { MalformedBody } from './route.ts';
 
-/** Rules as they are stored: what they were given as, in the form of governance.yaml. */
+/** Rules as they are stored: the way they were given, in the form of governance.yaml. */
 export const Rules = z.array(z.record(z.string(), z.unknown())).describe('as in governance.yaml');
 export const Words = z.array(z.string()).describe('of each rule what it says, such as "POST, PUT, PATCH wait"');
 export const Warnings = z.array(z.string()).describe('what is allowed, and may not be what was meant');
 
-/** Whoever changes what another has changed meanwhile is told so, if they say which version they saw. */
+/** Optimistic locking: a client that sends the version it saw is refused when another change came first. */
 export const SeenVersion = z
   .int()
   .min(0)
@@ -26,7 +26,7 @@ export const MadeBy = z.object({
   audit_id: z.guid().describe('the audit row of the change'),
 });
 
-/** A version of rules, with who made it. */
+/** A version of rules, with its author. */
 const Version = z
   .object({
     version: z.int(),
@@ -37,7 +37,7 @@ const Version = z
   })
   .meta({ id: 'RulesVersion' });
 
-/** The query and the answer of a list of versions. */
+/** Query and answer schemas of a list of versions. */
 export const VersionsQuery = z.object({
   limit: pageSize(100, 20),
   before: wholeNumber(1, 2 ** 31 - 1)
@@ -55,7 +55,7 @@ export const versionShown = ({ madeBy, created_at, ...version }: RuleVersion): z
 /** Members of bodies that hold rules. */
 const RULES = new Set<PropertyKey>(['rules', 'guardrails', 'policy_rules']);
 
-/** Says of a body with rules everything that is wrong with it, each problem by its path. For `onMalformed`. */
+/** Returns an `onMalformed` handler that lists every problem in a body with rules, each by its path. */
 export const sayWhatIsWrong =
   (schema: z.ZodType) =>
   async (_context: unknown, { body, detail, issues }: MalformedBody): Promise<Reply> => {

@@ -1,4 +1,4 @@
-/** What applying a governance file would change or has changed, as it is answered. */
+/** Shows what applying a governance file would change or has changed. */
 import { z } from 'zod';
 import { audienceOfAgent } from '../auth/authenticate-workload.ts';
 import type { Principal } from '../auth/principal.ts';
@@ -39,7 +39,7 @@ export const AppliedShown = Planned.extend({
 const keyless = (agent: string): string =>
   `agents.${agent}: has no key yet. An owner makes the token with which it brings one: agent-broker agent bootstrap ${agent}. A pipeline is not given it.`;
 
-/** Whoever has a bootstrap token becomes the agent, and the log of a pipeline's job is read by many. */
+/** Bootstrap tokens are shown to owners only: whoever has one can become the agent, and a pipeline's job log has many readers. */
 export function appliedShown(
   baseUrl: string,
   who: Principal['kind'],

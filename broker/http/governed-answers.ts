@@ -1,4 +1,4 @@
-/** What governed calls answer, as schemas (specification, Resources and their fields; Governed call). */
+/** Schemas of the answers of governed calls (specification, Resources and their fields; Governed call). */
 import { z } from 'zod';
 import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../policy/facts.ts';
 import { PERIODS } from '../policy/limit.ts';

@@ -1,4 +1,4 @@
-/** What a new agent is granted, as owners say it: scopes on platforms with the limits of governance files. */
+/** The grants of a new agent as owners give them: scopes on platforms, with the limits of governance files. */
 import { z } from 'zod';
 import type { GrantedOn } from '../admin/granted-terms.ts';
 import { GrantTerms } from '../config-file/terms.ts';
@@ -18,7 +18,7 @@ const Asked = ScopesOnPlatform.extend({
   allow_repo_creation,
 });
 
-/** A platform that is named twice has the scopes of both, with the same limits. */
+/** Entries for the same platform are merged; their limits have to be equal. */
 export const Granted = z
   .array(Asked)
   .max(20)
@@ -50,7 +50,7 @@ function grantedOn(asked: z.output<typeof Asked>): GrantedOn {
   };
 }
 
-/** The same, in answers. */
+/** The form of granted scopes in answers. */
 export const GrantedShown = z.array(
   z.object({
     platformId: z.string(),

@@ -2,10 +2,10 @@
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** `name`: the address below /docs, `clients/remote` for docs/clients/remote.md. `file`: from the root of the package. */
+/** `name`: the path below /docs, such as `clients/remote` for docs/clients/remote.md. `file`: relative to the root of the package. */
 export type Guide = { name: string; title: string; about: string; file: string };
 
-/** In the order in which one reads them. Pages that are not named here come after them, by their headings. */
+/** In reading order. Pages that are not listed come after these, sorted by their headings. */
 const ABOUT: Readonly<Record<string, string>> = {
   'getting-started': 'The first call, the first real platform.',
   agents: 'Tokens, POST /v1/actions, every answer and what to do next.',
@@ -51,18 +51,18 @@ const ABOUT: Readonly<Record<string, string>> = {
   changelog: 'What there is, and since when.',
 };
 
-/** Records for whoever changes the code: shipped with the package, and not served as guides. */
+/** Decision records for developers: shipped with the package, but not served as guides. */
 export const DECISIONS = 'decisions/';
 
-/** The root of the package: beside the sources, and beside the compiled files. */
+/** The root of the package, for the sources and for the compiled files. */
 const ROOT = ['../../', '../../../']
   .map((up) => new URL(up, import.meta.url))
   .find((root) => existsSync(new URL('docs/agents.md', root)));
 
-/** Bytes that hold a guide's heading and its first sentence. */
+/** Number of bytes that are enough for a guide's heading and first sentence. */
 const HEAD_BYTES = 4096;
 
-/** Its heading and first paragraph. Not of the whole text, which a title that is kept would keep in memory. */
+/** Reads heading and first paragraph. Only the beginning of the file: a substring of the whole text would keep all of it in memory. */
 function readHead(file: string): string {
   const opened = openSync(new URL(file, ROOT), 'r');
   try {
@@ -73,7 +73,7 @@ function readHead(file: string): string {
   }
 }
 
-/** Those that are part of this install. */
+/** Lists the guides that are part of this installation. */
 export function listGuides(): Guide[] {
   if (!ROOT) return [];
   const pages = readdirSync(fileURLToPath(new URL('docs/', ROOT)), { recursive: true })
@@ -93,17 +93,17 @@ export function listGuides(): Guide[] {
     .toSorted((a, b) => place(a.name) - place(b.name) || (a.name < b.name ? -1 : 1));
 }
 
-/** The first sentence of a paragraph, without its marks. */
+/** Returns the first sentence of a paragraph, without its markup. */
 const sentenceOf = (paragraph: string): string =>
   paragraph
     .replaceAll(/\[([^\]]*)\]\([^)]*\)|[*_`]/g, '$1')
     .replaceAll(/\s+/g, ' ')
     .replace(/(?<=[.:])\s.*$/, '');
 
-/** The Markdown of a guide. */
+/** Returns the Markdown of a guide. */
 export const readGuide = ({ file }: Guide): string => readFileSync(new URL(file, ROOT), 'utf8');
 
-/** A picture of a guide, by its file's name; undefined when there is none. */
+/** Returns a picture of a guide by its file name; undefined when there is none. */
 export function readPicture(name: string): Buffer | undefined {
   const file = ROOT && /^[\w-]+\.png$/.test(name) ? new URL(`docs/images/${name}`, ROOT) : undefined;
   return file && existsSync(file) ? readFileSync(file) : undefined;

@@ -12,7 +12,7 @@ const REASON: Record<AgentHalt['state'], DenyReason> = {
   breaker_open: 'circuit_breaker_open',
 };
 
-/** The ActionDenied body of an agent that is halted as a whole (specification, ActionDenied). */
+/** Builds the ActionDenied body of an agent that is halted as a whole (specification, ActionDenied). */
 export function haltedReply(
   halt: AgentHalt,
   context: Pick<Context, 'services' | 'correlationId'>,
@@ -33,8 +33,8 @@ export function haltedReply(
 }
 
 /**
- * An agent that is halted or not set up yet asks for nothing, and is told so before its body is looked at. Undefined: it may go on.
- * Throws Refusal for one that has no key yet.
+ * Refuses an agent that is halted or not set up yet, before its body is read. Undefined when it may continue. Throws Refusal for an agent that has no
+ * key yet.
  */
 export function stoppedReply(
   context: Pick<Context<'agent'>, 'who' | 'services' | 'correlationId'>,

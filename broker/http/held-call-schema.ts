@@ -1,4 +1,4 @@
-/** Held calls as owners read them, as schemas: what held-call.ts makes. */
+/** Schemas of held calls as owners read them; held-call.ts builds the values. */
 import { z } from 'zod';
 import { AGENT_STATUSES, METHODS } from '../policy/facts.ts';
 import { MatchedRules } from './audit-row.ts';
@@ -35,7 +35,7 @@ const platform_message = z
   .nullable()
   .describe('what the platform said when it refused the call, as far as it said so; at most 300 characters');
 
-/** A held call as whoever has just decided it reads it. */
+/** A held call as returned to the owner who has just decided it. */
 export const HeldCallDecided = HeldCallStated.extend({
   platform_message,
   standing_approval: z.guid().nullable().describe('the standing approval that was made with the approval'),

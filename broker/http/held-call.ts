@@ -1,4 +1,4 @@
-/** A held call as owners read it, wherever they read it. */
+/** Builds the owners' view of a held call. */
 import { z } from 'zod';
 import { personOnRecord } from '../approvals/held-person.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
@@ -16,23 +16,23 @@ import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 import { shownSentence } from './sentence.ts';
 
-/** How long the answer to an approval waits for the call, which goes on without it. */
+/** How long the answer to an approval waits for the replay, which continues without it. */
 export const REPLAY_WAIT_MS = 15_000;
 
 export const noLongerPending = () =>
   new Refusal('approval_expired', 'This call is no longer pending: it expired, or its agent was revoked or expired.');
 
-/** Where a person decides on it. The id is a capability: whoever has the link sees the request while it waits. */
+/** Returns the page on which a person decides. The id is a capability: whoever has the link sees the request while it is pending. */
 export const approveUrl = ({ baseUrl }: Pick<Broker, 'baseUrl'>, id: string): string => `${baseUrl}/approve/${id}`;
 
-/** Whole seconds until nobody can decide any more; null when that is so already. */
+/** Returns whole seconds until the decision deadline; null when the call is not pending any more. */
 export const secondsLeft = (one: Pick<ApprovalTable, 'status' | 'expires_at'>, now: number): number | null =>
   statusAt(one, now) === 'pending' ? Math.ceil((one.expires_at - now) / 1000) : null;
 
-/** Why it is held: the reason, the words to it, and the rules that matched; of one that was corrected, why the corrected one is. */
+/** Returns why the call is held: the reason, its text, and the rules that matched; for a corrected call, why the corrected version is held. */
 export async function heldBecause({ compiled }: Pick<Services, 'compiled'>, held: HeldCall) {
   const { reason, detail, decision } = held.correction_audit_id === null ? holding(held) : holdingCorrected(held);
-  // The row goes when its time is over, the call stays.
+  // The audit row is deleted after its retention time; the approval stays.
   return {
     reason: reason ?? PURGED,
     detail: reason === null ? 'The audit row that says so is not kept any more.' : detail,
@@ -46,7 +46,7 @@ const holding = ({ held_reason, held_detail, held_decision }: HeldCall) => ({
   decision: held_decision,
 });
 
-/** What a correction notes of it: `held_by` of its row (correct-held.ts). */
+/** The notes of a correction: `held_by` of its audit row (correct-held.ts). */
 const Corrected = AuditFlags.extend({ change: NotedChange.extend({ held_by: z.looseObject({ reason: z.string() }) }) });
 
 function holdingCorrected({ correction_audit_id: id, correction_detail: detail, correction_flags: flags }: HeldCall) {
@@ -55,7 +55,7 @@ function holdingCorrected({ correction_audit_id: id, correction_detail: detail, 
   return { reason: held_by.reason, detail, decision: JSON.stringify(held_by) };
 }
 
-/** What became of it so far. `now`: milliseconds. */
+/** Returns the status of the call so far. `now`: milliseconds. */
 export const stated = (one: OpenApproval, now: number) => ({
   approval_id: one.id,
   status: statusAt(one, now),
@@ -72,11 +72,11 @@ export const stated = (one: OpenApproval, now: number) => ({
   audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },
 });
 
-/** Whose child asks, since its name is its parent's invention; null: nobody's. */
+/** Returns the parent of a child agent, whose own name the parent chose; null when there is no parent. */
 export const parentNamed = ({ parent_public_id, parent_name }: HeldCall) =>
   parent_public_id === null ? null : { agent_id: parent_public_id, name: parent_name ?? '' };
 
-/** What can be told to an owner without opening the request. `reason` is the agent's own words; `nameOf` names its platform. */
+/** Returns what an owner can see without opening the request. `reason` is the agent's own text; `nameOf` returns the name of its platform. */
 export const summary = async (
   services: Pick<Services, 'broker' | 'compiled'>,
   held: HeldCall,

@@ -1,9 +1,9 @@
-/** Whose tokens a pipeline, or the workload of an agent, brings: as owners see it. */
+/** The token issuer of a pipeline, or of an agent's workload, as owners see it. */
 import { z } from 'zod';
 import type { Trusted } from '../auth/issued-token.ts';
 import { instant } from './instant.ts';
 
-/** In answers. */
+/** Members of the schema in answers. */
 export const ISSUED_BY_SHOWN = {
   issuer: z.string(),
   subject: z.string(),
@@ -13,7 +13,7 @@ export const ISSUED_BY_SHOWN = {
   last_used_at: z.iso.datetime().nullable().describe('null: never'),
 };
 
-/** `audience`: what has to stand in `aud`. */
+/** Builds these members. `audience`: the required value of `aud`. */
 export const issuedByShown = (
   {
     issuer,

@@ -1,19 +1,19 @@
-/** Clients that leave before they have their answer, and those that go on sending. */
+/** Handles clients that disconnect before they have their answer, and clients that keep sending. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Calls `then` when the reader has left or the answer is over; at once, when that was before. */
+/** Calls `then` when the reader disconnects or the response is finished; immediately when that has already happened. */
 export function leaving(response: ServerResponse, then: () => void): void {
   if (response.destroyed || response.closed) then();
   else response.once('close', then);
 }
 
-/** Whoever still sends what nobody reads is cut off after so long, unless a door says otherwise. */
+/** Clients that keep sending a body that is not read are disconnected after this time, unless the entry point sets another. */
 const LINGER_MS = 5_000;
 
 /**
- * Before the answer to a request whose body is not here whole. With `Connection: close`, and in HTTP/1.0, Node closes the connection as soon as the answer is
- * written, and what the client goes on to send is met by a reset in place of the answer. So only the way to the client is closed, and the other one left to
- * `linger`.
+ * To be called before answering a request whose body has not fully arrived. With `Connection: close`, and in HTTP/1.0, Node closes the connection as
+ * soon as the answer is written; what the client then still sends causes a reset, and the answer is lost. So only the sending direction is closed,
+ * and the receiving one is left to `linger`.
  */
 export function answerWhileSent(request: IncomingMessage, response: ServerResponse): void {
   if (request.complete || response.shouldKeepAlive) return;
@@ -22,10 +22,10 @@ export function answerWhileSent(request: IncomingMessage, response: ServerRespon
   response.once('finish', () => socket.end());
 }
 
-/** Lets a client that still sends read its answer. Nobody reads the body any more. */
+/** Gives a client that is still sending time to read its answer. The body is discarded. */
 export function linger(request: IncomingMessage, ms = LINGER_MS): void {
   if (request.complete || request.destroyed) return;
-  // An iterator over the body that was begun and left has its listener here still, and the body would not flow.
+  // An abandoned iterator over the body leaves its listener on the request, and the body would not flow.
   request.removeAllListeners('readable');
   setImmediate(() => request.resume());
   setTimeout(() => {
@@ -34,8 +34,8 @@ export function linger(request: IncomingMessage, ms = LINGER_MS): void {
 }
 
 /**
- * Breaks an answer off by a reset of its connection (RFC 9293 section 3.10.5), so that nobody takes it for whole: not even a client that takes
- * the end of the connection for the end of the answer (HTTP/1.0). What is not on the wire yet is not sent.
+ * Breaks off an answer by resetting its connection (RFC 9293 section 3.10.5), so that it is not taken for complete, not even by a client that takes
+ * the end of the connection for the end of the answer (HTTP/1.0). Unsent bytes are dropped.
  */
 export function breakOff(response: ServerResponse): void {
   response.socket?.resetAndDestroy();
@@ -43,15 +43,18 @@ export function breakOff(response: ServerResponse): void {
 }
 
 /**
- * Cuts an answer short whose rest does not come: what was written still arrives, and that it is not whole shows by its length or its chunks.
- * In HTTP/1.0, which nginx speaks unless it is told otherwise, neither need be there, so it is broken off.
+ * Cuts an answer short when the rest does not come: what was written still arrives, and its length or chunking shows that it is incomplete. In
+ * HTTP/1.0, the default of nginx, neither may be present, so the connection is reset.
  */
 export function cutShort(response: ServerResponse): void {
   if (response.req.httpVersion === '1.0') breakOff(response);
   else response.destroy();
 }
 
-/** Aborts when the client leaves before its answer was written whole: to abort makes an error with its stack, for them alone. */
+/**
+ * Returns a signal that aborts when the client disconnects before its answer was written completely. It aborts only then, because each abort creates
+ * an error with its stack.
+ */
 export function leftEarly(response: ServerResponse): AbortSignal {
   const left = new AbortController();
   response.once('close', () => {

@@ -1,13 +1,13 @@
-/** Errors of `/git`: one line of plain text, which git prints after `remote:` (specification, Errors 1). */
+/** Builds errors of `/git`: one line of plain text, which git prints after `remote:` (specification, Errors 1). */
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
 
-/** How the broker calls itself in such a line. */
+/** The broker's name in such a line. */
 const SERVICE = 'agent-broker';
 
 const LINE_TYPE = 'text/plain; charset=utf-8';
 
-/** Headers of every answer of `/git`, so that nothing of it can act on the console's origin. */
+/** Headers of every answer of `/git`, so that nothing in it can act on the console's origin. */
 export const GIT_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
@@ -19,7 +19,7 @@ export const GIT_HEADERS: Readonly<Record<string, string>> = {
 const lineText = (code: string, what: string): string =>
   `${SERVICE}: ${code} - ${what.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')}\n`;
 
-/** An answer of one line. */
+/** Returns an answer of one line. */
 export const line = (status: number, code: string, what: string, headers: Record<string, string> = {}): Reply => ({
   status,
   type: LINE_TYPE,

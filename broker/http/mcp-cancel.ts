@@ -1,6 +1,6 @@
 /**
- * notifications/cancelled over HTTP. Clients that shake hands send it as a request of its own, which may come to another
- * replica than the one that waits; those of 2026-07-28 end the stream of the request instead.
+ * Handles notifications/cancelled over HTTP. Clients that send `initialize` post it as a request of its own, which may reach another replica than the
+ * one that waits; clients of 2026-07-28 close the stream of the request instead.
  */
 
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -9,8 +9,8 @@ import { isRequestId, type McpMessage } from './mcp-messages.ts';
 import { type McpSession, requestName } from './mcp-session.ts';
 
 /**
- * Tells whoever waits for these requests of this session that nobody wants their answers any more: here at once, and elsewhere
- * by one notice for each, until the client that cancels is `gone` itself.
+ * Cancels these requests of this session: directly in this process, and in other replicas by one notice for each request. Stops when the cancelling
+ * client is `gone` itself.
  */
 export async function cancelRequests(
   { broker, changes }: Services,
@@ -30,7 +30,7 @@ export async function cancelRequests(
   }
 }
 
-/** Calls `cancelled` when one of these requests is; until `over`. */
+/** Calls `cancelled` when one of these requests is cancelled, until `over` aborts. */
 export function whenCancelled(
   { changes }: Services,
   { agent }: AgentPrincipal,
@@ -44,7 +44,7 @@ export function whenCancelled(
   const end = () => {
     for (const watch of watches) watch.end();
   };
-  // One listener for all of them: a signal looks through those that it has before it takes another one.
+  // One listener for all of them: adding a listener to a signal takes time proportional to those that it has.
   over.addEventListener('abort', end, { once: true });
   if (over.aborted) end();
   for (const watch of watches)
@@ -53,10 +53,10 @@ export function whenCancelled(
     });
 }
 
-/** Each request's name once; what can name none is left out. */
+/** Returns the name of each request once; invalid ids are left out. */
 const namesOf = (agentId: string, session: McpSession, ids: readonly unknown[]): string[] => [
   ...new Set(ids.filter(isRequestId).map((id) => requestName(agentId, session, id))),
 ];
 
-/** A request is over before. */
+/** An upper bound: no request runs that long. */
 const LONGER_THAN_ANY_MS = 24 * 3600 * 1000;

@@ -1,4 +1,4 @@
-/** The JSON-RPC messages of a request to `/mcp`: read once, for the broker's own checks and for the SDK. */
+/** Reads the JSON-RPC messages of a request to `/mcp` once, for the broker's own checks and for the SDK. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
 import { parseStrictJson, parseStrictJsonInParts, TOO_MANY_VALUES } from '../../json/strict.ts';
@@ -22,48 +22,48 @@ type McpParams = {
   taskId?: unknown;
 };
 
-/** As many as the SDK takes in one list (its MAX_BATCH_SIZE), in whose words a longer one is refused. */
+/** The SDK's limit of a batch (its MAX_BATCH_SIZE); a longer one is refused with the SDK's error text. */
 const MOST_MESSAGES = 100;
 
-/** A call of 1 MiB, the largest there is, as it stands in a message. */
+/** Enough for the largest call, 1 MiB, encoded in a message. */
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 
-/** Levels that a call takes (json/strict.ts), below its message and `params`; in a list, one more. */
+/** Depth limit of a call (json/strict.ts) plus its message and `params`; a batch adds one level. */
 const MOST_LEVELS = 64 + 2;
 const ARGUMENTS = '/params/arguments/';
 
 /**
- * Objects, arrays, strings, numbers and literals of one body. The SDK looks through a message several times, in one piece; a call that is
- * written by a model has some hundreds.
+ * Limit of objects, arrays, strings, numbers and literals in one body. The SDK traverses a message several times synchronously; a call that a model
+ * writes has some hundreds.
  */
 const MOST_VALUES = 10_000;
 const TOO_MANY = `The request has more than ${MOST_VALUES.toLocaleString('en')} values. Nothing was done. Send less at a time, or use POST /v1/actions.`;
 const ID_TWICE =
   'Two requests of the list have this id, so that one answer could not be told from the other. Nothing was done.';
-/** Members of a message, of its `params`, and of `_meta` in them: each is checked several times. */
+/** Limit of members of a message, of its `params`, and of `_meta` in them: each is checked several times. */
 const MOST_MEMBERS = 100;
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 const INVALID_PARAMS = -32602;
 
-/** `value`: the whole body. `messages`: those in it; none of what is neither an object nor a list of them. */
+/** `value`: the whole body. `messages`: the messages in it; empty when it is neither an object nor a list of objects. */
 export type McpBody = { ok: true; value: unknown; messages: McpMessage[] } | { ok: false; answer: Response };
 
 const readBytes = bytesReader(() => true, MAX_MESSAGE_BYTES);
 
 /**
- * Reads the body of a request to `/mcp`: one message, or a list of them as revision 2025-03-26 allows. It is parsed once, as
- * strictly as the body of a call (specification, Governed call), so that what is judged, shown and sent is what came.
+ * Reads the body of a request to `/mcp`: one message, or a batch as revision 2025-03-26 allows. It is parsed once, as strictly as the body of a call
+ * (specification, Governed call), so that exactly what came is judged, shown and sent.
  *
- * @param parsing what parses a long one
+ * @param parsing parses long bodies
  */
 export async function readMcpBody(
   received: IncomingMessage,
   response: ServerResponse,
   parsing: Parsing,
 ): Promise<McpBody> {
-  // Every request and response here is Express's.
+  // All requests and responses here are Express's.
   const request = received as ExpressRequest;
   const unread = await readBytes(request, response as ExpressResponse);
   if (unread) return refused(unread.status, null, unread.status === 413 ? INVALID_REQUEST : PARSE_ERROR, unread.detail);
@@ -96,7 +96,9 @@ export async function readMcpBody(
   return { ok: true, value, messages };
 }
 
-/** A request with the id of one before it in the list: both would be made, and one answer would come (JSON-RPC 2.0 section 6). */
+/**
+ * Returns a request whose id occurred earlier in the batch: both would be executed, but only one answer could be matched (JSON-RPC 2.0 section 6).
+ */
 function secondOfId(messages: McpMessage[]): McpMessage | undefined {
   const seen = new Set<unknown>();
   return messages.find((message) => isRequest(message) && seen.size === seen.add(message.id).size);
@@ -110,10 +112,10 @@ function isWide(message: McpMessage): boolean {
   );
 }
 
-/** Of the arguments of one call the model reads what is wrong with them; of anything else, the client. */
+/** Errors in the arguments of a single call are returned to the model; other errors to the client. */
 function misread(text: string, error: string): McpBody {
   if (error.endsWith(TOO_MANY_VALUES)) return refused(400, null, INVALID_REQUEST, TOO_MANY);
-  // To find out whose it is, a long text is not parsed once more, in one piece.
+  // A long text is not parsed synchronously once more just to find out which call it belongs to.
   if (text.length > LONG_BODY) return refused(400, null, INVALID_REQUEST, `${error}. Nothing was done.`);
   let message: McpMessage | undefined;
   try {
@@ -140,8 +142,8 @@ function refused(status: number, id: string | number | null, code: number, messa
   return { ok: false, answer };
 }
 
-/** What is to be answered, and so may wait. Notifications, and answers of the client's, are taken and that is all. */
+/** Whether the message needs an answer, and so may wait. Notifications, and answers of the client, are accepted without one. */
 export const isRequest = ({ method, id }: McpMessage): boolean => method !== undefined && id !== undefined;
 
-/** Whether it can name a request (JSON-RPC 2.0 section 4; null is for what has no id). */
+/** Whether the value can be a request's id (JSON-RPC 2.0 section 4; null is for messages without an id). */
 export const isRequestId = (id: unknown): id is string | number => typeof id === 'string' || typeof id === 'number';

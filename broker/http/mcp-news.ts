@@ -1,16 +1,16 @@
-/** For a client of 2026-07-28 that listens (subscriptions/listen): when what its agent may do is looked at again. */
+/** Watches an agent's permissions for a client of 2026-07-28 that listens (subscriptions/listen). */
 import type { PermissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { ownersChangeIn } from '../audit/changes.ts';
 import type { Services } from '../services.ts';
 
-/** Not everything that changes what an agent may do is an owner's doing: grants end, and files are applied. */
+/** Permissions are also polled, because not every change comes from an owner: grants expire, and governance files are applied. */
 const LOOK_EVERY_MS = 30_000;
-/** What is there before the first change has to be known, so that the change can be told from it. */
+/** The state before the first change has to be read, so that the change can be detected. */
 const FIRST_LOOK_MS = 5_000;
 
 /**
- * Looks, and then again at each change that an owner of the organisation makes, until `over` or the client's access is; then
- * `end` is called. What changed is `permissions`' to tell. Resolves after the first look.
+ * Reads the permissions now, and again after each change by an owner of the organisation, until `over` aborts or the client's access ends; then calls
+ * `end`. `permissions` itself reports what changed. Resolves after the first read.
  */
 export async function lookAtChanges(
   { changes }: Services,

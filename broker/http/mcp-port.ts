@@ -1,6 +1,6 @@
 /**
- * What the tools of `/mcp` need of the broker, in this process: the use cases of the agent's routes, with the same validation,
- * limits, audit and answers as over the network.
+ * Connects the tools of `/mcp` to the broker within this process: the use cases of the agent's routes, with the same validation, limits, audit and
+ * answers as over the network.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { readApproval } from '../../mcp/client/approval.ts';
@@ -38,29 +38,29 @@ import { toolOutcome } from './tool-outcome.ts';
 type Outer = Context<'mcp_client', undefined>;
 type Inner = Context<'agent', undefined>;
 
-/** What one use of a route is given beside what the client's request brought. */
+/** Parameters of one use of a route, in addition to those of the client's request. */
 type Use = {
   platform?: string;
   params?: Record<string, string>;
   query?: unknown;
   headers?: IncomingHttpHeaders;
   signal?: AbortSignal | undefined;
-  /** Made or not, its answer is waited for: it may have an effect. */
+  /** The answer is awaited even after an abort, because the call may have had an effect. */
   hasEffect?: boolean;
 };
 
-/** What is too large over the network is too large here, where a message may have more, because it can be written with escapes. */
+/** The network's size limit applies here too: a message may be longer, because its JSON can contain escapes. */
 const isTooLarge = (body: unknown): boolean => Buffer.byteLength(JSON.stringify(body)) > MAX_BODY_BYTES;
 const TOO_LARGE = { ok: false, code: 'payload_too_large', error: 'The body is too large: 1 MiB at most.' } as const;
 
 /**
- * The broker for one request of a client, until `gone`: nobody is there any more who could be told. Facts and the consent are read
- * again each time, so that what an owner changes while a tool waits is in force at its next look.
+ * Returns the broker for one request of a client, until `gone` aborts because the client has disconnected. Facts and consent are read again for each
+ * use, so that changes by an owner while a tool waits take effect at the next use.
  */
 export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
   let permitted: KnownPermissions | undefined;
 
-  /** Takes the steps of a route, and then `answer`. Throws the reason of a signal. */
+  /** Runs the steps of a route, and then `answer`. Throws the reason of an aborted signal. */
   const use = async <Answer extends Reply>(
     route: Route,
     how: Use,
@@ -99,7 +99,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
             traceparent: traceparent ?? traceparentOf(outer.headers),
             sessionMarker: outer.headers['x-svc-session'],
           },
-          // The reply is what is kept for the Idempotency-Key.
+          // The reply is what is stored for the Idempotency-Key.
           (told, outcome) => ({ ...outcomeReply(told, outcome), outcome }),
         ),
       );
@@ -134,7 +134,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
   };
 }
 
-/** As `?wait=` is read: milliseconds, 50 s at most. */
+/** Converts seconds like the parameter `?wait=`: to milliseconds, 50 s at most. */
 const waiting = (seconds: number) => ({ wait: Math.min(Math.ceil(Math.max(0, seconds)), 50) * 1000 });
 
 type Within = { left: AbortSignal; gone: AbortSignal };
@@ -158,14 +158,14 @@ async function answerWithin<Answer extends Reply>(
     reply = refusalReply(error, route, outer, who);
   }
   if (reply.status === 429) logRefused(limits, route, reply, who, outer.source);
-  // The client's answer is made of this one, and ends with its request.
+  // The client's answer is built from this reply, so the lease ends with the client's request.
   const { lease } = reply;
   if (gone.aborted) lease?.release();
   else if (lease) gone.addEventListener('abort', () => lease.release(), { once: true });
   return reply;
 }
 
-/** As it would come over the network. */
+/** Converts a reply into the form that a client receives over the network. */
 export function brokerReply(reply: Reply): BrokerReply {
   const own = new Map(Object.entries(reply.headers ?? {}).map(([name, value]) => [name.toLowerCase(), `${value}`]));
   return {

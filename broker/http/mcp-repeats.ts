@@ -1,4 +1,4 @@
-/** What the tools of `/mcp` know of calls that are the same call. */
+/** Detects repeated calls for the tools of `/mcp`. */
 import { type PersonKey, textKey } from '../../mcp/tools/person-key.ts';
 import { newRepeat, type Repeats } from '../../mcp/tools/repeats.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -6,7 +6,7 @@ import { agentRepeats } from '../calls/mcp-repeats.ts';
 import type { Services } from '../services.ts';
 import { CallerIdentity } from '../wire/action.ts';
 
-/** Those of one agent. `failed`: logs why something could not be noted of a call that was submitted. */
+/** Returns the repeats of one agent. `failed`: logs why a submitted call could not be noted. */
 export function storedRepeats(
   { broker }: Pick<Services, 'broker'>,
   who: AgentPrincipal,
@@ -24,7 +24,7 @@ export function storedRepeats(
   };
 }
 
-/** By the hash that the organisation knows the person by, which an assertion has to be verified for. */
+/** Returns a person's key: the hash by which the organisation knows the person, if the assertion can be verified. */
 export const personKeyOf =
   ({ people }: Services, { agent }: AgentPrincipal): PersonKey =>
   async (caller) => {

@@ -1,4 +1,4 @@
-/** What a token of `/mcp` was asked for, held to what a request wants to do (RFC 6750 section 3.1, insufficient_scope). */
+/** Checks the scopes of a token for `/mcp` against what a request does (RFC 6750 section 3.1, insufficient_scope). */
 import { readState } from '../../mcp/tools/request-state.ts';
 import { ownsHeldRead } from '../approvals/own-approvals.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -10,12 +10,14 @@ import type { McpMessage } from './mcp-messages.ts';
 const CHANGES = new Set<unknown>(['write_platform', 'delete_platform']);
 const TASKS = new Set<unknown>(['tasks/get', 'tasks/update', 'tasks/cancel']);
 
-/** Without `mcp:read` a client is told nothing of what its agent may do, and nothing that was read. An agent's own token has every scope. */
+/**
+ * Whether the client may read: without `mcp:read` it sees neither the agent's permissions nor results of reads. An agent's own token has every scope.
+ */
 export const mayLook = ({ access }: AgentPrincipal): boolean => access === undefined || access.scopes.has('mcp:read');
 
 /**
- * A 403 that says which scopes it takes, when the messages want more than the client was let do; else undefined. What became of
- * a held call is for either scope, so that whoever may only change learns what became of it; of a read it is for `mcp:read`.
+ * Returns a 403 that names the required scopes when the messages need more than the client was given; otherwise undefined. The result of a held call
+ * needs either scope, so that a client with `mcp:write` alone can read it; the result of a held read needs `mcp:read`.
  */
 export async function insufficientScope(
   { broker }: Services,
@@ -30,7 +32,7 @@ export async function insufficientScope(
   }
   const missing = MCP_SCOPES.filter((scope) => wanted.has(scope) && !scopes.has(scope));
   if (missing.length === 0) return undefined;
-  // What it has already is named, too: a client that asks for the named ones alone would lose the others.
+  // Names the scopes that the client has already, too: a client that requests only the named ones would lose the others.
   const needed = MCP_SCOPES.filter((scope) => scopes.has(scope) || missing.includes(scope));
   const detail = `This needs the scope ${missing.join(' ')}. Ask the person to connect again with it.`;
   const challenge = ['error="insufficient_scope"', ...mcpChallenge(broker, needed)].join(', ');
@@ -43,14 +45,14 @@ export async function insufficientScope(
 function scopeOf({ method, params }: McpMessage, scopes: ReadonlySet<string>): McpScope | undefined {
   const either = MCP_SCOPES.find((scope) => scopes.has(scope)) ?? 'mcp:read';
   if (TASKS.has(method)) return either;
-  // What changes in what its agent may do.
+  // Its notifications reveal changes of the agent's permissions.
   if (method === 'subscriptions/listen') return 'mcp:read';
   if (method !== 'tools/call') return undefined;
   if (params?.name === 'check_approval') return either;
   return CHANGES.has(params?.name) ? 'mcp:write' : 'mcp:read';
 }
 
-/** Ids of the held calls that the messages ask for: as tasks, by check_approval, or by resuming one. */
+/** Returns ids of the held calls that the messages refer to: as tasks, by check_approval, or by resuming one. */
 function heldCallsIn(messages: readonly McpMessage[]): string[] {
   const named = messages.flatMap(({ params }) => [
     params?.taskId,

@@ -1,4 +1,4 @@
-/** One request of an MCP client: the SDK's handler behind what the token was asked for. */
+/** Serves one request of an MCP client: scope checks, then the SDK's handler. */
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType, type Server } from '@modelcontextprotocol/server';
@@ -22,23 +22,23 @@ import { JSON_TYPE, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
 
-/** Stands for the body, so that the adapter neither reads nor writes it again: it was read by readMcpBody. */
+/** Passed as the body, so that the adapter does not read it again: readMcpBody did. */
 const READ_ELSEWHERE = null;
-/** A stream of news is opened again by its client. */
+/** Limit of a stream of notifications; the client opens another one. */
 const MAX_REQUEST_MS = 120_000;
-/** Longer than a tool waits for a person and then for a platform, which may take 600 s where its connection says so. */
+/** Longer than a tool waits for a person and then for a platform, for which a connection may allow up to 600 s. */
 const MAX_CALL_MS = 720_000;
-/** For the last words of a stream that ends in good order. */
+/** Time for the last messages of a stream that ends regularly. */
 const GOODBYE_MS = 2_000;
 
-/** As the envelope of a refusal names it. */
+/** The path as it stands in the envelope of a refusal. */
 const ROUTE = { path: '/mcp' };
 
 const { version } = readBuild();
 
 type McpContext = Context<'mcp_client', undefined>;
 
-/** Answers the request, and ends with it. */
+/** Serves the request, and stops its work when the request ends. */
 export function serveMcp(context: McpContext, response: ServerResponse): void {
   const { log } = context.services.broker;
   const onerror = (error: Error) => log.debug({ err: error }, 'MCP request refused');
@@ -66,7 +66,7 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
   void answer(context.request as Parameters<typeof answer>[0], response, READ_ELSEWHERE);
 }
 
-/** The SDK's handler of one request, behind what the token was asked for. `close` ends what is under way, without an answer. */
+/** Wraps the SDK's handler of one request with the scope checks. `close` ends work in progress, without an answer. */
 function serve(
   context: McpContext,
   response: ServerResponse,
@@ -87,7 +87,7 @@ function serve(
   const servers: Server[] = [];
   const handler = createMcpHandler(
     ({ era }) => {
-      // The stream on which a server speaks first is one that clients of 2026-07-28 open, and stateless servers have no other.
+      // Only clients of 2026-07-28 open a stream for server notifications; stateless servers have no other.
       const tellsChanges = era === 'modern' && !untold;
       const opensByError = era === 'legacy' && session?.opensLinks === true;
       const server = toolServer(host, { version, tellsChanges, untold, opensByError });
@@ -99,7 +99,7 @@ function serve(
   const close = async () => {
     await Promise.all([handler.close(), ...servers.map((server) => server.close())]);
   };
-  /** What is seen to before the SDK gets these messages. Answers a refusal; throws what refusalReply knows. */
+  /** Checks that run before the SDK gets these messages. Returns a refusal; throws errors that refusalReply converts. */
   const prepare = async (messages: readonly McpMessage[]): Promise<Response | undefined> => {
     takeOpenPlace(context, messages, response);
     await countMessages(context, messages);
@@ -117,7 +117,7 @@ function serve(
   };
   const fetch: typeof handler.fetch = async (asked, options) => {
     nameBothTypes(asked.headers);
-    // Another type than JSON is the SDK's to refuse, which it does before it reads anything.
+    // The SDK refuses other content types, before it reads anything.
     if (!isJsonContentType(asked.headers.get('content-type'))) return await handler.fetch(asked, options);
     const body = await readMcpBody(request, response, services.longBodies.parsing(familyOf(who)));
     if (!body.ok) return body.answer;

@@ -1,4 +1,4 @@
-/** The pages on which people see what they gave, and withdraw it. No script: times are in UTC. */
+/** The pages on which people see and withdraw what they gave. No script: times are in UTC. */
 import type { Given } from '../admin/my-connections.ts';
 import type { SignInPlaces } from '../admin/person-sign-in.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -8,7 +8,7 @@ import { pageOf } from './sign-in-page.ts';
 
 export const MINE_PATH = '/me/connections';
 
-/** The page of an organisation, for those who are not signed in yet. */
+/** Returns the path of an organisation's page, for people who are not signed in yet. */
 export const minePathOf = (organisationId: string): string => `${MINE_PATH}?organisation=${organisationId}`;
 
 type Headers = Record<string, string | string[]>;
@@ -56,7 +56,7 @@ const signInButtons = ({ id, issuers }: SignInPlaces): Html[] =>
     }),
   );
 
-/** `places`: where to sign in to see more; undefined: nowhere. */
+/** Lists what a person gave. `places`: where to sign in to see more; undefined: nowhere. */
 export const minePage = (given: readonly Given[], places: SignInPlaces | undefined): Reply =>
   page('What you gave', [
     given.length === 0
@@ -70,7 +70,7 @@ export const minePage = (given: readonly Given[], places: SignInPlaces | undefin
     formButton({ action: `${MINE_PATH}/leave`, text: 'Leave this page' }),
   ]);
 
-/** To somebody who is not known in this browser. */
+/** Shown to somebody whom this browser's cookies do not identify. */
 export const whoPage = (places: SignInPlaces | undefined): Reply =>
   page('What you gave', [
     paragraph('Here you see which accounts of yours agents may use, and withdraw them.'),

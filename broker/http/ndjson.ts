@@ -1,10 +1,10 @@
-/** A list that is too long for an answer, one JSON value a line (application/x-ndjson), read as fast as it is taken. */
+/** Streams a list that is too long for one answer: one JSON value per line (application/x-ndjson), with back-pressure. */
 import type { Services } from '../services.ts';
 import { answerPieces } from './pieces.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
-/** Answers the values of all pages, as `answerPieces` does. */
+/** Streams the values of all pages, by `answerPieces`. */
 export const ndjson = (
   context: Pick<Context, 'stillMay'> & { services: Services },
   pages: AsyncIterable<readonly unknown[]>,

@@ -1,19 +1,19 @@
 /**
- * What a caller of `/proxy` or `/git` can do next: by how it came, and by what it was refused for. No other file says so, because what one
- * caller can do another one cannot: the command of a run holds no key, and a static key asks for nothing.
+ * Describes what a caller of `/proxy` or `/git` can do next, by its kind and by the refusal. Kept in one file, because callers have different means:
+ * the command of a run holds no key, and a static key cannot request access.
  */
 import { GIT_PLATFORM } from '../git/git-call.ts';
 import type { Context } from './route.ts';
 
 /**
- * `run`: by the sidecar of `agent-broker run`, which signs. `static_key`: by the credential that it showed. `token`: it signs, or has a token.
- * It decides what is told and nothing else, because anybody may say that they come by a sidecar.
+ * `run`: comes through the sidecar of `agent-broker run`, which signs. `static_key`: uses a static key. `token`: signs, or has a token. It selects
+ * the wording only and is no authentication, because any client can claim to be a sidecar.
  */
 type Door = 'run' | 'static_key' | 'token';
 
 export type Caller = { door: Door; agentId: string; baseUrl: string };
 
-/** As the sidecar sets it (mcp/sidecar/entry.ts). */
+/** The header that the sidecar sets (mcp/sidecar/entry.ts). */
 const VIA = 'x-svc-via';
 
 export const callerOf = ({
@@ -26,7 +26,7 @@ export const callerOf = ({
   baseUrl: services.broker.baseUrl,
 });
 
-/** What an access request would be for, as far as it is known. */
+/** The platform and scope of a possible access request, as far as known. */
 export type Wanted = { platform?: string | undefined; scope?: string | undefined };
 
 const AFTER: Readonly<Record<string, string>> = {
@@ -35,7 +35,7 @@ const AFTER: Readonly<Record<string, string>> = {
   denied_by_guardrail: 'Nothing was sent. Do not repeat it; an owner can change the guardrail.',
 };
 
-/** What owners do about it, where it is not to grant it. */
+/** What owners can do, for refusals that a grant does not lift. */
 const VERBS: Readonly<Record<string, string>> = {
   grant_expired: 'renew',
   denied_by_policy: 'allow',
@@ -43,10 +43,10 @@ const VERBS: Readonly<Record<string, string>> = {
 };
 
 /**
- * After a refusal of `/proxy`; undefined where its detail says it already.
+ * Returns the next step after a refusal of `/proxy`; undefined where the refusal's detail contains it already.
  *
- * @param code of the refusal, or its reason
- * @param wanted what an access request may get; undefined: none would help
+ * @param code code of the refusal, or its reason
+ * @param wanted what an access request could ask for; undefined: a request would not help
  */
 export function afterRefusal(code: string, caller: Caller, wanted: Wanted | undefined): string | undefined {
   if (wanted === undefined) return AFTER[code];
@@ -63,11 +63,11 @@ export function afterRefusal(code: string, caller: Caller, wanted: Wanted | unde
   }
 }
 
-/** The same of `/git`, where somebody reads it at a terminal. */
+/** Returns the next step after a refusal of `/git`, for a person at a terminal. */
 export const afterGitRefusal = (code: string, caller: Caller, scope: string | undefined): string =>
   `Ask an owner to ${VERBS[code] ?? 'grant'} it, at ${pageOf(caller)}, or run: ${commandFor({ platform: GIT_PLATFORM, scope })}`;
 
-/** Where the answer to a held read will be: the same read again joins no held call. */
+/** Says where the answer to a held read will be available: sending the same read again does not join the held call. */
 export function afterHeldRead({ door, baseUrl }: Caller, approvalId: string): string {
   const again = 'the same request again would be another call, which needs an approval of its own';
   const path = `/v1/approvals/${approvalId}`;
@@ -81,7 +81,7 @@ export function afterHeldRead({ door, baseUrl }: Caller, approvalId: string): st
   }
 }
 
-/** Where owners grant. Who is not signed in there is told nothing. */
+/** Returns the page where owners grant access. It shows nothing without a session. */
 const pageOf = ({ baseUrl, agentId }: Caller): string => `${baseUrl}/console/agents/${agentId}`;
 
 const commandFor = ({ platform = '<platform>', scope }: Wanted): string =>

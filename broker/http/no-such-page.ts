@@ -1,4 +1,4 @@
-/** The page for a browser at an address below the console or the documentation that is none, with the way back. */
+/** The 404 page for browsers at unknown addresses below the console or the documentation, with a link back. */
 import type { Reply } from './reply.ts';
 import { wordsPage } from './sign-in-page.ts';
 
@@ -7,7 +7,7 @@ const START = {
   docs: { to: '/docs', text: 'To the documentation' },
 } as const;
 
-/** 404 as a page. */
+/** Returns the 404 page. */
 export const noSuchPage = (section: keyof typeof START): Reply =>
   wordsPage(404, {
     title: 'There is no such page',

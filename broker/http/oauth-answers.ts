@@ -1,4 +1,4 @@
-/** What the metadata of the OAuth server says, as schemas (RFC 8414, RFC 9728). */
+/** Schemas of the metadata of the OAuth server (RFC 8414, RFC 9728). */
 import { z } from 'zod';
 
 export const AuthorizationServer = z

@@ -1,4 +1,4 @@
-/** What is sent and answered, by capability, as the OpenAPI document shows it. A linter holds each to its schema. */
+/** Example bodies and answers for the OpenAPI document, by capability. A linter checks each against its schema. */
 import { TOKEN_PREFIXES, type TokenKind } from '../crypto/one-time-token.ts';
 
 export type Examples = { body?: unknown; answers?: Readonly<Record<number, unknown>> };
@@ -15,7 +15,7 @@ const PEM = '-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkq…\n-----END PUBLIC KEY---
 const CHALLENGE = 'q3oQvZ0nO1rS0bq8w3m2uA';
 const CREDENTIAL = 'bWV0YS1jcmVkZW50aWFs';
 
-/** The beginning of a one-time token. */
+/** Returns a shortened one-time token, for display. */
 const token = (kind: TokenKind) => `${TOKEN_PREFIXES[kind]}Qm9x…`;
 
 const bound = { 200: { agent_id: AGENT, owner_id: OWNER, status: 'active', proxy_url: BASE } };

@@ -38,7 +38,7 @@ export const HEADERS = {
   },
 } as const;
 
-/** What an answer can declare, by the name on the wire. */
+/** The headers that an answer can declare, by their names on the wire. */
 export const ANSWER_HEADERS = {
   Allow: 'Allow',
   'Cache-Control': 'CacheControl',

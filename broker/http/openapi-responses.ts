@@ -1,4 +1,4 @@
-/** What a route may answer, for the OpenAPI document: its answers, its errors, and what every route of its kind may refuse. */
+/** Lists the answers and errors of a route for the OpenAPI document: those that it declares, and those that follow from its kind. */
 
 import { STATUS_CODES } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
@@ -15,7 +15,7 @@ const headerRef = (name: keyof typeof HEADERS) => ({ $ref: `#/components/headers
 
 const SAMPLE_ID = '0199a3c4-7f52-7c1e-9d7a-3f0f6a4b2c11';
 
-/** Specification, Error shapes: the envelope. Some errors bring members of their own. */
+/** The error envelope (specification, Error shapes). Some errors have further members. */
 export const ERROR_SCHEMA: JsonSchema = {
   type: 'object',
   required: ['error', 'detail', 'correlation_id'],
@@ -68,7 +68,7 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
   return responses;
 }
 
-/** The media type of a route's errors, what all of them have, and what one looks like. */
+/** Returns the media type, schema and example of a route's errors. */
 function errorForm({ dialect }: Route, schemas: Schemas) {
   const common = { detail: 'What was wrong, and what to do next.', correlation_id: SAMPLE_ID };
   if (dialect === 'line') return LINES;
@@ -85,7 +85,7 @@ function errorForm({ dialect }: Route, schemas: Schemas) {
       };
 }
 
-/** The code of an error is in its line, and no schema can say so. */
+/** For errors in one line of text: the code is part of the line, which no schema can express. */
 const LINES = {
   type: 'text/plain',
   form: { type: 'string' },
@@ -103,7 +103,7 @@ function contentOf({ type, schema, also }: Answer, schemas: Schemas, example: un
   return { [type ?? 'application/json']: media, ...Object.fromEntries(others) };
 }
 
-/** A status that is an answer as well as an error: one or the other, unless they are the same. */
+/** Merges the schemas of a status that is an answer as well as an error. */
 function either(known: JsonSchema, type: string, error: JsonSchema): JsonSchema {
   const content = known.content as Record<string, { schema?: JsonSchema }> | undefined;
   const { schema, ...more } = content?.[type] ?? {};
@@ -127,7 +127,7 @@ function headersOf({ limit, strangers, anyOrigin, dialect }: Route, status: numb
   };
 }
 
-/** The codes that a route declares and those that follow from its declaration. */
+/** Returns the error codes that a route declares, and those that follow from its declaration. */
 export const errorsOf = (route: Route): ErrorCode[] => [...new Set([...route.errors, ...impliedErrors(route)])].sort();
 
 const codesByStatus = (route: Route): Map<number, ErrorCode[]> => Map.groupBy(errorsOf(route), (code) => ERRORS[code]);
@@ -143,7 +143,7 @@ function impliedErrors({ auth, body, query, limit, strangers, atOnce }: Route): 
     ['invalid_token', auth !== 'none'],
     ['token_expired', owners || agents || anyone],
     ['invalid_signature', owners || agents || anyone],
-    // A role that may less, or a browser that another site sent here.
+    // The owner's role does not suffice, or the request comes from a page of another site.
     ['forbidden', owners],
     ['rate_limited', agents || anyone || limit !== undefined || strangers !== undefined],
     ['too_many_streams', atOnce !== undefined],

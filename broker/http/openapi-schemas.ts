@@ -1,17 +1,17 @@
-/** From zod to the schemas of an OpenAPI 3.1 document, which are JSON Schema, draft 2020-12. */
+/** Converts zod schemas to those of an OpenAPI 3.1 document, which are JSON Schema, draft 2020-12. */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 
 export type JsonSchema = { [keyword: string]: unknown };
 
 export type Schemas = {
-  /** `input`: what is sent to us; `output`: what we answer. */
+  /** `input`: schema of a request; `output`: schema of an answer. */
   of(schema: z.ZodType, io: 'input' | 'output'): JsonSchema;
-  /** What the schemas given so far refer to, by name: those that have an id (`.meta({ id })`), and recursive ones. */
+  /** Schemas that the converted ones refer to, by name: those that have an id (`.meta({ id })`), and recursive ones. */
   readonly components: Record<string, JsonSchema>;
 };
 
-/** A collection for one document. Throws when two schemas of one id say different things. */
+/** Creates the collection for one document. Throws when two different schemas have the same id. */
 export function makeSchemas(): Schemas {
   const components: Record<string, JsonSchema> = {};
   let unnamed = 0;
@@ -52,7 +52,7 @@ function renamed(schema: JsonSchema, names: ReadonlyMap<string, string>): JsonSc
   );
 }
 
-/** Leaves out what says the same twice, and what would forbid that an answer of ours ever has a member more. */
+/** Removes redundant keywords, and keywords that would forbid further members in our answers. */
 function override({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
   const { def } = zodSchema._zod;
   if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties;

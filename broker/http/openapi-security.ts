@@ -1,4 +1,4 @@
-/** Who may call a route, for the OpenAPI document. */
+/** Describes the authentication of routes for the OpenAPI document. */
 import { sessionCookieName } from '../auth/session-cookie.ts';
 import type { JsonSchema } from './openapi-schemas.ts';
 import type { Auth, Route } from './route.ts';
@@ -70,14 +70,14 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
   },
 });
 
-/** Which credentials a request needs: one way of the list; of a way everything that is in it. */
+/** `of`: the alternatives that a route accepts; every credential in one alternative is required. */
 export type Security = {
   of(route: Route): Way[];
-  /** Those that the routes use. */
+  /** Returns the security schemes that the routes use. */
   schemes(routes: readonly Route[]): Record<string, JsonSchema>;
 };
 
-/** `cookies`: whether the document is for those whose sessions are in a browser, too. */
+/** `cookies`: whether the document covers browser sessions, too. */
 export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: boolean }): Security {
   const of = ({ auth, method }: Route): Way[] => {
     const cookie: Way = method === 'GET' ? { ownerCookie: [] } : { ownerCookie: [], csrfHeader: [] };
@@ -89,7 +89,7 @@ export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: b
       mcp_client: [{ mcpToken: [] }, ...agents],
       owner,
       agent_or_owner: [...agents, ...owner],
-      // An empty one: none is needed (OpenAPI 3.1, Security Requirement Object).
+      // An empty alternative means that no credential is needed (OpenAPI 3.1, Security Requirement Object).
       anyone: [{}, ...agents, { ownerSession: [] }],
       owner_or_local: [...owner, { localCredential: [] }],
       owner_or_pipeline: [...owner, { pipelineToken: [] }],

@@ -1,11 +1,11 @@
-/** How the agents' OpenAPI document is divided: by the headings of the specification. */
+/** Groups the routes of the agents' OpenAPI document by the headings of the specification. */
 import { present } from '../runtime/present.ts';
 import type { Tag } from './openapi.ts';
 import type { Route } from './route.ts';
 
 type Part = Required<Tag> & { paths: RegExp };
 
-/** The first whose pattern a path meets. */
+/** In order of precedence: the first pattern that matches a path wins. */
 const PARTS: readonly Part[] = [
   {
     name: 'Governed calls',

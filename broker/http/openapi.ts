@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of some of our routes, made of their declarations: what it says is what is served. */
+/** Builds the OpenAPI 3.1 document of a set of routes from their declarations, so that it describes what is served. */
 import { present } from '../runtime/present.ts';
 import { EXAMPLES } from './openapi-examples.ts';
 import { HEADERS } from './openapi-headers.ts';
@@ -22,16 +22,16 @@ export type OpenApiDocument = {
 
 export type Tag = { name: string; description?: string };
 
-/** What the document is called, what it is for, and where the broker is reached. */
+/** Title, purpose and address of the document. */
 export type About = {
   title: string;
   description: string;
   baseUrl: string;
-  /** Base URL of `/git` and `/proxy`, where it is another. */
+  /** Base URL of `/git` and `/proxy`, when it differs. */
   proxyUrl?: string;
-  /** The tag of each route, in the order of the document; by their paths unless said otherwise. */
+  /** The tags in the order of the document, and the tag of each route; by path when absent. */
   tags?: { all: readonly Tag[]; of: (route: Route) => string };
-  /** Whether its readers' sessions are in browsers, too. */
+  /** Whether the document covers browser sessions, too. */
   cookies?: boolean;
 };
 

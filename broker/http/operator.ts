@@ -1,4 +1,4 @@
-/** Whoever runs the broker, as probes and monitoring show it. */
+/** Detects the operator of the broker, for probes and monitoring. */
 import type { IncomingMessage } from 'node:http';
 import { readBearer } from '../auth/bearer.ts';
 import type { Config } from '../environment/config.ts';
@@ -6,8 +6,8 @@ import type { Config } from '../environment/config.ts';
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
 
 /**
- * Whether a request is from the same machine, or has METRICS_TOKEN as bearer. A proxy on this machine brings strangers from loopback,
- * too.
+ * Whether a request comes from the same machine, or has METRICS_TOKEN as bearer. A request with forwarding headers does not count as local, since a
+ * proxy on this machine forwards strangers from loopback.
  */
 export function isOperator(request: IncomingMessage, { metricsToken }: Pick<Config, 'metricsToken'>): boolean {
   const { headers, socket } = request;

@@ -1,4 +1,4 @@
-/** From the outcome of a call to the wire. */
+/** Converts the outcome of a call into an answer. */
 import { answerNotes } from '../audit/answer-notes.ts';
 import { platformEffectOf, reachOf } from '../audit/effect.ts';
 import { assertNever, BLOCKED_DETAILS, type OutcomeOf, type WholeOutcome } from '../audit/outcome.ts';
@@ -17,7 +17,7 @@ export const CAPABILITY = 'actions.execute';
 
 export type Told = Pick<Context, 'services' | 'correlationId'>;
 
-/** The answer of `POST /v1/actions` to a call that ended so (specification, Governed call). */
+/** Returns the answer of `POST /v1/actions` for an outcome (specification, Governed call). */
 export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
   const { services, correlationId } = context;
   const { auditId: audit_id, asked, organisationId } = outcome.call;
@@ -97,14 +97,14 @@ export function outcomeReply(context: Told, outcome: WholeOutcome): Reply {
   }
 }
 
-/** What `_meta` says of a platform's answer. */
+/** Returns the members of `_meta` for a platform's answer. */
 export const answeredNotes = (outcome: OutcomeOf<'answered'>): Record<string, unknown> => ({
   audit_id: outcome.call.auditId,
   upstream_status: outcome.upstreamStatus,
   ...answerNotes(outcome),
 });
 
-/** Of the rule that holds it, where it has one. */
+/** Returns the limit of the rule that holds the call, if it has one. */
 function limitOfHold({ call }: OutcomeOf<'held'>): { limit?: ToldLimit } {
   const verdict = call.decided?.verdict;
   return verdict?.kind === 'hold' && verdict.limit ? { limit: verdict.limit } : {};
@@ -115,22 +115,22 @@ const receiptLink = (auditId: string) => ({ capability: 'audit.receipt', endpoin
 const ME = { capability: 'agents.me', endpoint: '/v1/agents/me' };
 const ACCESS_REQUEST = { capability: 'access_requests.create', endpoint: '/v1/access-request' };
 const PERMISSIONS = { capability: 'permissions.read', endpoint: '/v1/agent/permissions' };
-/** Refusals that an owner can lift by granting more, or by deciding at all (specification, Errors 5; Access request). */
+/** Refusals that an owner can lift by granting more, or by deciding a pending request (specification, Errors 5; Access request). */
 const MAY_BE_REQUESTED = new Set<DenyReason>(['scope_not_granted', 'no_permission_record', 'grant_expired']);
 const mayBeRequested = (verdict: OutcomeOf<'denied'>['verdict']): boolean =>
   MAY_BE_REQUESTED.has(verdict.reason) || isUndecided(verdict);
-/** Whether an access request could be granted. */
+/** Whether an access request for this call could be granted. */
 export const isGrantable = (verdict: OutcomeOf<'denied'>['verdict']): boolean =>
   mayBeRequested(verdict) && verdict.notGrantable !== true;
 
-/** What is not granted is asked for (specification, Errors 5); where no owner could grant it, the permissions say what else there is. */
+/** Suggests an access request for what is not granted (specification, Errors 5), and the permissions where no owner could grant it. */
 function nextAfter(verdict: OutcomeOf<'denied'>['verdict']) {
   if (verdict.halt !== undefined) return [ME];
   if (!mayBeRequested(verdict)) return [];
   return [ACCESS_REQUEST, ...(verdict.notGrantable ? [PERMISSIONS] : [])];
 }
 
-/** ActionDenied of the specification. */
+/** Builds ActionDenied of the specification. */
 function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<'denied'>): Reply {
   const { auditId, organisationId } = call;
   const halted = verdict.halt !== undefined;
@@ -146,7 +146,7 @@ function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<
       correlation_id: correlationId,
       audit_id: auditId,
       ...(halt && { halt }),
-      // Its other platforms can be used: it has to be clear which one is meant.
+      // The agent can still use its other platforms, so the answer names the refused one.
       ...(refusedPlatformId !== undefined && { platform: refusedPlatformId }),
       ...(violating && { violating }),
       ...(limit && { limit }),

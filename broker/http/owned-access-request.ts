@@ -1,4 +1,4 @@
-/** Access requests as owners see them. */
+/** The owners' view of an access request. */
 
 import { z } from 'zod';
 import { statusAt } from '../audit/approval-state.ts';
@@ -46,7 +46,7 @@ export const DecidedAccessRequest = AccessRequest.extend({
   next_steps: NextSteps.optional(),
 }).meta({ id: 'DecidedAccessRequest' });
 
-/** `nameOf`: names its platform. */
+/** Builds the view. `nameOf`: returns the name of the platform. */
 export function accessRequestShown(
   request: ShownRequest,
   nameOf: NameOfPlatform,

@@ -1,4 +1,4 @@
-/** Agents as owners see them. */
+/** The owners' view of agents. */
 import { z } from 'zod';
 import type { ListedAgent as Listed } from '../admin/list-agents.ts';
 import { AGENT_STATUSES, HALT_CAUSES, type Instant } from '../policy/facts.ts';
@@ -55,7 +55,7 @@ export const ListedAgent = Agent.extend({
     .describe('what refuses calls for a while yet'),
 }).meta({ id: 'ListedAgent' });
 
-/** An agent as its owners see it. */
+/** Builds the view of an agent. */
 export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
   id: agent.id,
   agent_id: agent.agent_id,
@@ -73,10 +73,10 @@ export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
   expires_at: instant(agent.expires_at),
 });
 
-/** A parent that is deleted. */
+/** Stands for a parent that was deleted. */
 const GONE = { agent_id: null, status: 'revoked', expires_at: null } as const;
 
-/** The same with what else keeps it from acting. */
+/** Builds the view with the other reasons that keep the agent from acting. */
 export function listedAgentShown(
   { agent, parent, breakers, stopped }: Listed,
   now: Instant,

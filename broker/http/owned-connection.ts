@@ -1,4 +1,4 @@
-/** Connections as owners see them, and what an owner may make a credential. */
+/** The owners' view of connections, and the form of a credential that owners give. */
 
 import { z } from 'zod';
 import type { ConnectionUse } from '../admin/connection-use.ts';
@@ -105,7 +105,7 @@ export const ListedConnection = Connection.extend({
     ),
 }).meta({ id: 'ListedConnection' });
 
-/** A connection of the list: also what the newest calls say. */
+/** Builds the view of a connection in the list, including the results of its latest calls. */
 export const listedConnection = (
   read: ReadConnection,
   use: ConnectionUse | undefined,
@@ -117,10 +117,10 @@ export const listedConnection = (
 
 const CONNECTS_BY: Partial<Record<Manifest['auth']['type'], 'oauth' | 'app'>> = { oauth2: 'oauth', app: 'app' };
 
-/** What showing one takes of the process. */
+/** Capabilities needed to build the view. */
 export type Shower = Pick<Broker, 'baseUrl' | 'clock' | 'proxyUrl'>;
 
-/** A connection as its owners see it: all but the credential. */
+/** Builds the view of a connection: all members except the credential. */
 export const connectionShown = (
   one: ConnectionTable,
   manifest: Pick<Manifest, 'auth' | 'needs' | 'kind' | 'oauth' | 'per_person'>,
@@ -160,7 +160,7 @@ function redirectUriShown(
   return redirectUriOf({ kind, auth, oauth }, { baseUrl, organisationId, connectionId: id }).uri;
 }
 
-/** A token that is over, and that nobody can refresh, needs a person as much as one that was refused. */
+/** An expired token without a refresh token needs a person, as a refused one does. */
 function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection>['state'] {
   if (one.credential === null) return 'not_connected';
   const facts = readFacts(one.oauth);
@@ -170,7 +170,7 @@ function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection
   return facts?.rejected ? 'needs_attention' : 'connected';
 }
 
-/** A test says nothing about another credential. */
+/** The last test applies only if the credential was not changed since. */
 function testShown(one: ConnectionTable): z.output<typeof Connection>['last_test'] {
   const { tested_at: at, tested_revision, tested_ok, tested_status, tested_detail } = one;
   if (at === null || tested_revision !== one.revision) return null;
@@ -200,7 +200,7 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
 
 const LONGEST_SECRET = 16 * 1024;
 
-/** What is taken depends on the platform: see `checkCredential`. A secret of several parts may be given by their names. */
+/** Which forms are accepted depends on the platform: see `checkCredential`. A secret of several parts may be given by their names. */
 export const Credential = z
   .union([text(LONGEST_SECRET), z.record(text(64), text(LONGEST_SECRET))])
   .transform((value) => new Secret(typeof value === 'string' ? value : writeSecretParts(value)));

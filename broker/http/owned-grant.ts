@@ -1,4 +1,4 @@
-/** Grants as owners see them. */
+/** The owners' view of grants. */
 
 import { z } from 'zod';
 import { type Instant, REF_CHANGES } from '../policy/facts.ts';
@@ -52,7 +52,7 @@ export function grantShown(
   };
 }
 
-/** How long a grant lasts, as owners say it. */
+/** How long a grant lasts, as owners specify it. */
 export const LastsSeconds = z
   .int()
   .min(60)
@@ -61,11 +61,11 @@ export const LastsSeconds = z
   .optional()
   .describe('how long the grant lasts from now, ten years at most; null: without an end; left out: as it is');
 
-/** The same in milliseconds, for those who said anything. */
+/** Converts it to milliseconds; empty when nothing was specified. */
 export const lasting = (seconds: z.output<typeof LastsSeconds>): { lastsMs?: number | null } =>
   seconds === undefined ? {} : { lastsMs: seconds === null ? null : seconds * 1000 };
 
-/** What is still to be done before what was granted can be used. */
+/** Steps that remain before the granted scopes can be used. */
 export const NextSteps = z
   .array(z.object({ reason: z.string(), detail: z.string() }))
   .describe('what else has to be done before the scopes can be used; empty: nothing');

@@ -1,4 +1,4 @@
-/** A platform as owners see it. */
+/** The owners' view of a platform. */
 import { z } from 'zod';
 import { hasNewerManifest } from '../admin/newest-manifest.ts';
 import type { ReadPlatform } from '../admin/platforms.ts';

@@ -1,4 +1,4 @@
-/** Registrations as owners see and decide them, by their id or by their token. */
+/** The owners' view of registrations, found by id or by token. */
 
 import { z } from 'zod';
 import type { ReadRegistration } from '../admin/read-registration.ts';
@@ -36,7 +36,7 @@ export const ApprovedRegistration = Registration.extend({
   dropped: ScopesOn.describe('scopes that no platform of the organisation has, and that were not granted'),
 }).meta({ id: 'ApprovedRegistration' });
 
-/** With what an approval would make of it now, for whoever decides. */
+/** Includes what an approval would create now, for the deciding owner. */
 export const WholeRegistration = Registration.extend({
   unknown_scopes: ScopesOn.describe('of those that were asked for: scopes that no platform of the organisation has'),
   policy: z
@@ -80,7 +80,7 @@ export const ApprovingBody = z.strictObject({
   name: AgentName.optional().describe('what to call the agent, if not as it asked for'),
 });
 
-/** What both ways to decide may refuse. */
+/** Errors of both ways to decide. */
 export const DECISION_ERRORS = [
   'invalid_request',
   'forbidden',

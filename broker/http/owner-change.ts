@@ -1,12 +1,12 @@
 import type { ChangingOwner } from '../audit/record-change.ts';
 import type { Context } from './route.ts';
 
-/** How an owner asks: a browser's session comes in a cookie, a program's in the header. */
+/** How an owner's request is authenticated: the session of a browser is a cookie, that of a program an Authorization header. */
 export function howOf({ request }: Pick<Context, 'request'>): 'console' | 'api' {
   return request.headers.authorization === undefined ? 'console' : 'api';
 }
 
-/** Who changes something, for the record, where pipelines may. */
+/** Returns the author of a change for the audit, on routes that pipelines may use. */
 export function changingBy(
   context: Pick<Context<'owner_or_pipeline'>, 'who' | 'request' | 'correlationId'>,
 ): ChangingOwner {
@@ -15,7 +15,7 @@ export function changingBy(
   return { owner: who.pipeline, how: 'pipeline', correlationId };
 }
 
-/** Who changes something, for the record. */
+/** Returns the author of a change for the audit. */
 export const changingOwner = (context: Pick<Context<'owner'>, 'who' | 'request' | 'correlationId'>): ChangingOwner => ({
   owner: context.who.owner,
   how: howOf(context),

@@ -88,7 +88,7 @@ import { createOwnerAgent, removeOwnerWorkload, setOwnerWorkload } from './route
 export const OWNER_ROUTES: readonly Route[] = [
   ownerMe,
   ownerAgents,
-  // Before the agent whose id would be `suspend-all`.
+  // Must precede the route with an agent's id, which would match `suspend-all`.
   ...switchAllAgents,
   ownerAgent,
   agentLabels,

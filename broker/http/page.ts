@@ -1,10 +1,10 @@
-/** Pages for people and what they load, served with a Content-Security-Policy that allows nothing inline and no framing. */
+/** Serves pages for people and their files, with a Content-Security-Policy that allows no inline code and no framing. */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { Reply } from './reply.ts';
 
-/** What answers at a path. `read`: its bytes, always the same. */
+/** A file served at a path. `read` returns the same bytes each time. */
 export type Served = { path: string; summary: string; type: string; read: () => Buffer };
 
 const policy = (images: string, forms: string): string =>
@@ -25,13 +25,14 @@ const HEADERS = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  // Asked for again each time, sent again only when it changed.
+  // Clients revalidate each time, and download again only after a change.
   'Cache-Control': 'no-cache',
 };
 
 /**
- * Answers with a file, or with 304 to whoever has it already (RFC 9110 section 13.1.2). `pictures`: the page may draw pictures
- * that stand in its style sheet. `forms`: it may have forms, which lead to this broker. `workerScope`: of a service worker, the path below which it works. `large`: sent compressed to whoever takes that; nothing secret is in it (CRIME, BREACH).
+ * Returns a handler that answers with a file, or with 304 if the client has it (RFC 9110 section 13.1.2). `pictures`: the page may use images
+ * embedded in its style sheet. `forms`: it may contain forms that post to this broker. `workerScope`: the path below which a service worker is
+ * active. `large`: compressed for clients that accept it; must contain nothing secret (CRIME, BREACH).
  */
 export function pageReply(
   { body, type }: { body: Buffer; type: string },

@@ -1,4 +1,4 @@
-/** A governed call over HTTP, or from a tool of `/mcp`. */
+/** Performs a governed call for HTTP, or for a tool of `/mcp`. */
 import type { WholeOutcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
@@ -8,10 +8,10 @@ import type { Told } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
 
 type Asked = Told & { who: AgentPrincipal };
-/** An outcome as the entry point answers it, and as it is kept for the same Idempotency-Key. */
+/** Converts an outcome into the answer of the entry point; the answer is also stored for the Idempotency-Key. */
 type Write<Answer extends Reply> = (context: Told, outcome: WholeOutcome) => Answer;
 
-/** Throws Refusal for an Idempotency-Key that was used before. */
+/** Throws Refusal when the Idempotency-Key was used for another request, or its call is in progress. */
 export async function performCall<Answer extends Reply>(
   { services, who, correlationId }: Asked,
   request: WholeCallRequest,
@@ -42,7 +42,7 @@ async function performOnce<Answer extends Reply>(
       const { code, detail, auditId: audit_id } = done;
       const platform = request.asked.ok ? request.asked.action.platform : '';
       throw new Refusal(code, detail, {
-        // As every 409 of this route says (specification, Governed call, 409).
+        // Members of every 409 of this route (specification, Governed call, 409).
         extra: { platform, consent_requested: false, message: detail, audit_id },
         ...(code === 'idempotency_in_progress' && { headers: { 'Retry-After': '2' } }),
       });

@@ -1,4 +1,4 @@
-/** What GET /v1/agent/permissions answers (specification, Effective permissions). */
+/** Schema of the answer of GET /v1/agent/permissions (specification, Effective permissions). */
 import { z } from 'zod';
 import { EnvelopeMeta } from './governed-answers.ts';
 

@@ -1,4 +1,4 @@
-/** What the routes of people's pages have in common. */
+/** Shared by the routes of people's pages. */
 
 import { errorReply } from './envelope.ts';
 import { asRefusal } from './errors.ts';
@@ -24,12 +24,12 @@ export const PERSON_ROUTE = {
 
 export const pageAnswer = (description: string) => ({ 200: { description, type: 'text/html' } });
 
-/** Refusals after which the consent waits still. */
+/** Refusals after which the consent is still pending. */
 const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set(['forbidden', 'upstream_unreachable']);
 
 /**
- * Tells a person in a browser why something cannot go on; a program gets the envelope. `again`: the page of the consent of this browser, where it can be
- * begun again if the person declined or a server failed.
+ * Shows a person in a browser why something failed; a program gets the envelope. `again`: the consent's page in this browser, linked where the
+ * consent can be started again because the person declined or a server failed.
  */
 export async function answeringPerson(context: PersonAsks, step: () => Promise<Reply>, again?: string): Promise<Reply> {
   try {

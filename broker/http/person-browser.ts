@@ -1,4 +1,4 @@
-/** The browser of a person: cookies of random bits, of which only the hash is stored, for a consent and for what was given. */
+/** Cookies of a person's browser, for a consent and for the page of what the person gave: random values, of which only the hash is stored. */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
@@ -11,11 +11,11 @@ import type { SessionCookie } from '../people/sessions.ts';
 import { SignInState } from '../people/sign-in.ts';
 import { Refusal } from './errors.ts';
 
-/** `svc_consent`: goes through a consent. `svc_person`: may see what was given. `svc_person_flow`: signs in to see it. */
+/** `svc_consent`: goes through a consent. `svc_person`: may see what was given. `svc_person_flow`: is signing in to see it. */
 type Name = 'svc_consent' | 'svc_person' | 'svc_person_flow';
 
 const CONSENT_SECONDS = 3600;
-/** What it shows ends earlier for whoever signed in (people/sessions.ts). */
+/** For people who signed in, the session ends earlier (people/sessions.ts). */
 const SESSION_SECONDS = 30 * 24 * 3600;
 const FLOW_SECONDS = 600;
 const FORM = /^[A-Za-z0-9_-]{43}$/;
@@ -23,7 +23,7 @@ const PURPOSE = 'sign-in of a person';
 
 const nameOf = (baseUrl: string, name: Name): string => (baseUrl.startsWith('https:') ? `__Host-${name}` : name);
 
-/** `Set-Cookie`. Lax, because callbacks, and links in messages, come from other sites. */
+/** Builds `Set-Cookie`. Lax, because callbacks and links in messages come from other sites. */
 const cookie = (baseUrl: string, name: Name, value: string, seconds: number): string =>
   `${nameOf(baseUrl, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
 
@@ -32,11 +32,11 @@ function hashIn(request: IncomingMessage, baseUrl: string, name: Name): string |
   return value !== undefined && FORM.test(value) ? sha256Hex(value) : undefined;
 }
 
-/** The hash of the cookie of this browser that goes through a consent; undefined: it has none. */
+/** Returns the hash of this browser's consent cookie; undefined when it has none. */
 export const browserHashOf = (request: IncomingMessage, baseUrl: string): string | undefined =>
   hashIn(request, baseUrl, 'svc_consent');
 
-/** The hash, and the `Set-Cookie` that gives a browser without one its cookie. */
+/** Returns the hash of the consent cookie, and the `Set-Cookie` for a browser that has none yet. */
 export function browserCookie(request: IncomingMessage, baseUrl: string): { hash: string; cookies: string[] } {
   const known = browserHashOf(request, baseUrl);
   if (known !== undefined) return { hash: known, cookies: [] };
@@ -44,13 +44,13 @@ export function browserCookie(request: IncomingMessage, baseUrl: string): { hash
   return { hash: sha256Hex(value), cookies: [cookie(baseUrl, 'svc_consent', value, CONSENT_SECONDS)] };
 }
 
-/** The hash of the cookie of this browser that may see what was given; undefined: it has none. */
+/** Returns the hash of the cookie with which this browser may see what was given; undefined when it has none. */
 export const sessionHashOf = (request: IncomingMessage, baseUrl: string): string | undefined =>
   hashIn(request, baseUrl, 'svc_person');
 
 /**
- * A new one each time, so that a cookie that somebody else put there shows nothing. `value`: 32 bytes in base64url, where the same request may be sent
- * twice and has to have the same cookie.
+ * Issues a new session cookie each time, so that a cookie planted by somebody else reveals nothing (session fixation). `value`: 32 bytes in
+ * base64url, for requests that may be sent twice and need the same cookie.
  */
 export function newSessionCookie(
   request: IncomingMessage,
@@ -70,7 +70,7 @@ const Flow = SignInState.extend({
   until: z.number(),
 });
 
-/** `Set-Cookie` that keeps a sign-in for 10 minutes, sealed; of a browser the last one counts. */
+/** Returns the `Set-Cookie` that keeps a sign-in for 10 minutes, sealed; a later one in the same browser replaces it. */
 export function personFlowCookie(
   { vault, clock, baseUrl }: Pick<Broker, 'baseUrl' | 'clock' | 'vault'>,
   flow: PersonSignIn,
@@ -79,7 +79,7 @@ export function personFlowCookie(
   return cookie(baseUrl, 'svc_person_flow', sealForBrowser(vault.masterKeys(), PURPOSE, text), FLOW_SECONDS);
 }
 
-/** The sign-in of this browser to which a callback belongs; undefined: to none. */
+/** Returns this browser's sign-in that a callback belongs to; undefined when there is none. */
 export function readPersonFlow(
   { vault, clock, baseUrl }: Pick<Broker, 'baseUrl' | 'clock' | 'vault'>,
   request: IncomingMessage,
@@ -89,7 +89,7 @@ export function readPersonFlow(
   const text = sealed && openFromBrowser(vault.masterKeys(), PURPOSE, sealed);
   if (!text) return undefined;
   const read = Flow.safeParse(JSON.parse(text));
-  // Of another version of this broker.
+  // Written by another version of this broker.
   if (!read.success) return undefined;
   const { until, ...flow } = read.data;
   const states = query.getAll('state');
@@ -99,7 +99,7 @@ export function readPersonFlow(
 export const endedPersonFlow = ({ baseUrl }: Pick<Broker, 'baseUrl'>): string =>
   cookie(baseUrl, 'svc_person_flow', '', 0);
 
-/** Throws Refusal unless a form of our own pages sent it. */
+/** Throws Refusal unless the request was sent by a form of our own pages. */
 export function checkOwnForm(request: IncomingMessage, baseUrl: string): void {
   const foreign = foreignOrigin(request, baseUrl);
   if (foreign !== undefined)

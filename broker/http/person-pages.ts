@@ -1,4 +1,4 @@
-/** The pages of a person who is asked for a consent: what is asked, and what came of it. */
+/** Pages for a person who is asked for a consent: the request, and its result. */
 import type { ConsentShown } from '../admin/person-consent.ts';
 import { FORM_PAGE_HEADERS, type FormButton, formButton, linkButton, paragraph } from '../small-page.ts';
 import type { Refusal } from './errors.ts';
@@ -7,7 +7,7 @@ import { pageOf, wordsPage } from './sign-in-page.ts';
 
 type Cookies = readonly string[];
 
-/** `again`: the page of the consent, to which a link leads. */
+/** `again`: the consent's page, to which a link leads. */
 type Sheet = {
   title: string;
   paragraphs: readonly string[];
@@ -37,7 +37,7 @@ const sheet = (
 const WITHDRAW =
   'You can withdraw at any time: on the page to which this leads at the end, in your account settings at the platform, or by asking the owners of the organisation to end it.';
 
-/** What is asked of the person. `path`: of the consent's page. */
+/** Shows what is requested from the person. `path`: the consent's page. */
 export function offerPage(path: string, shown: ConsentShown): Reply {
   const { agent, organisation, platform, scopes, namedBy, verified, confirms } = shown;
   return sheet(200, {
@@ -64,7 +64,7 @@ export function offerPage(path: string, shown: ConsentShown): Reply {
 
 const hostOf = (issuer: string): string => (URL.canParse(issuer) ? new URL(issuer).host : issuer);
 
-/** Whose account it is, and whether it is to be kept. */
+/** Shows whose account was connected, and asks whether to keep it. */
 export function keepPage(path: string, { agent, organisation, platform, obtained, confirms }: ConsentShown): Reply {
   const account = obtained?.account ?? null;
   return sheet(200, {
@@ -85,7 +85,7 @@ export function keepPage(path: string, { agent, organisation, platform, obtained
   });
 }
 
-/** Leads on to another site, by itself: a form of this page may not (Content-Security-Policy, form-action). */
+/** Redirects the browser to another site by the page itself: a form of this page may not lead there (Content-Security-Policy, form-action). */
 export const leadPage = (to: string, cookies: Cookies): Reply =>
   wordsPage(
     200,
@@ -93,10 +93,10 @@ export const leadPage = (to: string, cookies: Cookies): Reply =>
     { 'Set-Cookie': [...cookies] },
   );
 
-/** Back to the page of the consent. */
+/** Redirects to the consent's page. */
 export const backTo = (path: string): Reply => ({ status: 303, headers: { ...FORM_PAGE_HEADERS, Location: path } });
 
-/** `mine`: where the person sees what they gave. */
+/** Shown after the consent. `mine`: the page where people see what they gave. */
 export const donePage = (confirms: boolean, mine: string, cookies: Cookies): Reply =>
   pageOf(
     200,
@@ -115,7 +115,7 @@ export const donePage = (confirms: boolean, mine: string, cookies: Cookies): Rep
     cookies.length > 0 ? { 'Set-Cookie': [...cookies] } : {},
   );
 
-/** Of a link that was used already, for whoever opens it: the person once more, or somebody else. */
+/** Shown for a link that was used already, to the same person or to somebody else. */
 export const usedPage = (awaitsOwner: boolean, mine: string): Reply =>
   pageOf(
     200,
@@ -134,7 +134,7 @@ export const usedPage = (awaitsOwner: boolean, mine: string): Reply =>
     {},
   );
 
-/** `again`: the page of the consent, which waits still. */
+/** Shown after the person discarded the account. `again`: the page of the consent, which is still pending. */
 export const discardedPage = (again: string): Reply =>
   sheet(200, {
     title: 'Not connected',
@@ -142,7 +142,7 @@ export const discardedPage = (again: string): Reply =>
     again,
   });
 
-/** Why it cannot go on, for people. `again`: the page of the consent, where it can be begun again. */
+/** Shows why the consent cannot continue. `again`: the consent's page, where it can be started again. */
 export const noConsentPage = (refusal: Refusal, correlationId: string, again?: string): Reply =>
   sheet(
     refusal.status,

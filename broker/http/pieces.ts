@@ -1,4 +1,4 @@
-/** An answer in pieces of text that is too long to be made at once: read as fast as it is taken. */
+/** Streams an answer that is too long to be built at one time, with back-pressure. */
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Services } from '../services.ts';
@@ -6,13 +6,12 @@ import { cutShort } from './leaving.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
-/** Whoever takes nothing for so long is gone. */
+/** A client that reads nothing for this time is disconnected. */
 const PATIENCE_MS = 60_000;
 
 /**
- * Answers all pieces; an empty one is a moment to look whether whoever asked still may. The next piece is asked for when the one
- * before has gone out, so one is all that lies here. When one fails, or `stillMay` says no, the answer breaks off in the middle: nobody
- * takes it for whole.
+ * Streams all pieces; an empty piece only checks `stillMay`. The next piece is requested after the one before was written, so at most one is
+ * buffered. When a piece fails, or `stillMay` returns false, the answer is cut off, so that it is not taken for complete.
  */
 export function answerPieces(
   { services, stillMay }: Pick<Context, 'stillMay'> & { services: Services },
@@ -23,7 +22,7 @@ export function answerPieces(
   return {
     status: 200,
     type,
-    // For proxies that collect an answer before they pass it on (nginx).
+    // Turns off the response buffering of nginx.
     headers: { 'X-Accel-Buffering': 'no', ...headers },
     stream: (response) => {
       response.setTimeout(PATIENCE_MS, () => cutShort(response));
@@ -45,7 +44,7 @@ async function* whileAllowed(
       if (!(await stillMay())) throw new Error('the session has ended');
     }
   } catch (error) {
-    // Before the pipeline closes it in good order.
+    // Runs before the pipeline ends the answer regularly.
     cutShort(response);
     throw error;
   }

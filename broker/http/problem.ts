@@ -9,7 +9,7 @@ import type { Context, Route } from './route.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** `error` and `correlation_id` are extension members (RFC 7807 section 3.2): what the envelope has, too. */
+/** `error` and `correlation_id` are extension members (RFC 7807 section 3.2), the same as in the envelope. */
 export const Problem = z
   .object({
     title: z.string().describe('what the status is called'),
@@ -20,7 +20,7 @@ export const Problem = z
   })
   .meta({ id: 'Problem' });
 
-/** A refusal in the dialect of the route that it comes from. */
+/** Formats a refusal in the error dialect of its route. */
 export function refusalIn(
   dialect: Route['dialect'],
   refusal: Refusal,
@@ -31,7 +31,7 @@ export function refusalIn(
   return dialect === 'problem' ? problemReply(refusal, context) : errorReply(refusal, context, hint);
 }
 
-/** Without `type`, which is then `about:blank`: the title says what the status says. */
+/** `type` is omitted and so means `about:blank`: the title is the name of the status. */
 function problemReply(refusal: Refusal, { correlationId }: Pick<Context, 'correlationId'>): Reply {
   const { status } = refusal;
   const body: z.infer<typeof Problem> = {

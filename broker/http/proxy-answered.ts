@@ -1,4 +1,4 @@
-/** An answer of the platform that was read before it could be passed on: a 401 to a token that had just been issued. */
+/** The platform's answer that was read before it could be passed on: a 401 to a token that had just been issued. */
 import type { ServerResponse } from 'node:http';
 import type { OutcomeOf } from '../audit/outcome.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';

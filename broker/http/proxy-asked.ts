@@ -1,4 +1,4 @@
-/** Which connection a raw request names, and what is known of it before the request is read. */
+/** Finds the connection that a raw request names, and its facts, before the request is read. */
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { type RawToken, readRawToken } from '../auth/raw-token.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
@@ -13,7 +13,7 @@ import { waitOf } from './proxy-request.ts';
 import type { Context } from './route.ts';
 import { notForKey } from './static-key-use.ts';
 
-/** What a request is about, once it is known which connection it names. */
+/** A request whose connection was found. */
 export type Asked = {
   loaded: LoadedFacts;
   place: Place;
@@ -21,16 +21,16 @@ export type Asked = {
   target: RawTarget;
   platform: string;
   connectionId: string;
-  /** Whether the credential of the platform signs bodies. */
+  /** Whether the platform's authentication signs bodies. */
   signing: BodySigning;
-  /** How long it waits for a person, in milliseconds. */
+  /** How long the request waits for a person, in milliseconds. */
   waitMs: number;
 };
 
-/** It names none that the agent can use: why, and whether owners can grant it one. */
+/** The request names no connection that the agent can use: the reason, and whether owners can grant one. */
 export type Missing = { missing: string; isGrantable: boolean };
 
-/** Throws Refusal where the token stood where none may. */
+/** Throws Refusal when the token was sent in a place where it is not allowed. */
 export async function findAsked(context: Context<'raw'>): Promise<Asked | Missing> {
   const { request, services, who } = context;
   const target = readRawTarget(request.url ?? '');
@@ -76,7 +76,7 @@ type Rows = AgentPrincipal['rows'];
 
 const grantedOf = (rows: Rows): Rows => rows.filter((row) => row.grant_id !== null && row.connection_id !== null);
 
-/** The row of the connection with this label or id that the agent has a grant on. */
+/** Finds the connection with this label or id on which the agent has a grant. */
 export const connectionNamed = (rows: Rows, name: string): Rows[number] | undefined =>
   grantedOf(rows).find((row) => row.connection_label === name || row.connection_id === name);
 

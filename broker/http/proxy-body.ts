@@ -1,4 +1,4 @@
-/** Takes the body of a raw request: a short one as a whole, so that it can be judged and held, any other in pieces, unless it is signed. */
+/** Reads the body of a raw request: a short one as a whole, so that it can be judged and held; any other as a stream, unless it is signed. */
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MOST_READ_BYTES } from '../calls/judge-body.ts';
@@ -8,7 +8,7 @@ import { type BodySigning, MOST_SIGNED_BYTES } from '../egress/sign-request.ts';
 import { decodeAwsChunked, isAwsChunked, MalformedChunks } from '../proxy/aws-chunked.ts';
 import { inTime } from './request-pieces.ts';
 
-/** A body that cannot be sent: a signature covers it, and it is longer than is signed, or there is no room for it now. */
+/** A body that has to be signed and cannot be sent: it is longer than the limit, or there is not enough memory now. */
 export class BodyNotTaken extends Error {
   readonly code: 'payload_too_large' | 'too_many_calls';
 
@@ -18,14 +18,13 @@ export class BodyNotTaken extends Error {
   }
 }
 
-/** So long a body that is signed waits for room in memory. */
+/** How long such a body waits for memory. */
 const ROOM_MS = 10_000;
 
 /**
- * Takes the body, and counts on `lease` what of it is in memory.
+ * Reads the body, and counts on `lease` the bytes that are in memory.
  *
- * Rejects when its sender leaves or stalls before it can be said which of the kinds it is; with MalformedChunks where it is broken; with
- * BodyNotTaken.
+ * Rejects when the sender disconnects or stalls before the kind of the body is known; with MalformedChunks when it is malformed; with BodyNotTaken.
  */
 export async function takeRawBody(
   request: IncomingMessage,
@@ -42,7 +41,7 @@ export async function takeRawBody(
   const read: Buffer[] = [];
   let size = 0;
   let most = MOST_READ_BYTES;
-  /** Whether more than is judged is taken into memory. */
+  /** Whether more bytes than are judged are read into memory, because they have to be signed. */
   const takesMore = async (bytes: number): Promise<boolean> => {
     if (signing === 'none' || most === MOST_SIGNED_BYTES) return false;
     if (bytes > MOST_SIGNED_BYTES || !(await takeRoom(lease, bytes))) {
@@ -77,7 +76,7 @@ const tooLong = (): BodyNotTaken =>
     'Requests to this platform are signed with their body, which may then have at most 8 MiB. Nothing was sent.',
   );
 
-/** Takes all that a body may need before any of it is read: who waits for room holds none. False: there is none. */
+/** Reserves all the memory that a body may need before any of it is read, so that waiting requests hold none. Returns false on timeout. */
 async function takeRoom(lease: Pick<CallLease, 'count' | 'hasRoom' | 'whenRoom'>, bytes: number): Promise<boolean> {
   const until = performance.now() + ROOM_MS;
   while (!lease.hasRoom) {

@@ -1,4 +1,4 @@
-/** The raw door: a request of any client of a platform as a governed call, and the platform's own answer (decisions, Raw door). */
+/** Serves `/proxy`: a request of any client of a platform as a governed call, answered with the platform's own answer (decisions, Raw door). */
 import type { ServerResponse } from 'node:http';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { StreamOutcome } from '../audit/outcome.ts';
@@ -30,15 +30,15 @@ import { AnswerWriter } from './stream-answer.ts';
 
 type RawContext = Context<'raw'>;
 
-/** Answers whose length is not told are held back so long, to be answered when they are on record. */
+/** How long, and up to which size, answers without a length are held back, so that short ones are sent only after they are recorded. */
 const HELD_BACK_MS = 20;
 const HELD_BACK_BYTES = 1024 * 1024;
-/** Answers that are made to be read as they come. */
+/** Media types of answers that are meant to be read as a stream. */
 const COMES_IN_EVENTS =
   /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|json-seq|vnd\.amazon\.eventstream|grpc))/i;
 type Asking = { who: AgentPrincipal };
 
-/** Answers a request. Never rejects. */
+/** Serves a request. Never rejects. */
 export async function serveProxy(context: RawContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
   const lease = services.budget.lease(familyOf(context.who));
@@ -64,7 +64,7 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
   }
 }
 
-/** Undefined: it was answered. */
+/** Returns a refusal; undefined when the request was answered. */
 async function answer(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
@@ -96,7 +96,7 @@ async function answer(
     : outcomeRefusal(context, ended);
 }
 
-/** Makes the call. `answered`: the platform's answer went out. */
+/** Makes the call. `answered`: the platform's answer was sent. */
 async function call(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
@@ -178,7 +178,7 @@ async function call(
   return 'answered';
 }
 
-/** Undefined: the platform's answer to the held call went out. */
+/** Answers a held call. Undefined when the platform's answer was sent. */
 async function answerHeld(
   context: RawContext,
   response: ServerResponse,
@@ -199,11 +199,11 @@ const askedFor = ({ request }: RawContext, asked: Asked | undefined): AskedFor |
     ? { platform: asked.loaded.platform, method: request.method ?? '', endpoint: asked.target.endpoint }
     : askedByLabel(request);
 
-/** What is changed in the platform's answer; undefined: nothing. */
+/** Returns the function that rewrites the platform's answer; undefined when nothing is changed. */
 const rewriteOf = ({ loaded, target, place }: Asked, method = ''): ((whole: Buffer) => Buffer) | undefined =>
   loaded.platform && answerRewrite(loaded.platform.rules, { method, endpoint: target.endpoint }, place);
 
-/** What cannot be answered any more is cut, so that nobody takes it for whole. */
+/** An answer that has begun is cut off, so that it is not taken for complete. */
 function fail(context: RawContext, response: ServerResponse, error: unknown, asked: Asked | undefined): void {
   const { correlationId, who } = context;
   if (response.headersSent || response.destroyed) return void cutShort(response);
@@ -215,10 +215,11 @@ function fail(context: RawContext, response: ServerResponse, error: unknown, ask
   send(response, reply, correlationId);
 }
 
-/** Undefined: nobody foresaw it. */
+/** Converts an error into a refusal; undefined for an unexpected error. */
 function rawRefusal(context: RawContext, error: unknown): RawRefusal | undefined {
   const isRead = ['GET', 'HEAD'].includes(context.request.method ?? '');
-  // A write that may have been made. What may be held is another matter: the same request again joins it.
+  // The write may have been made, so clients must not retry it. Not for MaybeRecorded (the call may be held): there the same request joins the held
+  // call.
   if (!isRead && error instanceof AuditUnavailable && error.sent && !(error instanceof MaybeRecorded))
     return { ...thrownRefusal(refusalOf(error, { path: '/proxy' }, context)), status: UNREPEATED, retry: false };
   const refused = asRefusal(error);

@@ -1,4 +1,4 @@
-/** A held raw call: how long its client waits, and what became of it as its answer (decisions, Streams and raw doors). */
+/** Held raw calls: how long the client waits, and the answer that it gets (decisions, Streams and raw doors). */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -19,14 +19,14 @@ import { sentence } from './unready.ts';
 
 type Answering = Pick<Context<'raw'>, 'services' | 'who' | 'request'>;
 
-/** At most so many requests wait: of an agent, and for one held call. One more is answered without waiting. */
+/** Limits of concurrent waiting requests: per agent, and per held call. Further requests are answered without waiting. */
 const MOST_OF_AGENT = 100;
 const MOST_OF_CALL = 4;
 
-/** How long a request is open that waits so long: a replica that is killed meanwhile leaves its mark. */
+/** How long such a request is marked as open in the store. The mark expires, because a replica that is killed leaves it behind. */
 export const openFor = (waitMs: number): number => (waitMs === 0 ? 0 : waitMs + 5_000);
 
-/** Waits so many milliseconds, within the limits of an agent and of a held call. */
+/** Returns a wait of so many milliseconds, within the limits per agent and per held call. */
 export const waitWithin = (limits: RateLimits, { agent }: AgentPrincipal, ms: number): Wait => ({
   ms,
   enter: (approvalId) => {
@@ -46,10 +46,10 @@ export const waitWithin = (limits: RateLimits, { agent }: AgentPrincipal, ms: nu
 });
 
 /**
- * Writes the platform's answer to a call that was made. All of it but the end goes out first: the next equal request is another call
- * once a client has the whole, and this one again as long as it has not.
+ * Writes the platform's answer to a call that was made. All but its last part is written first: once a client has the complete answer, the next equal
+ * request is a new call; before that, it is this one again.
  *
- * @returns false: only the beginning was kept, and nothing was written
+ * @returns false: only the beginning was stored, and nothing was written
  */
 export async function writeMade(
   { services, who }: Answering,
@@ -81,7 +81,10 @@ export async function writeMade(
   return true;
 }
 
-/** In place of the answer to a call that was made, where the agent could not begin it any more; undefined: it may have the answer. */
+/**
+ * Returns the refusal that replaces the answer to a call that was made, when the agent could not make it any more; undefined when the agent may have
+ * the answer.
+ */
 export async function accessEndedRefusal(
   { services, who }: Answering,
   { platform, connectionId }: { platform: string; connectionId: string },
@@ -104,7 +107,7 @@ export async function accessEndedRefusal(
   };
 }
 
-/** What a client is told of a held call that could not be read: not that nothing was sent. */
+/** Returns the refusal for a held call whose state could not be read. It does not claim that nothing was sent. */
 export function unreadRefusal(context: Answering, { approvalId, cause }: HeldUnread): RawRefusal {
   const { broker } = context.services;
   const { method } = context.request;
@@ -125,15 +128,17 @@ export function unreadRefusal(context: Answering, { approvalId, cause }: HeldUnr
   };
 }
 
-/** A held call that gave its client no answer. `not_kept`: it was made. */
+/** A held call that gave its client no answer. `not_kept`: the call was made. */
 type NoAnswer = Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId: string | null };
 
-/** It was made, or may have been: the same request is told so for a while. */
+/** The call was made, or may have been: for a while the same request gets the same refusal. */
 const HAS_NO_ANSWER: readonly string[] = ['unknown', 'no_answer', 'not_kept'];
 
 const FOR_TEN_MINUTES = 'The same request is answered so for ten minutes; after that it is another call.';
 
-/** What a client is told of it. Statuses that clients repeat by themselves are not used: they would ask a person again, and hide why. */
+/**
+ * Returns the refusal for such a call. Statuses that clients retry by themselves are avoided: a retry would ask a person again, and hide the reason.
+ */
 export async function heldRefusal(
   context: Answering,
   { end, found, approvalId }: Pick<Waited, 'found' | 'approvalId'> & { end: NoAnswer },

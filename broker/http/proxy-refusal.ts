@@ -1,4 +1,4 @@
-/** Refusals of the raw door: in the error form of the platform where its manifest has one, else problem+json (RFC 9457). */
+/** Refusals of `/proxy`: in the error form of the platform where its manifest has one, else problem+json (RFC 9457). */
 import { STATUS_CODES } from 'node:http';
 import { errorBody } from '../../json/error-body.ts';
 import type { JsonValue } from '../../json/json-value.ts';
@@ -20,7 +20,7 @@ import { sentence } from './unready.ts';
 
 type Told = Pick<Context<'raw'>, 'services' | 'correlationId' | 'request' | 'who'>;
 
-/** What clients of the platform must not do by themselves: the same request would be refused again, or asks a person again. */
+/** Tells the platform's clients not to retry: the same request would be refused again, or would ask a person again. */
 const NO_RETRY: Readonly<Record<string, string>> = { 'x-should-retry': 'false', 'stripe-should-retry': 'false' };
 
 export type RawRefusal = {
@@ -29,20 +29,20 @@ export type RawRefusal = {
   detail: string;
   headers?: Record<string, string | string[]> | undefined;
   extra?: Record<string, unknown>;
-  /** Whether the same request may do better soon. */
+  /** Whether a retry may soon succeed. */
   retry?: boolean;
 };
 
-/** What a platform says of its errors. */
+/** The platform's rules about errors. */
 export type Shape = {
   manifest: Partial<Pick<Manifest, 'error_body' | 'failed_if'>>;
   rules: Pick<PlatformRules, 'errorStatus'>;
 };
 
-/** What was asked for, where it is known. `endpoint`: path and query. */
+/** The request, where it is known. `endpoint`: path and query. */
 export type AskedFor = { platform: Shape | undefined; method: string; endpoint: string };
 
-/** A refusal as an answer. */
+/** Formats a refusal as an answer. */
 export function refusedReply(
   refusal: RawRefusal,
   { correlationId }: Pick<Context, 'correlationId'>,
@@ -66,16 +66,16 @@ export function refusedReply(
   const byStatus = retry ? undefined : statusOf(asked);
   if (byStatus !== undefined) {
     const { 'Retry-After': _, ...others } = headers ?? {};
-    // Slack's client ends at once at a 429 whose time it cannot read, and its error quotes what stands there instead.
+    // Slack's client gives up immediately at a 429 whose Retry-After it cannot parse, and quotes that header in its error.
     const told = byStatus === 429 ? { 'Retry-After': inHeader(`agent-broker: ${code}: ${detail}`) } : {};
     return { status: byStatus, type, body, headers: { ...others, ...told, ...NO_RETRY } };
   }
-  // Such a platform tells of errors with a 200, and Slack's client sends anything else again for half an hour.
+  // Such a platform reports errors with status 200; Slack's client retries any other status for half an hour.
   const isInBody = own !== undefined && !retry && hasSign(manifest?.failed_if, own);
   return { status: isInBody ? 200 : status, type, body, headers: { ...headers, ...(!retry && NO_RETRY) } };
 }
 
-/** The status of a refusal that the manifest names for this operation (`error_status`). */
+/** Returns the status of a refusal that the manifest gives for this operation (`error_status`). */
 function statusOf(asked: AskedFor | undefined): number | undefined {
   if (asked?.platform === undefined) return undefined;
   const [path = ''] = asked.endpoint.split('?', 1);
@@ -84,10 +84,10 @@ function statusOf(asked: AskedFor | undefined): number | undefined {
 
 const MOST_IN_HEADER = 500;
 
-/** What a header can carry of a text. */
+/** Replaces the characters that a header cannot carry, and truncates. */
 const inHeader = (text: string): string => text.replaceAll(/[^\x20-\x7e]+/g, "'").slice(0, MOST_IN_HEADER);
 
-/** What became of a call whose answer was not begun, or of which none came. */
+/** Converts the outcome of a call whose answer was not begun, or that has none. */
 export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
   const { auditId } = outcome.call;
   const refuse = (code: ErrorCode, detail: string): RawRefusal => ({
@@ -121,7 +121,7 @@ export function outcomeRefusal(told: Told, outcome: StreamOutcome): RawRefusal {
 const TOO_LARGE_TO_HOLD =
   'A person would have to approve this call, and a body of more than 1 MiB, or one whose length is not known, is not kept. Send less at once, or ask an owner for a policy that allows it.';
 
-/** A thrown refusal. */
+/** Converts a thrown refusal. */
 export const thrownRefusal = ({ status, code, message, headers, extra }: Refusal): RawRefusal => ({
   status,
   code,
@@ -131,13 +131,13 @@ export const thrownRefusal = ({ status, code, message, headers, extra }: Refusal
   retry: status === 429 || status === 503,
 });
 
-/** What the call lacked, if owners can grant it. */
+/** Returns what the call lacked, if owners can grant it. */
 const wantedOf = (outcome: StreamOutcome): Wanted | undefined =>
   outcome.kind === 'denied' && isGrantable(outcome.verdict)
     ? { platform: outcome.call.asked.platform, scope: outcome.call.asked.scope }
     : undefined;
 
-/** An answer of `POST /v1/actions`, told in the other form, with what this caller can do next. */
+/** Converts an answer of `POST /v1/actions`, and adds what this caller can do next. */
 function fromReply(
   { status, body, headers }: Reply,
   auditId: string,

@@ -1,4 +1,4 @@
-/** Reads a request of the raw door: its headers and its body, or why it is no call. */
+/** Reads a raw request: its headers and its body, or the reason why it is not a valid call. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
@@ -28,7 +28,7 @@ import { inSlices } from '../runtime/pace.ts';
 import { LONG_WAIT_MS } from '../runtime/waits.ts';
 import { BodyNotTaken, takeRawBody } from './proxy-body.ts';
 
-/** `isLate`: the body took its time. `sent`: the client's headers, of which the platform's manifest says which are sent. */
+/** `isLate`: reading the body took long. `sent`: the client's headers; the platform's manifest decides which are forwarded. */
 export type ReadRequest = { isLate: boolean; sent: { headers: Record<string, string> } } & (
   | { ok: true; raw: RawRequest }
   | ({ ok: false } & Pick<Malformed, 'detail'> & { code: NonNullable<Malformed['code']> })
@@ -40,14 +40,17 @@ type Asked = {
   lease: CallLease;
   target: RawTarget;
   token: RawToken;
-  /** Whether the credential of the platform signs the body. */
+  /** Whether the platform's authentication signs the body. */
   signing: BodySigning;
   parsing: Parsing;
-  /** Of the platform. */
+  /** The platform's rules. */
   rules: PlatformRules | undefined;
 };
 
-/** Reads what is judged of a request. Takes a place among the calls before a body, or slow senders could have any number of connections. */
+/**
+ * Reads the parts of a request that are judged. Takes a slot among the calls before the body: slow senders could otherwise hold any number of
+ * connections.
+ */
 export async function readRequest({
   request,
   response,
@@ -120,7 +123,9 @@ export async function readRequest({
   return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
 }
 
-/** A body that is not judged: a sentence when it names a method, or what is refused. What is passed on as it comes breaks off there. */
+/**
+ * Searches a body that is too long to be judged. Returns an error text when it names a method or refused content; a streamed body breaks off there.
+ */
 async function searchedBody(
   body: Extract<RawRequest['body'], { kind: 'long' | 'stream' }>,
   of: BodyOf & { asRead: string },
@@ -160,7 +165,7 @@ async function* searched(
   }
 }
 
-/** A body that is passed on as it comes breaks off where the token begins. */
+/** Makes a streamed body break off where the token begins. */
 function withoutToken(body: RawRequest['body'], token: string): RawRequest['body'] {
   if (body.kind !== 'stream') return body;
   const find = rawSearch([Buffer.from(token)]);
@@ -171,7 +176,7 @@ function withoutToken(body: RawRequest['body'], token: string): RawRequest['body
   return { ...body, open };
 }
 
-/** What may be the beginning of the token waits for the next piece. */
+/** Holds back bytes that may be the beginning of the token until the next piece. */
 async function* upTo(find: FindForms, pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let waiting: Uint8Array = Buffer.alloc(0);
   for await (const piece of pieces) {
@@ -184,7 +189,7 @@ async function* upTo(find: FindForms, pieces: AsyncIterable<Uint8Array>): AsyncG
   if (waiting.length > 0) yield waiting;
 }
 
-/** One value a name, as they were sent. Without the one that holds the token. */
+/** Returns the headers as sent, joined into one value per name, without the one that holds the token. */
 const headersOf = (headers: IncomingHttpHeaders, place: string): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
@@ -206,13 +211,13 @@ function bodyHeadersOf({
 const DEFAULT_WAIT_MS = 25_000;
 const MOST_WAIT_SECONDS = 120;
 
-/** Seconds in `X-Svc-Wait`; undefined: it is none that can be waited. */
+/** Parses the seconds in `X-Svc-Wait`; undefined when the value is invalid. */
 function waitSeconds(value: unknown): number | undefined {
   const seconds = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : Number.NaN;
   return seconds <= MOST_WAIT_SECONDS ? seconds : undefined;
 }
 
-/** `X-Svc-Wait`: how many seconds the client can wait for a person, in milliseconds; else `ofConnection`, its connection's setting. */
+/** Returns the client's wait for a person in milliseconds: from `X-Svc-Wait` (seconds), else the connection's setting `ofConnection`. */
 export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders, ofConnection: number | null): number {
   const seconds = waitSeconds(value);
   return seconds === undefined ? (ofConnection ?? DEFAULT_WAIT_MS) : seconds * 1000;
@@ -220,15 +225,15 @@ export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders, ofConnectio
 
 const MOST_REASON = 2_048;
 
-/** `X-Svc-Reason`: why, in the words of the agent. */
+/** `X-Svc-Reason`: the agent's reason, in its own words. */
 export function reasonOf({ 'x-svc-reason': value }: IncomingHttpHeaders): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
-  // Node reads header bytes as Latin-1, which some clients do write.
+  // Node decodes header bytes as Latin-1, which is what some clients send; others send UTF-8.
   const bytes = Buffer.from(value, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
-/** What is wrong with the headers for the broker, in words for a 400. */
+/** Returns what is wrong with the broker's own headers, as text for a 400. */
 export function headerProblem(headers: IncomingHttpHeaders): string | undefined {
   const { 'x-svc-wait': wait } = headers;
   if (wait !== undefined && waitSeconds(wait) === undefined)

@@ -1,4 +1,4 @@
-/** In whose error form refusals of `/proxy` are told that come before it is known what is asked: of the token, of too many requests. */
+/** Selects the error form for refusals of `/proxy` before the connection is known: of the token, or of too many requests. */
 import type { IncomingMessage } from 'node:http';
 import type { Principal } from '../auth/principal.ts';
 import { BUILTIN_PLATFORMS } from '../platforms/builtin.ts';
@@ -11,8 +11,8 @@ import { type AskedFor, refusedReply, type Shape } from './proxy-refusal.ts';
 import type { Reply } from './reply.ts';
 
 /**
- * The form of a built-in platform, by the label that its connection has unless an owner gives it another. Nothing is looked up: whoever
- * asks learns what stands in this repository, and not whether there is such a connection.
+ * Returns the error form of a built-in platform, by the default label of its connection. Nothing is looked up in the store, so the answer does not
+ * reveal whether there is such a connection.
  */
 function shapeByLabel(label: string): Shape | undefined {
   const builtin = Object.hasOwn(BUILTIN_PLATFORMS, label)
@@ -27,13 +27,13 @@ function shapeByLabel(label: string): Shape | undefined {
   return { manifest: { error_body, failed_if }, rules: { errorStatus } };
 }
 
-/** What a request asks for, as far as its address says it. */
+/** Returns what a request asks for, as far as its address shows. */
 export function askedByLabel({ url = '', method = '' }: IncomingMessage): AskedFor | undefined {
   const target = readRawTarget(url);
   return target && { platform: shapeByLabel(target.connection), method, endpoint: target.endpoint };
 }
 
-/** A refusal that came before the door was asked. An agent that is known is answered in the form of its own connection. */
+/** Formats a refusal that came before the handler. An authenticated agent gets the form of its own connection. */
 export async function toldInShape(
   request: IncomingMessage,
   reply: Reply,
@@ -62,7 +62,7 @@ async function shapeFor(
   try {
     return (await services.loadFacts(who.rows, platform, services.broker.clock())).platform ?? otherwise;
   } catch {
-    // It may be the store that is refused for.
+    // The refusal itself may be due to the store being unavailable.
     return otherwise;
   }
 }

@@ -1,4 +1,4 @@
-/** Requests of the raw door that are no calls: by no method of one, or for a connection that the agent cannot use. */
+/** Raw requests that are not calls: by their method, or because the agent cannot use the connection. */
 import type { WholeOutcome } from '../audit/outcome.ts';
 import { perform } from '../calls/perform.ts';
 import type { CallLease } from '../egress/call-budget.ts';
@@ -10,14 +10,14 @@ import type { Context } from './route.ts';
 const ALLOWED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 export const isMethod = (method = ''): boolean => ALLOWED.includes(method);
 
-/** Of a connection that the agent cannot use. */
+/** Refuses a request for a connection that the agent cannot use. */
 export async function refuseMissing(context: Context<'raw'>, lease: CallLease, missing: Missing): Promise<RawRefusal> {
   const refusal = await refuseUncalled(context, lease, { code: 'not_found', detail: missing.missing });
   if (!missing.isGrantable || refusal.code !== 'not_found') return refusal;
   return { ...refusal, detail: `${refusal.detail} ${afterRefusal(refusal.code, callerOf(context), {})}` };
 }
 
-/** OPTIONS, TRACE and the methods of WebDAV: no rule could judge them. */
+/** Refuses OPTIONS, TRACE and the methods of WebDAV, which no rule could judge. */
 export async function refuseMethod(
   context: Context<'raw'>,
   lease: CallLease,
@@ -28,7 +28,7 @@ export async function refuseMethod(
   return { ...refusal, headers: { ...refusal.headers, Allow: ALLOWED.join(', ') } };
 }
 
-/** A request for a connection that the agent cannot use, or by no method of a call, is on record like any other that is refused. */
+/** Records such a request like any other refused one. */
 async function refuseUncalled(
   context: Context<'raw'>,
   lease: CallLease,

@@ -1,4 +1,4 @@
-/** What stands after `?` in one of our own addresses. */
+/** Parses the query strings of our own addresses. */
 import { z } from 'zod';
 import { didYouMean } from '../runtime/did-you-mean.ts';
 import { present } from '../runtime/present.ts';
@@ -7,16 +7,15 @@ import { DateTime, parseDateTime } from '../wire/date-time.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { Refusal } from './errors.ts';
 
-/** The parameters of a request as they came. */
+/** Returns the unvalidated parameters of a request. */
 export function queryOf(url: string): URLSearchParams {
   const mark = url.indexOf('?');
   return new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
 }
 
 /**
- * Reads the parameters that a route declares. One that is malformed or given twice is refused, so that nobody wonders
- * which one counted. Names that the route does not know are left alone, for proxies and browsers add some; with `strict` they are
- * refused, because who misspells a filter would take everything for what was asked for.
+ * Reads the parameters that a route declares. A malformed or repeated parameter is refused. Unknown names are ignored, because proxies and browsers
+ * add some; with `strict` they are refused, because with a misspelt filter the answer would silently contain everything.
  *
  * @throws Refusal invalid_request
  */
@@ -25,7 +24,7 @@ export function readQuery<Schema extends z.ZodObject>(schema: Schema, url: strin
   const unknown = strict ? [...given.keys()].find((name) => !Object.hasOwn(schema.shape, name)) : undefined;
   if (unknown !== undefined) {
     const known = Object.keys(schema.shape);
-    // What is no name of a parameter may be a value, which nobody is shown.
+    // A name with other characters may be a value, which is not quoted in errors.
     const named = /^[\w.-]{1,40}$/.test(unknown) ? ` "${unknown}"` : '';
     const near = named === '' ? '' : didYouMean(unknown, known);
     throw new Refusal(
@@ -44,7 +43,7 @@ export function readQuery<Schema extends z.ZodObject>(schema: Schema, url: strin
   return result.data;
 }
 
-/** A whole number as it stands in a query. The document calls it what it is: an integer. */
+/** A whole number in a query; documented as an integer. */
 export const wholeNumber = (least: number, most: number) => {
   const error = `a whole number from ${least} to ${most}`;
   return z
@@ -55,17 +54,17 @@ export const wholeNumber = (least: number, most: number) => {
     .meta({ type: 'integer', minimum: least, maximum: most });
 };
 
-/** A UUID, in whichever case, as we write it. */
+/** A UUID, in lower or upper case, normalised to lower case. */
 export const uuid = (what: string) =>
   z
     .guid(`must be ${what}`)
     .transform((id) => id.toLowerCase())
     .describe(what);
 
-/** A moment (RFC 3339), as milliseconds since the epoch. */
+/** A time (RFC 3339), converted to milliseconds since the epoch. */
 export const moment = (what: string) =>
   DateTime.transform((text) => present(parseDateTime(text), 'moment')).describe(what);
 
-/** How many of a list to answer. */
+/** The maximum number of items of a list. */
 export const pageSize = (most: number, usual: number) =>
   wholeNumber(1, most).default(usual).describe(`how many at most; ${usual} when left out`);

@@ -2,15 +2,14 @@ import type { RefusalLog } from '../log/refusals.ts';
 import type { WindowCounts } from '../runtime/window-counts.ts';
 
 /**
- * So many requests in a minute, counted per agent, per agent together with its children, per client address, or per site
- * (siteOf).
- * `counts: 'failures'`: only requests that are answered with a 4xx count, and only they are refused, so that nobody at an
- * address keeps others there from using a link, a token or a passkey that is right.
+ * A number of requests per minute, counted per agent, per agent together with its children, per client address, or per site (siteOf). `counts:
+ * 'failures'`: only requests that are answered with a 4xx count, and only they are refused, so that one client at an address cannot keep others there
+ * from using a valid link, token or passkey.
  */
 export type Limit = { name: string; perMinute: number; per: 'agent' | 'family' | 'site' } | AddressLimit;
 export type AddressLimit = { name: string; perMinute: number; per: 'address'; counts?: 'failures' };
 
-/** `perMinute`: the limit that is in force, with the factor. */
+/** `perMinute`: the effective limit, including the factor. */
 export type LimitResult = {
   allowed: boolean;
   headers: Record<string, string>;
@@ -18,20 +17,20 @@ export type LimitResult = {
   perMinute: number;
 };
 
-/** So many answers under way at once: to one client address, to all, of one token, where the path names one, to an agent. */
+/** Limits of concurrent answers: per client address, in total, per token where the path names one, and per agent. */
 export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
 
 export type RateLimits = {
-  /** Counts a request, or `count` of them; 0 tells what is left. */
+  /** Counts a request, or `count` of them; 0 only returns what is left. */
   take(limit: Limit, key: string, count?: number): Promise<LimitResult>;
-  /** Takes one of the places; call what it answers to give it back. Undefined: all are taken. */
+  /** Takes a slot. Returns the function that releases it; undefined when none is free. */
   enter(name: string, atOnce: AtOnce, key: string): (() => void) | undefined;
-  /** Where a 429 is counted for the log. */
+  /** Counts a 429 for the log. */
   refused: RefusalLog['refused'];
 };
 
 /**
- * Limits by `counts`, of a minute; `factor` multiplies them all. Places are those of this process. The headers are those of
+ * Creates limits per minute by `counts`; `factor` multiplies them all. Slots are counted per process. The headers are those of
  * draft-ietf-httpapi-ratelimit-headers.
  */
 export function makeRateLimits(factor: number, counts: WindowCounts, { refused }: RefusalLog): RateLimits {

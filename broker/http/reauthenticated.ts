@@ -1,4 +1,4 @@
-/** What takes more than a session: the owner proved just now who it is. */
+/** Operations that need more than a session: the owner has to authenticate again. */
 import type { z } from 'zod';
 import { assertOnce } from '../approvals/passkey-once.ts';
 import { RECENT_SIGN_IN_SECONDS, signedInRecently } from '../auth/recent-sign-in.ts';
@@ -7,7 +7,7 @@ import { type ErrorCode, Refusal } from './errors.ts';
 import type { Context } from './route.ts';
 import { AuthenticationResponse } from './webauthn-json.ts';
 
-/** What `expectReauthenticated` refuses with. */
+/** Error codes of `expectReauthenticated`. */
 export const REAUTHENTICATION_ERRORS = [
   'verification_failed',
   'counter_regression',
@@ -16,7 +16,7 @@ export const REAUTHENTICATION_ERRORS = [
   'audit_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
-/** The member of a body by which a passkey stands in for a recent sign-in. */
+/** The member of a body that holds a passkey assertion, in place of a recent sign-in. */
 export const Assertion = AuthenticationResponse.optional().describe(
   'by a passkey of the owner, to options of POST /owner/passkeys/assert/begin, when the sign-in is older than 10 minutes',
 );
@@ -27,8 +27,8 @@ type ByPasskey = {
 };
 
 /**
- * Expects a sign-in within the last RECENT_SIGN_IN_SECONDS or, where `byPasskey` is given, an assertion by a passkey of the same owner for exactly
- * this, which is used up by it. `doing`: what it is for, as the subject of a sentence.
+ * Requires a sign-in within the last RECENT_SIGN_IN_SECONDS or, where `byPasskey` is given, a passkey assertion of the same owner for exactly this
+ * operation, which is consumed. `doing`: the operation, as the subject of a sentence.
  *
  * @throws Refusal (REAUTHENTICATION_ERRORS)
  */

@@ -1,4 +1,4 @@
-/** What routes of channels and audit sinks take and answer alike: both are receivers, with a secret, that can be tried. */
+/** Schemas shared by channels and audit sinks: both are receivers, with a secret, that can be tested. */
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
 import { writeSecretParts } from '../platforms/secret-parts.ts';
@@ -10,7 +10,7 @@ export const ReceiverSecret = z
   .transform((value) => new Secret(typeof value === 'string' ? value : writeSecretParts(value)))
   .optional();
 
-/** Of a receiver that was just added. */
+/** Present for a receiver that was just added. */
 export const MadeSecret = z
   .string()
   .optional()

@@ -1,4 +1,4 @@
-/** Bearers of agents that were refused, by address: after so many the next are refused without a look at key or store. */
+/** Counts refused bearers of agents by address: beyond a limit, further ones are refused without checking key or store. */
 
 import { claimedWorkload } from '../auth/authenticate-workload.ts';
 import { kindOf } from '../auth/bearer.ts';
@@ -14,9 +14,9 @@ const KEPT = 10_000;
 
 export type RefusedBearers = {
   /**
-   * Looks at a bearer by `authenticate`. Throws Refusal (429) instead where too many from this address were refused in this
-   * minute, unless the bearer names an agent that was accepted from there, or a child of one, or is a static key that was: one broken
-   * or hostile program must not stop its neighbours.
+   * Runs `authenticate` for a bearer. Throws Refusal (429) instead when too many from this address were refused in this minute, unless the bearer
+   * names an agent that was accepted from there, or a child of one, or is a static key that was: one broken or hostile program must not stop its
+   * neighbours.
    */
   check(
     token: string,
@@ -26,7 +26,7 @@ export type RefusedBearers = {
 };
 
 export function countRefusedBearers(limits: RateLimits, baseUrl: string): RefusedBearers {
-  /** Addresses that refusals were too many from, and until when, by performance.now(). */
+  /** Addresses with too many refusals, and until when they are blocked, by performance.now(). */
   const spent = recentlyUsed<number>(KEPT);
   const accepted = recentlyUsed<true>(KEPT);
   return {
@@ -43,7 +43,7 @@ export function countRefusedBearers(limits: RateLimits, baseUrl: string): Refuse
         const name = nameOf(source, who.staticKey ? sha256Hex(token) : who.agent.agent_id);
         if (!accepted.get(name)) accepted.set(name, true);
       }
-      // An honest client's clock, and a proof that it has the key.
+      // An expired token is usually due to an honest client's clock, and proves that it has the key.
       else if (who.code !== 'token_expired') {
         const { allowed, retryAfterSeconds } = await limits.take(LIMIT, source);
         if (!allowed) spent.set(source, performance.now() + retryAfterSeconds * 1000);
@@ -55,7 +55,7 @@ export function countRefusedBearers(limits: RateLimits, baseUrl: string): Refuse
 
 const nameOf = (source: string, claim: string): string => `${source} ${claim}`;
 
-/** The agent that a token names, and its parent; of a static key its hash. Nothing of it is proven: it only says whom will be asked for. */
+/** Returns the agent that a token names, and its parent; for a static key its hash. Unverified: used only to look up earlier acceptances. */
 function claimedBy(token: string, baseUrl: string): string[] {
   if (kindOf(token) === 'static_key') return [sha256Hex(token)];
   const { agent_id, parent_agent_id } = claimsOf(token);

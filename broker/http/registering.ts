@@ -1,4 +1,4 @@
-/** The words of registrations and invites on the wire. */
+/** Schemas shared by registrations and invites. */
 import { z } from 'zod';
 import { mergeScopes } from '../admin/new-agent.ts';
 import { text } from '../wire/action.ts';
@@ -8,7 +8,7 @@ export const REGISTRATION_STATUSES = ['pending', 'approved', 'rejected', 'expire
 const MOST_PLATFORMS = 20;
 const MOST_SCOPES = 100;
 
-/** Controls and line breaks never belong into a name; what else is in it is shown to people as what it is. */
+/** Control characters and line breaks are refused; other special characters are made visible when the name is shown. */
 export const AgentName = text(100)
   .min(1)
   .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'must not contain control characters or line breaks')
@@ -20,10 +20,10 @@ export const ScopesOnPlatform = z.strictObject({
   scopes: z.array(text(256).min(1)).min(1).max(MOST_SCOPES),
 });
 
-/** Scopes on platforms, as a registration asks for them; each platform once. */
+/** Scopes on platforms, as a registration requests them; entries of the same platform are merged. */
 export const ScopesOnPlatforms = z.array(ScopesOnPlatform).max(MOST_PLATFORMS).transform(mergeScopes);
 
-/** The body of POST /v1/register. Members that mean nothing here are ignored (RFC 7591 section 2). */
+/** The body of POST /v1/register. Unknown members are ignored (RFC 7591 section 2). */
 export const Registering = z.object({
   owner_id: z
     .guid()
@@ -34,10 +34,10 @@ export const Registering = z.object({
   requested_scopes: ScopesOnPlatforms,
 });
 
-/** The same, in answers. */
+/** The form of scopes in answers. */
 export const ScopesOn = z.array(z.object({ platformId: z.string(), scopes: z.array(z.string()) }));
 
 export const Token = z.string().describe('the registration_token');
 
-/** Addresses with a token in them: whoever follows a link from what is shown there does not take it along. */
+/** For addresses that contain a token: a link followed from such a page must not send the address along. */
 export const PRIVATE = { 'Referrer-Policy': 'no-referrer' };

@@ -1,17 +1,17 @@
-/** GET /.well-known/aa-agent-schema: what POST /v1/register takes, as a JSON Schema that other tools can read. */
+/** GET /.well-known/aa-agent-schema: the body of POST /v1/register as a JSON Schema that other tools can read. */
 import { z } from 'zod';
 import type { JsonSchema } from './openapi-schemas.ts';
 import { Registering } from './registering.ts';
 
-/** The client metadata of RFC 7591 section 2 that our members stand for. */
+/** The client metadata of RFC 7591 section 2 that correspond to our members. */
 const NAMES = {
   agent_name: 'client_name',
   requested_scopes: 'scope',
 } as const;
 
 /**
- * The schema comes from what the route checks with. RFC 7591 lets a server define further members of client metadata: each of
- * ours is one, and those that have a standing name there carry it as `x-rfc7591`.
+ * Builds the schema from the one by which the route validates. RFC 7591 lets a server define further members of client metadata: ours are such
+ * members, and those with a counterpart there name it as `x-rfc7591`.
  */
 export function registrationSchema(baseUrl: string): JsonSchema {
   const { properties, ...schema } = z.toJSONSchema(Registering, { io: 'input' });

@@ -1,4 +1,4 @@
-/** What a handler answers, and how it is written: one `writeHead`, one `end`. */
+/** The answer of a handler, and how it is written: one `writeHead`, one `end`. */
 import type { ServerResponse } from 'node:http';
 import type { CallLease } from '../egress/call-budget.ts';
 import { pacer } from '../runtime/pace.ts';
@@ -7,21 +7,21 @@ import { breakOff, leaving } from './leaving.ts';
 
 export type Reply = {
   status: number;
-  /** A list for a name that stands several times: `Set-Cookie`. */
+  /** An array for a header that is sent several times: `Set-Cookie`. */
   headers?: Record<string, string | string[]>;
-  /** Called once when the reply has been written, or nobody takes it any more. */
+  /** Called once, when the reply was written or the client has disconnected. */
   done?: () => void;
-  /** Of a call: what it holds until the reply has been written, or nobody takes it any more. Once it is stopped, the rest is not sent. */
+  /** The lease of a call, held until the reply was written or the client has disconnected. When the lease is stopped, the rest is not sent. */
   lease?: CallLease;
-  /** Text as it goes out. Absent: no body. */
+  /** The encoded body; absent: no body. */
   body?: string | Buffer;
-  /** What the body tells, of a refusal: for what tells it in another form, or counts it. */
+  /** The refusal in the body, for code that formats it differently, or counts it. */
   refusal?: Refusal;
-  /** `application/json; charset=utf-8` unless said otherwise. */
+  /** Media type; default `application/json; charset=utf-8`. */
   type?: string;
-  /** Instead of a body: called when the head has gone out, and ends the response whenever it is over. */
+  /** Instead of a body: called after the head was sent, and ends the response. */
   stream?: (response: ServerResponse) => void;
-  /** Instead of everything: a library writes the whole answer. Headers that it does not set itself are those below. */
+  /** Instead of all other members: a library writes the whole answer. Headers that it does not set itself are set by `send`. */
   handOver?: (response: ServerResponse) => void;
 };
 
@@ -32,11 +32,11 @@ export function json(status: number, value: unknown, headers?: Record<string, st
   return { status, body: JSON.stringify(value), ...(headers && { headers }) };
 }
 
-/** Items of a list, and code units of a text, that are written at once: a millisecond of work. */
+/** Items of a list, and code units of a text, that are encoded without a pause: a millisecond of work. */
 const ITEMS = 250;
 const UNITS = 128 * 1024;
 
-/** An object of long lists and texts, as `json` answers it; made in parts, so that others are answered meanwhile. */
+/** Encodes an object of long lists and texts like `json`, with pauses in which other requests are served. */
 export async function longJson(
   status: number,
   value: Readonly<Record<string, string | readonly unknown[]>>,
@@ -72,14 +72,14 @@ function* textParts(text: string): Generator<string> {
   let end = 0;
   for (let at = 0; at < text.length; at = end) {
     end = at + UNITS;
-    // A pair of surrogates is not parted: each half alone would be written as an escape.
+    // A surrogate pair is not split: each half alone would be encoded as an escape.
     if (text.charCodeAt(end - 1) >> 10 === 0xd800 >> 10) end++;
     yield JSON.stringify(text.slice(at, end)).slice(1, -1);
   }
   yield '"';
 }
 
-/** Writes a reply with its length and the headers that every answer carries. */
+/** Writes a reply with its length and the headers of every answer. */
 export function send(response: ServerResponse, reply: Reply, correlationId: string): void {
   const headers: Record<string, string | number | string[]> = {
     'Cache-Control': 'no-store',

@@ -1,6 +1,6 @@
 /**
- * Reads the body of a request and parses its JSON, before anybody asks whether it is what the route takes; only after the caller's token was
- * looked at, where a route asks for one.
+ * Reads the body of a request and parses its JSON, before it is validated; where a route requires authentication, after the caller's token was
+ * checked.
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
@@ -14,23 +14,23 @@ import { Refusal } from './errors.ts';
 import { OWNERS, type Route } from './route.ts';
 
 const KIB = 1024;
-/** Of a body, unless its route says otherwise. */
+/** Default size limit of a body. */
 export const MAX_BODY_BYTES = 1024 * KIB;
 
-/** Reads the body of one request, at the first call; undefined where the route takes none. `parsing`: what parses a long one; undefined where it is known to be short. */
+/** Reads the body of one request. `parsing`: parses long bodies; undefined where the body is known to be short. */
 export type ReadBody = (request: Request, response: Response, parsing?: Parsing) => Promise<ParsedBody>;
 
-/** Why a body could not be read, for a person. `isCut`: the connection ended before it did. */
+/** Why a body could not be read, for a person. `isCut`: the connection closed before the end of the body. */
 export type Unread = { status: 400 | 413; detail: string; isCut: boolean };
 
 /**
- * Makes the reader of a route's bodies. A body that is too large, or is not what its Content-Encoding says, is a `ParsedBody` like
- * any other that cannot be parsed: who sent it is known by then, so it can be recorded. Rejects with Refusal (400) where the
- * connection ended first: nobody waits for an answer, and the sender may have done nothing wrong.
+ * Creates the reader of a route's bodies; undefined for a route without one. A body that is too large, or does not match its Content-Encoding, is
+ * returned as a `ParsedBody` that cannot be parsed: the sender is authenticated by then, so it can be recorded. Rejects with Refusal (400) when the
+ * connection closed first: no client waits for the answer, and the sender may have done nothing wrong.
  */
 export function bodyReader(route: Route): ReadBody | undefined {
   if (!route.body) return undefined;
-  // Of what may be left out and came in chunks, that there is nothing shows only when it was read: a proxy sends no type with it.
+  // An optional body that is sent in chunks can be empty, which shows only after reading; proxies send such a request without a Content-Type.
   const type = route.bodyOptional ? ({ headers }: IncomingMessage) => isUntyped(headers) || isJson(headers) : JSON_TYPE;
   const read = bytesReader(type, route.maxBodyBytes ?? MAX_BODY_BYTES);
   return async (request, response, parsing) => {
@@ -42,8 +42,8 @@ export function bodyReader(route: Route): ReadBody | undefined {
 }
 
 /**
- * Makes what reads bodies of a media type into `request.body`: a Buffer, or nothing where there is none. Inflates gzip,
- * deflate and brotli; at most `limit` bytes when inflated. Answers why it cannot be read, when the sender is the reason.
+ * Creates the reader of bodies with a media type into `request.body`: a Buffer, or undefined without a body. Decompresses gzip, deflate and brotli,
+ * up to `limit` bytes. Returns why a body cannot be read, when the sender is the cause.
  */
 export function bytesReader(
   type: string | ((request: IncomingMessage) => boolean),
@@ -68,7 +68,7 @@ const isUntyped = (headers: IncomingHttpHeaders): boolean => headers['content-ty
 
 const isJson = ({ 'content-type': type }: IncomingHttpHeaders): boolean => essenceOf(type) === JSON_TYPE;
 
-/** As raw-body and zlib throw it. */
+/** Errors thrown by raw-body and zlib. */
 type BodyError = Error & { type?: string; status?: number; code?: string };
 
 const sizeInWords = (bytes: number): string =>
@@ -86,17 +86,17 @@ function describeBodyError(error: BodyError): string {
   return 'The request body could not be read.';
 }
 
-/** `code`: what the refusal is, where it is another than `invalid_request`. */
+/** `code`: the error code, when it is not `invalid_request`. */
 export type ParsedBody =
   | { ok: true; value: unknown; platform: string }
   | { ok: false; error: string; code?: 'payload_too_large' };
 
-/** Members of all objects in a body of an owner: a hundred thousand names keep everybody waiting, and no rules have as many. */
+/** Limit of members of all objects in an owner's body: a hundred thousand names would block other requests, and no set of rules has as many. */
 const OWNERS_MEMBERS = 20_000;
 
 /**
- * The platform is read before the schema is checked: the facts about it come with the authentication's one query. `parsing`: what
- * parses a long one; undefined where it is known to be short.
+ * Reads the platform before the schema is checked: its facts are loaded with the one query of authentication. `parsing`: parses long bodies;
+ * undefined where the body is known to be short.
  */
 function parseBody({ body, headers }: Request, route: Route, parsing?: Parsing): ParsedBody | Promise<ParsedBody> {
   const isBuffer = Buffer.isBuffer(body);
@@ -120,7 +120,7 @@ function bodyOf(parsed: StrictJson, route: Route): ParsedBody {
   return { ok: true, value, platform: platformOf(value, route) };
 }
 
-/** The platform that a body of this route asks about; the empty string where it names none. */
+/** Returns the platform that a body of this route names; empty when it names none. */
 export function platformOf(value: unknown, route: Route): string {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   const { platformIn = ({ platform }: JsonObject) => platform } = route;
@@ -128,8 +128,8 @@ export function platformOf(value: unknown, route: Route): string {
 }
 
 /**
- * The text of a JSON body, byte for byte; undefined when it is not in UTF-8 (RFC 8259 section 8.1), or is said to be in
- * another character set: decoded with replacement characters it would be another body.
+ * Returns the text of a JSON body, byte for byte; undefined when it is not UTF-8 (RFC 8259 section 8.1), or declares another character set: decoding
+ * with replacement characters would change the body.
  */
 export function jsonText(body: Buffer, contentType = ''): string | undefined {
   const [charset] = charsetsOf(contentType);
@@ -137,6 +137,6 @@ export function jsonText(body: Buffer, contentType = ''): string | undefined {
   return body.toString('utf8');
 }
 
-/** No body was sent (RFC 9112 section 6.3). */
+/** Whether no body was sent (RFC 9112 section 6.3). */
 const isEmpty = (headers: Request['headers']): boolean =>
   headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;

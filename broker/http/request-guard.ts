@@ -1,6 +1,5 @@
 /**
- * What is refused before any route: how a request's body is coded, which host it is for, and what `/git` and `/proxy` never serve. Nobody is
- * asked who they are for that.
+ * Refusals before any route, without authentication: of a body's transfer coding, of the requested host, and of what `/git` and `/proxy` never serve.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
@@ -18,12 +17,12 @@ import { type Reply, send } from './reply.ts';
 import type { Route } from './route.ts';
 
 /**
- * A page on the web may point its own name at 127.0.0.1 and then speak to us as itself (DNS rebinding). A listener on
- * loopback therefore answers only to loopback names and to its public addresses. Where `/git` and `/proxy` have a host of their own
- * (PROXY_HOST), they are served there alone, and nothing else is, so that what platforms answer has another origin than the console.
+ * A page on the web may point its own name at 127.0.0.1 and then send requests with its own origin (DNS rebinding). A listener on loopback therefore
+ * answers only to loopback names and to its public addresses. Where `/git` and `/proxy` have a host of their own (PROXY_HOST), only they are served
+ * there, and only there, so that platforms' answers have another origin than the console.
  *
- * A transfer coding beside `chunked` is refused (RFC 9112 section 6.1): Node takes the chunks apart and leaves what is in them as it is, so that a
- * compressed body would be taken for a plain one.
+ * A transfer coding beside `chunked` is refused (RFC 9112 section 6.1): Node decodes the chunks and leaves the other coding in place, so a compressed
+ * body would be taken for a plain one.
  */
 export function guardRequests(services: Services, routes: readonly Route[]): RequestHandler {
   const { config, baseUrl, proxyUrl } = services.broker;
@@ -43,7 +42,7 @@ export function guardRequests(services: Services, routes: readonly Route[]): Req
     );
   };
   return (request, response, next) => {
-    // Of HTTP/1.0 alone, which no browser speaks; balancers do, to ask whether the broker is there (HAProxy's `option httpchk`).
+    // Only HTTP/1.0 allows this. Browsers do not use it; balancers do for health checks (HAProxy's `option httpchk`).
     const host = requestedHost(request);
     const isNameless = host === '' && request.headers.host === undefined;
     const refusal = refuseCodings(request.headers) ?? refuse(host, request.path, isNameless);
@@ -72,9 +71,9 @@ export const isRaw = (path: string): boolean => isGitPath(path) || isProxyPath(p
 const elsewhere = (detail: string): Refusal => new Refusal('misdirected_request', detail);
 
 /**
- * The host name that a request is for, in lower case and without the port (RFC 9112 section 3.2): that of an absolute
- * target, else that of its Host header; empty when an HTTP/1.0 request has none. Undefined for what has no answer: no Host header
- * in HTTP/1.1, two of them, of which Node would silently take the first, or a target that is no URL.
+ * Returns the requested host name, in lower case and without the port (RFC 9112 section 3.2): from an absolute target, else from the Host header;
+ * empty when an HTTP/1.0 request has none. Undefined for invalid requests: no Host header in HTTP/1.1, two of them (Node would silently use the
+ * first), or a target that is not a URL.
  */
 export function requestedHost(request: IncomingMessage): string | undefined {
   const raw = request.rawHeaders;
@@ -94,10 +93,10 @@ export function requestedHost(request: IncomingMessage): string | undefined {
   return (host ?? '').replace(/:\d+$/, '').toLowerCase();
 }
 
-/** Whether an error of this path is a line. */
+/** Whether errors of this path are formatted as a line. */
 const isGitPath = (path: string): boolean => path === '/git' || path.startsWith('/git/');
 
-/** Refuses below `/git` paths that are none, and browsers, which have no business there. */
+/** Refuses unknown paths below `/git`, and browsers, for which it is not meant. */
 export function guardGit(baseUrl: string): RequestHandler {
   return (request, response, next) => {
     if (!isGitPath(request.path)) return next();
@@ -112,7 +111,7 @@ const refuseBrowser = (request: IncomingMessage, baseUrl: string): Reply | undef
     ? line(403, 'forbidden', 'this address is for git clients, not for browsers')
     : undefined;
 
-/** Judged as it was sent: what a router decodes may be another path. Who asks by a method that is for others is told which ones there are. */
+/** Checks the path as sent, because a router may decode it to another one. A request with another method is answered with those that are allowed. */
 function refuseGitPath({ method = '', url = '' }: IncomingMessage): Reply | undefined {
   const asked = readTarget(method, url);
   const targets = asked === 'unknown' ? ['GET', 'POST'].map((one) => readTarget(one, url)) : [asked];
@@ -127,12 +126,12 @@ function refuseGitPath({ method = '', url = '' }: IncomingMessage): Reply | unde
     : undefined;
 }
 
-/** Whether what is answered there is a platform's, or a refusal of this door. */
+/** Whether answers of this path come from a platform, or are refusals of `/proxy`. */
 const isProxyPath = (path: string): boolean => path.startsWith('/proxy/');
 
 /**
- * Refuses below `/proxy` browsers, which have no business there, and what HTTP asks beside requests. Every answer there, refusals too, is put in
- * a sandbox.
+ * Refuses browsers below `/proxy`, for which it is not meant, and protocol upgrades and the like. Every answer there, refusals included, is
+ * sandboxed.
  */
 export function guardProxy(services: Services): RequestHandler {
   return (request, response, next) => {
@@ -153,7 +152,7 @@ function refuseProxied(request: IncomingMessage, baseUrl: string): Refusal | und
   if (isOfBrowser(request, baseUrl))
     return new Refusal('forbidden', 'This address is for programs, not for browsers: open the console instead.');
   const { upgrade, connection = '' } = request.headers;
-  // HTTP/2 without TLS is offered by some clients that go on without it; anything else would be another protocol.
+  // Some clients offer HTTP/2 without TLS and continue without it; any other upgrade would change the protocol.
   if (upgrade !== undefined && /\bupgrade\b/i.test(connection) && !/^h2c?$/i.test(upgrade))
     return new Refusal('not_implemented', 'Connections that are upgraded (WebSocket, SPDY) are not passed on.');
   return undefined;

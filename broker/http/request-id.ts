@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
- * What the client calls its request comes back with the answer, refusals too, as it was sent. Node would write other
- * characters than ASCII as other bytes than it read: such a name does not come back at all.
+ * Returns the client's request id with every answer, refusals included, unchanged. Ids with other characters than ASCII are dropped, because Node
+ * would write them as other bytes than it read.
  */
 export function echoRequestId(request: IncomingMessage, response: ServerResponse): void {
   const id = request.headers['x-request-id'];

@@ -1,12 +1,12 @@
-/** A request's body in pieces, for whoever passes it on. */
+/** Reads a request's body in pieces. */
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from './errors.ts';
 
 const IDLE_MS = 60_000;
 
 /**
- * The pieces of a body. When none comes for `idleMs` although one is awaited, the request is destroyed, and the iterator throws; so it
- * does when the sender leaves. To stop reading leaves the connection as it is, so that there can still be an answer.
+ * Yields the pieces of a body. When none arrives for `idleMs` while one is awaited, the request is destroyed, and the iterator throws; it also throws
+ * when the sender disconnects. Stopping early leaves the connection open, so that it can still be answered.
  */
 export async function* inTime(request: IncomingMessage, idleMs = IDLE_MS): AsyncGenerator<Buffer> {
   const iterator = request.iterator({ destroyOnReturn: false });
@@ -18,7 +18,7 @@ export async function* inTime(request: IncomingMessage, idleMs = IDLE_MS): Async
       yield value;
     }
   } finally {
-    // Or what is not read any more would not flow: its sender would not get to the answer, and the connection would be taken for idle.
+    // Without these the rest of the body would not flow: its sender would not read the answer, and the connection would count as idle.
     await iterator.return?.();
     request.resume();
   }
@@ -26,7 +26,7 @@ export async function* inTime(request: IncomingMessage, idleMs = IDLE_MS): Async
 
 const WHOLE_MS = 5_000;
 
-/** A short body byte for byte, of `most` bytes at most. Throws Refusal. */
+/** Reads a short body, at most `most` bytes. Throws Refusal. */
 export async function bytesOf(request: IncomingMessage, most: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;

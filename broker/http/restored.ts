@@ -1,4 +1,4 @@
-/** A restored store as owners see it. */
+/** The owners' view of a restored store. */
 import { z } from 'zod';
 import type { StoreRestored } from '../policy/store-restored.ts';
 

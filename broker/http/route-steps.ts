@@ -1,4 +1,4 @@
-/** Steps that a route's answer takes, whether it came over the network or from within. */
+/** Steps of answering a route, shared by requests over the network and those within the process. */
 
 import type { ServerResponse } from 'node:http';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
@@ -15,8 +15,8 @@ import type { ParsedBody } from './request-body.ts';
 import type { Context, Route } from './route.ts';
 
 /**
- * The parameters of a path, in place. U+0000 names nothing, and PostgreSQL takes it in no text: it becomes what every route knows for
- * no name, the empty one. What takes the rest of a path comes as its segments.
+ * Normalises the path parameters in place. A value with U+0000 names nothing, and PostgreSQL accepts it in no text: it becomes the empty string,
+ * which every route treats as unknown. A parameter that takes the rest of the path comes as its segments, which are joined.
  */
 export function nameable(params: Record<string, string | string[]>): Record<string, string> {
   for (const name in params) {
@@ -27,11 +27,11 @@ export function nameable(params: Record<string, string | string[]>): Record<stri
   return params as Record<string, string>;
 }
 
-/** By its children an agent gets no more calls than it has. */
+/** Children share the limit of their parent, so that an agent cannot get more calls through them. */
 export const agentKey = ({ per }: Limit, { id, parent_id }: { id: string; parent_id: string | null }): string =>
   per === 'family' ? (parent_id ?? id) : id;
 
-/** Counts a request, or `count` of them. Throws Refusal when it is one too many. */
+/** Counts a request, or `count` of them. Throws Refusal when the limit is exceeded. */
 export async function takeLimit(limits: RateLimits, limit: Limit, key: string, count = 1): Promise<LimitResult> {
   const result = await limits.take(limit, key, count);
   if (!result.allowed) {
@@ -43,7 +43,7 @@ export async function takeLimit(limits: RateLimits, limit: Limit, key: string, c
   return result;
 }
 
-/** Takes one of the places called `name`, until this answer is over. Throws Refusal when all are taken. */
+/** Takes one of the slots called `name` until this answer is finished. Throws Refusal when none is free. */
 export function takePlace(
   limits: RateLimits,
   name: string,
@@ -59,7 +59,7 @@ export function takePlace(
   leaving(response, leave);
 }
 
-/** Counts a 429 for the log: by its code, of the agent, or of the address of whoever is none. */
+/** Counts a 429 for the log: by its code and the agent, or the address when there is no agent. */
 export function logRefused(
   limits: RateLimits,
   route: Pick<Route, 'method' | 'path' | 'dialect'>,
@@ -76,7 +76,7 @@ export function logRefused(
   });
 }
 
-/** Puts the body into the context. Answers a reply when it is not what the route takes. */
+/** Validates the body and puts it into the context. Returns a reply when it is invalid. */
 export async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<Reply | undefined> {
   const result = parsed.ok ? present(route.body, 'schema').safeParse(parsed.value) : undefined;
   if (result?.success) {
@@ -96,7 +96,7 @@ export async function validate(route: Route, parsed: ParsedBody, context: Contex
   });
 }
 
-/** Turns whatever was thrown into an answer. What nobody foresaw tells its correlation id and nothing else. */
+/** Converts anything thrown into an answer. An unexpected error reveals only its correlation id. */
 export function refusalReply(
   error: unknown,
   route: Pick<Route, 'path' | 'dialect'> & Partial<Pick<Route, 'method'>>,
@@ -115,7 +115,7 @@ export function refusalReply(
   return refusalIn(route.dialect, refusal, base, hint);
 }
 
-/** What is told of whatever was thrown, which is logged and counted where that is due. */
+/** Converts anything thrown into a refusal; logs and counts it where required. */
 export function refusalOf(
   error: unknown,
   route: Pick<Route, 'path'> & Partial<Pick<Route, 'method'>>,
@@ -126,7 +126,7 @@ export function refusalOf(
   let refusal: Refusal;
   if (refused) refusal = refused;
   else if (error instanceof AuditUnavailable) {
-    // That rows cannot be stored was logged when it began; what may have been made is worth a line each.
+    // A failing audit is logged when the failure begins; each call that may have been made is logged by itself.
     if (error.sent || !base.services.recorder.isFailing())
       log.error({ err: error.cause, correlationId: base.correlationId, sent: error.sent }, error.message);
     refusal = new Refusal(
@@ -136,7 +136,7 @@ export function refusalOf(
         : error.sent
           ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not retry: check the platform first.'
           : 'The decision could not be recorded, so nothing was sent. Retry shortly.',
-      // Clients that repeat a call by themselves take it for the moment to do so.
+      // Clients that retry by themselves take Retry-After as permission, so it is omitted for a call that was sent.
       error.sent ? {} : { headers: { 'Retry-After': '5' } },
     );
   } else {
@@ -160,7 +160,7 @@ function unforeseen(error: unknown, method: Route['method'] | undefined): Refusa
       },
     );
   if (isStoreOutage(error))
-    // What a GET asks about may have been sent, as a held call that was approved.
+    // A GET may ask about a call that was sent, such as an approved held call.
     return new Refusal(
       'store_unavailable',
       `The store is unavailable.${method === 'GET' ? '' : ' Nothing was sent.'} Retry shortly.`,

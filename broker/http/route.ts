@@ -1,4 +1,4 @@
-/** An endpoint of ours is one declaration: validation, authentication, limits, errors and the OpenAPI document come from it. */
+/** Each endpoint of ours is one declaration: validation, authentication, limits, errors and the OpenAPI document follow from it. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { Principal } from '../auth/principal.ts';
@@ -11,9 +11,9 @@ import type { AtOnce, Limit, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
 /**
- * `local`: the command line of whoever runs the broker. `anyone`: strangers, too; whoever sends a bearer must be its agent or
- * owner. `mcp_client`: an agent with an access token for `/mcp`, or its own. `git`: an agent, whose token is the Basic password. `raw`: an agent,
- * whose token is where a client of the platform sends its key.
+ * `local`: the command line of the operator. `anyone`: also unauthenticated clients; a bearer, if sent, has to be a valid agent's or owner's.
+ * `mcp_client`: an agent with an access token for `/mcp`, or with its own token. `git`: an agent whose token is the Basic password. `raw`: an agent
+ * whose token is sent where a client of the platform sends its key.
  */
 export type Auth =
   | 'none'
@@ -27,7 +27,7 @@ export type Auth =
   | 'local'
   | 'git'
   | 'raw';
-/** What owners alone may ask for, but for the operator or pipelines. */
+/** Kinds for owners only, some of them also for the operator or pipelines. */
 export const OWNERS: ReadonlySet<Auth> = new Set<Auth>(['owner', 'owner_or_local', 'owner_or_pipeline']);
 
 type PrincipalOf<A extends Auth> = A extends 'none'
@@ -44,7 +44,7 @@ type PrincipalOf<A extends Auth> = A extends 'none'
             ? Extract<Principal, { kind: 'owner' | 'local' }>
             : Extract<Principal, { kind: 'agent' | 'owner' }> | (A extends 'anyone' ? undefined : never);
 
-/** The parameters that a path names: of `/a/{id}/b/{name}`, `id` and `name`. */
+/** The parameter names in a path: for `/a/{id}/b/{name}`, `id` and `name`. */
 type ParamOf<Path extends string> = string extends Path
   ? string
   : Path extends `${string}{${infer Name}}${infer Rest}`
@@ -56,29 +56,28 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
   who: PrincipalOf<A>;
   body: Body;
   params: Record<Param, string>;
-  /** What the declaration's `query` makes of the parameters; without one, the parameters as they came. */
+  /** The parameters as parsed by the declaration's `query`; without it, the raw parameters. */
   query: Query;
   request: IncomingMessage;
   headers: IncomingHttpHeaders;
   correlationId: string;
-  /** What this process counts, for what a route asks of another one. */
+  /** The rate limits of this process, for a route that calls another one. */
   limits: RateLimits;
-  /** The client's address as strikes and limits know it. */
+  /** The client's address as strikes and limits use it. */
   source: string;
   /**
-   * Authenticates the request again, for answers that take longer: false where that is refused. Rejects where it cannot be known now (a
-   * store or an identity provider that does not answer), which is not a yes.
+   * Authenticates the request again, for answers that take longer: false when it is refused. Rejects when it cannot be checked now (the store or an
+   * identity provider does not answer), which must not count as permission.
    */
   stillMay: () => Promise<boolean>;
-  /** Asked by a tool of `/mcp` (mcp-port.ts): aborted when nobody waits for this answer any more, though the connection is there. */
+  /** Set for calls of a tool of `/mcp` (mcp-port.ts): aborted when nothing waits for this answer any more, though the connection is still open. */
   left?: AbortSignal;
 };
 
 /**
- * What an answer holds: in words, and as a schema where there is one, which the OpenAPI document shows and a test holds real
- * answers to. `type`: the media type; JSON unless said otherwise. `also`: what a client may get instead that asks for it by
- * Accept, by media type. `headers`: those that are not on every answer. `example`: of the body.
- * `empty`: there is none.
+ * Describes an answer: in words, and by a schema where there is one, which the OpenAPI document shows and a test checks against real answers. `type`:
+ * the media type; default JSON. `also`: alternatives that a client can request by Accept, by media type. `headers`: those that are not on every
+ * answer. `example`: of the body. `empty`: there is no body.
  */
 export type AnswerDeclaration =
   | string
@@ -92,10 +91,10 @@ export type AnswerDeclaration =
       empty?: true;
     };
 
-/** A header that a request may bring. */
+/** A header that a request may have. */
 export type RequestHeader = { description: string; example?: string };
 
-/** Why a body was refused: in one sentence, and every finding when it was JSON. */
+/** Why a body was refused: in one sentence, and all issues if it was JSON. */
 export type MalformedBody = {
   body: unknown;
   code: 'invalid_request' | 'payload_too_large';
@@ -112,76 +111,76 @@ export type Route<
   Path extends string = string,
 > = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With `{name}` for a parameter, as the specification and OpenAPI write it. */
+  /** With `{name}` for a parameter, as in the specification and OpenAPI. */
   path: Path;
   /**
-   * The last parameter of the path is all that follows, slashes included, or nothing. `as_sent`: the handler reads the path of the request
-   * itself, so that none is turned away by the router, which decodes.
+   * The last parameter of the path matches all that follows, slashes included, or nothing. `as_sent`: the handler reads the path of the request
+   * itself, so that no path is refused by the router, which decodes.
    */
   takesRest?: true | 'as_sent';
   auth: A;
   /** A public document: pages of any site may read it (AZ-12). */
   anyOrigin?: true;
-  /** Routes that owners may use: the least role that may. */
+  /** For owners' routes: the lowest role that may use it. */
   role?: 'viewer' | 'approver' | 'admin';
   limit?: Limit;
-  /** Of `anyone`: the limit of those who send no bearer, by address, instead of the other. */
+  /** For `anyone`: the limit for requests without a bearer, by address, in place of the other. */
   strangers?: Limit;
-  /** How many of its answers may be under way at once. */
+  /** Limits of concurrent answers. */
   atOnce?: AtOnce;
-  /** Which platforms' facts come with the authentication of an agent; absent: the one that the body names, if any. */
+  /** The platforms whose facts are loaded with the authentication of an agent; default: the one that the body names, if any. */
   facts?: typeof ALL_PLATFORMS | typeof GIT_PLATFORM;
-  /** The same, where the address says it. */
+  /** Returns that platform from the request, where its address names it. */
   factsOf?: (request: IncomingMessage) => string;
-  /** A refusal that came before the handler, as whoever asked can read it. `who`: where it was known. Never throws. */
+  /** Formats a refusal that came before the handler, so that the client shows it. `who`: the principal, if known. Never throws. */
   told?: (
     request: IncomingMessage,
     reply: Reply,
     by: { services: Services; who: Principal | undefined; correlationId: string },
   ) => Reply | Promise<Reply>;
-  /** The handler is given requests with any other method, too, and refuses them in its own way. */
+  /** The handler also receives requests with other methods, and refuses them itself. */
   anyMethod?: true;
-  /** A long body of an agent that is halted is not read: the refusal is recorded as that of a body that could not be parsed. */
+  /** A halted agent's long body is not read: the refusal is recorded like that of a body that could not be parsed. */
   isUnreadWhenStopped?: true;
-  /** Where the body names the platform whose facts come along, if not in `platform`. */
+  /** Returns the name of the platform whose facts are loaded, if it is not the member `platform`. */
   platformIn?: (body: JsonObject) => unknown;
   /**
-   * `problem`: errors are RFC 7807, and `X-Request-ID` comes back (specification, Error shapes). `line`: one line of text, which git
-   * shows (Errors 1). The envelope unless said otherwise.
+   * `problem`: errors are RFC 7807, and `X-Request-ID` is returned (specification, Error shapes). `line`: one line of text, which git shows (Errors
+   * 1). Default: the envelope.
    */
   dialect?: 'problem' | 'line';
   /** `_meta.capability`. */
   capability: string;
   summary: string;
-  /** What the summary leaves out, for the document: a paragraph, in Markdown. */
+  /** More than the summary, for the document: a paragraph, in Markdown. */
   description?: string;
-  /** Headers of requests that mean something here, beside those of every route. */
+  /** Request headers that this route uses, beside those of every route. */
   headers?: Readonly<Record<string, RequestHeader>>;
-  /** A body as it may be sent, for the document. */
+  /** Example of a body, for the document. */
   example?: unknown;
-  /** The parameters of the path, for the document: to what is none of them the handler has its own answer, a 404. */
+  /** Path parameters, for the document only: the handler itself answers invalid ones with 404. */
   params?: Readonly<Record<string, z.ZodType<string>>>;
-  /** Parameters after `?`. Names that are not declared are left alone. */
+  /** Query parameters. Undeclared names are ignored, except on owners' routes. */
   query?: Query;
   body?: Schema;
-  /** Whether no body at all stands for `{}`. */
+  /** Whether a missing body counts as `{}`. */
   bodyOptional?: boolean;
-  /** The body holds a secret: nothing of its text is quoted when it cannot be read. */
+  /** The body holds a secret: errors do not quote its text. */
   secretBody?: true;
   /** Members of the body whose strings may hold U+0000. */
   nulAllowedIn?: readonly string[];
-  /** Largest body in bytes; 1 MiB unless said otherwise. */
+  /** Size limit of the body in bytes; default 1 MiB. */
   maxBodyBytes?: number;
   answers: Record<number, AnswerDeclaration>;
   errors: readonly ErrorCode[];
-  /** Answers an authenticated caller whose body is refused, where more than a 400 comes of it. `body`: as far as it parsed. */
+  /** Answers an authenticated caller whose body is refused, where more than a 400 is needed. `body`: as far as it was parsed. */
   onMalformed?: (context: Context<A, undefined, Declared<Query>>, problem: MalformedBody) => Promise<Reply>;
   /** Whether a body that is too large goes to `onMalformed` as well, which answers 413 unless another refusal comes first. */
   tooLargeIsMalformed?: true;
   handle: (context: Context<A, z.output<Schema>, Declared<Query>, ParamOf<Path>>) => Promise<Reply>;
 };
 
-/** A declared route, with the types of its body and answers for whoever asks it. */
+/** A declared route, with the types of its body and answers for callers. */
 export type DeclaredRoute<Schema extends z.ZodType, Answers extends Route['answers']> = Route & {
   body?: Schema;
   answers: Answers;

@@ -1,4 +1,4 @@
-/** Every route there is. */
+/** Lists all routes. */
 import { OWNER_ROUTES } from './owner-routes.ts';
 import type { Route } from './route.ts';
 import { accessRequest, accessRequestStatus } from './routes/access-requests.ts';

@@ -1,4 +1,4 @@
-/** Which parts the secret of a connection has, for forms. */
+/** The parts of a connection's secret, for forms. */
 import { z } from 'zod';
 import type { Auth } from '../platforms/auth.ts';
 import { secretPartsOf } from '../platforms/secret-parts.ts';
@@ -15,7 +15,7 @@ export const SecretParts = z
   .nullable()
   .describe('parts of the secret of a connection; null: it is one text');
 
-/** The parts for this `auth`. */
+/** Returns the parts for this `auth`. */
 export const secretPartsShown = (auth: Auth): z.output<typeof SecretParts> =>
   secretPartsOf(auth)?.map(({ name, what, optional = false, open = false }) => ({ name, what, optional, open })) ??
   null;

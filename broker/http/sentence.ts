@@ -1,4 +1,4 @@
-/** A sentence on the wire. */
+/** The schema of a sentence on the wire. */
 import { z } from 'zod';
 import { plainSentence, type Sentence } from '../sentences/part.ts';
 

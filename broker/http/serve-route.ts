@@ -1,4 +1,4 @@
-/** From a declaration to a working Express handler: the steps that every route takes, in one place. */
+/** Turns a declaration into an Express handler: all steps that every route takes, in one place. */
 
 import type { Request, Response } from 'express';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ import { agentKey, logRefused, nameable, refusalReply, takeLimit, takePlace, val
 
 const NO_QUERY = z.object({});
 
-/** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
+/** Creates the Express handler of a route. Every answer, also to an unexpected error, is in the route's error dialect. */
 export function serveRoute(route: Route, services: Services, limits: RateLimits, bearers: RefusedBearers) {
   const by = { services, bearers };
   const isOwners = OWNERS.has(route.auth);
@@ -41,7 +41,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       if (route.limit?.per === 'address' && !countsFailures(route))
         limited = await takeLimit(limits, route.limit, source);
       let parsed: ParsedBody | undefined;
-      // The body is read for whoever may call this route, never for a stranger: reading and parsing it costs far more.
+      // The body is read only after authentication: reading and parsing cost far more.
       const askedPlatform = async () => {
         parsed ??= await present(readBody, 'reader of bodies')(request, response);
         return parsed.ok ? parsed.platform : '';
@@ -52,7 +52,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       };
       const isLong = readBody !== undefined && AGENTS.has(route.auth) && mayBeLong(request);
       if (isLong) {
-        // Whose it is comes first, and whether the limit permits it: a long body costs more than all else of a call.
+        // Authentication and the rate limit come first: a long body costs more than all other steps of a call.
         who = await authenticate(route, by, request, '', source);
         await takeAgentsLimit();
         const { longBodies, broker } = services;
@@ -68,7 +68,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       if (!isLong) await takeAgentsLimit();
       if (readBody && !parsed) {
         parsed = await readBody(request, response, services.longBodies.parsing(source));
-        // A body may be long on its way, and what was known before it of who asks is not what decides.
+        // Reading a body may take long, and the decision must use current facts about the caller.
         who = await authenticate(route, by, request, facts, source);
       }
       const { originalUrl } = request;
@@ -107,7 +107,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
   };
 }
 
-/** Whether it is about who asks, and not about a store or an identity provider that does not answer now. */
+/** Whether the caller is refused, as opposed to a store or an identity provider that is unavailable. */
 function isRefusedFor(error: unknown): boolean {
   const status = asRefusal(error)?.status;
   return status === 401 || status === 403;
@@ -116,7 +116,7 @@ function isRefusedFor(error: unknown): boolean {
 /** Routes that agents may use. */
 const AGENTS: ReadonlySet<Route['auth']> = new Set(['agent', 'agent_or_owner', 'anyone']);
 
-/** Whether the body is long by its Content-Length, or may be, because that is not told or it is compressed. */
+/** Whether the body is long by its Content-Length, or may be, because that is missing or the body is compressed. */
 const mayBeLong = ({ headers }: Request): boolean =>
   headers['transfer-encoding'] !== undefined ||
   Number(headers['content-length'] ?? 0) > (headers['content-encoding'] === undefined ? LONG_BODY : 0);
@@ -125,7 +125,7 @@ const addressOf = (request: Request): string => request.ip ?? request.socket.rem
 
 const countsFailures = ({ limit }: Route): boolean => limit?.per === 'address' && limit.counts === 'failures';
 
-/** Counts a reply that says no, and replaces it by a 429 when there were too many. */
+/** Counts a refusing reply, and replaces it by a 429 when the limit is exceeded. */
 async function countFailure(
   route: Route,
   reply: Reply,
@@ -140,7 +140,7 @@ async function countFailure(
   }
 }
 
-/** Takes a place for as long as this answer is under way. Throws Refusal when all are taken. */
+/** Takes a slot until this answer is finished. Throws Refusal when none is free. */
 function enter(
   limits: RateLimits,
   route: Route,

@@ -1,14 +1,14 @@
-/** The small pages on the way to an identity provider or authorization server and back: words and one link. */
+/** Small pages on the way to an identity provider or authorization server and back: text and one link. */
 import { type Html, linkButton, PAGE_HEADERS, smallPage, statusLine } from '../small-page.ts';
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
 
-/** `leads`: the browser goes there by itself. */
+/** `leads`: the page redirects the browser by itself. */
 export type Words = { title: string; text: string; link: { to: string; text: string }; leads?: boolean };
 
 type Headers = Record<string, string | string[]>;
 
-/** A page of parts; `headers` beside those of every such page, or instead of them. */
+/** Builds a page from parts; `headers` are added to those of every such page, or override them. */
 export const pageOf = (
   status: number,
   { title, parts, leadsTo }: { title: string; parts: readonly Html[]; leadsTo?: string | undefined },
@@ -28,8 +28,8 @@ export const wordsPage = (status: number, { title, text, link, leads }: Words, h
   );
 
 /**
- * Leads on to a page of the console. A redirect would not do: a browser that comes from another site sends no
- * `SameSite=Strict` cookie along with it, so the owner would seem not to be signed in.
+ * Leads on to a page of the console. A redirect would not work: on a navigation from another site the browser does not send the `SameSite=Strict`
+ * cookie, so the owner would seem not to be signed in.
  */
 export const signedInPage = (to: string, cookies: string[]): Reply =>
   wordsPage(
@@ -38,7 +38,7 @@ export const signedInPage = (to: string, cookies: string[]): Reply =>
     { 'Set-Cookie': cookies },
   );
 
-/** Why nobody was signed in, for people. */
+/** Shows why nobody was signed in. */
 export const notSignedInPage = (refusal: Refusal, correlationId: string, cookies: string[]): Reply =>
   wordsPage(
     refusal.status,

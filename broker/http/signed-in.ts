@@ -13,7 +13,7 @@ export const SignedInSession = z.object({
 });
 
 /**
- * Begins a session of this owner instead of the one that the browser had. It comes as a cookie only: no script has it to lose. `prove`: as of
+ * Starts a session of this owner in place of the browser's former one. It is set as a cookie only, so that no script can leak it. `prove`: see
  * `beginSession`.
  */
 export async function signedIn(

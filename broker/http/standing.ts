@@ -1,4 +1,4 @@
-/** Standing approvals on the wire: what is asked beside an approval, what may be ticked, and what there are. */
+/** Schemas of standing approvals: what is requested with an approval, what can be selected, and what exists. */
 import { z } from 'zod';
 import type { ReadStandingApproval } from '../admin/standing-approvals.ts';
 import type { PreparedStanding } from '../approvals/make-standing.ts';
@@ -14,7 +14,7 @@ import { SentenceShown, shownSentence } from './sentence.ts';
 
 const Member = text(200).min(1);
 
-/** Beside an approval. */
+/** The standing approval that is requested with an approval. */
 export const StandingAsked = z
   .strictObject({
     count: z.int().min(1).max(MOST_USES).describe('how many calls like this one'),
@@ -42,7 +42,7 @@ export const StandingAsked = z
   })
   .describe('also lets the next calls pass that are like this one');
 
-/** From its form on the wire. */
+/** Converts it from its form on the wire. */
 export const askedStanding = ({
   count,
   until,
@@ -57,7 +57,7 @@ export const askedStanding = ({
   free: free.map(({ member, at_most }) => ({ member, ...(at_most !== undefined && { atMost: at_most }) })),
 });
 
-/** Why there is no decision. */
+/** Returns why the decision was not made. */
 export function standingRefused(prepared: Exclude<PreparedStanding, { kind: 'ready' | 'not_found' }>): Refusal {
   return prepared.kind === 'needs_passkey'
     ? new Refusal(
@@ -88,7 +88,7 @@ export const OfferShown = z
   .nullable()
   .describe('whether calls like this one may be approved with it; null: nobody can decide any more');
 
-/** What is offered beside the approval of a call that waits. */
+/** Returns what can be offered with the approval of a pending call. */
 export async function shownOffer(services: Services, held: HeldCall): Promise<z.output<typeof OfferShown>> {
   if (statusAt(held, services.broker.clock()) !== 'pending') return null;
   return offerOnWire(await standingOffer(services, held));

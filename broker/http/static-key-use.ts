@@ -1,11 +1,11 @@
-/** What a static key is good for on the raw door: its own connection, as long as it is live. */
+/** Limits the use of a static key on `/proxy` to its own connection, while that is live. */
 import type { StaticKeyUse } from '../auth/principal.ts';
 
 /**
- * Why a request is not for the connection of its key; undefined: it is. Of other connections nothing is told. `isGrantable`: an owner can
- * change that.
+ * Returns why a request is refused for this key; undefined when it is for the key's connection. Reveals nothing about other connections.
+ * `isGrantable`: whether an owner can change that.
  *
- * @param named the connection in the address; `foundId`: of the connection that it is and that the agent has a grant on, if any
+ * @param named the connection in the address; `foundId`: id of that connection, if the agent has a grant on it
  */
 export function notForKey(
   key: StaticKeyUse,

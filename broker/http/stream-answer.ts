@@ -1,25 +1,25 @@
-/** Writes an answer that is passed on: a short one as a whole once it is on record, any other as it comes. */
+/** Writes an answer that is passed on: a short one as a whole after it was recorded, any other as a stream. */
 import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../audit/outcome.ts';
 import type { StreamedPart } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { breakOff, cutShort } from './leaving.ts';
 
-/** What is held back, is so up to this, and written when it is on record. */
+/** Size limit of an answer that is held back until it is recorded. */
 const HELD_BACK_BYTES = 1024 * 1024;
 
-/** What is held back and not longer goes out in one write with its head, as text of one byte a character: two chunks cost more. */
+/** A held-back answer up to this size is written together with its head in one write, encoded as latin1: two chunks cost more. */
 const ONE_WRITE_BYTES = 64 * 1024;
 
-/** Whoever asked has left, or may read no more. */
+/** The client has disconnected, or the lease was stopped. */
 class Left extends Error {}
 
-/** The beginning of an answer. */
+/** Status and headers of an answer. */
 export type AnswerHead = { status: number; headers: Readonly<Record<string, string | string[]>> };
 
 /**
- * What an answer is for. `holdsBack`: whether one that begins so is held back, and how many milliseconds at most; false: it goes
- * out as it comes. `looksThrough`: whether what was held back is looked at in all views. `head`: what goes out before it.
+ * What to do with an answer. `holdsBack`: whether an answer that begins so is held back, and for how many milliseconds at most; false: it is
+ * streamed. `looksThrough`: whether the held-back bytes are searched in all decodings. `head`: status and headers to send.
  */
 export type AnswerFor = {
   response: ServerResponse;
@@ -27,7 +27,7 @@ export type AnswerFor = {
   holdsBack: (part: StreamedPart) => false | { mostMs: number };
   looksThrough: boolean;
   head: (part: StreamedPart) => AnswerHead;
-  /** What goes out in place of what was held back as a whole. */
+  /** Rewrites an answer that was held back as a whole. */
   rewrite?: ((whole: Buffer) => Buffer) | undefined;
 };
 
@@ -44,7 +44,7 @@ export class AnswerWriter {
     });
   }
 
-  /** As a StreamTaker: neither the end nor, of what is held back, anything is written. */
+  /** Acts as a StreamTaker: writes neither the end nor anything that is held back. */
   async take(part: StreamedPart): Promise<undefined | 'blocked'> {
     this.#head = this.#for.head(part);
     const { body, makeDurable, isClean } = part;
@@ -55,7 +55,7 @@ export class AnswerWriter {
       this.#held = [];
       return 'blocked';
     }
-    // What is too long to be rewritten must not go out as it is.
+    // An answer that is too long to be rewritten must not be sent unchanged.
     if (this.#for.rewrite) return 'blocked';
     await makeDurable();
     this.#writeHead();
@@ -66,7 +66,7 @@ export class AnswerWriter {
     return undefined;
   }
 
-  /** Ends the answer of a call that is on record; what is not whole is broken off. False: none was begun, and none is whole. */
+  /** Ends the answer of a call that is recorded; an incomplete answer is cut off. Returns false when none was begun, and none is complete. */
   finish(outcome: Outcome): boolean {
     const { response } = this.#for;
     const isWhole = outcome.kind === 'streamed' && outcome.ended === 'complete';
@@ -82,7 +82,7 @@ export class AnswerWriter {
     return true;
   }
 
-  /** `whole`: that was all of it. Otherwise the reading that is under way, if there is one. */
+  /** `whole`: the body ended. Otherwise the pending read, if there is one. */
   async #holdBack(
     body: StreamedPart['body'],
     mostMs: number,
@@ -114,7 +114,7 @@ export class AnswerWriter {
     const { response } = this.#for;
     const { status, headers } = this.#head ?? { status: 500, headers: {} };
     if (bytes === undefined) {
-      // nginx collects what it cannot know the length of before it passes it on: a model's words would come in one piece.
+      // nginx buffers answers of unknown length: the output of a model would arrive in one piece.
       const unknown = headers['content-length'] === undefined && { 'X-Accel-Buffering': 'no' };
       return void response.writeHead(status, { ...headers, ...unknown });
     }
@@ -123,7 +123,7 @@ export class AnswerWriter {
     response.writeHead(status, { ...others, 'Content-Length': bytes });
   }
 
-  /** As fast as it is taken. */
+  /** Writes with back-pressure. */
   async #write(piece: Buffer): Promise<void> {
     const { response, lease } = this.#for;
     if (response.destroyed || lease.stopped) throw new Left();

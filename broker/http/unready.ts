@@ -1,4 +1,4 @@
-/** Calls that were not made because somebody has to set something up first (specification, Governed call, 409 and 412). */
+/** Answers to calls that need a setup step first (specification, Governed call, 409 and 412). */
 import { pollUrlOf } from '../approvals/access-requests.ts';
 import { assertNever, type Outcome } from '../audit/outcome.ts';
 import { type BegunConsent, consentPollUrl, consentUrl, MAX_OPEN_CONSENTS } from '../people/consents.ts';
@@ -10,7 +10,7 @@ export type Unready = Extract<
   { kind: 'inactive' | 'reauth_needed' | 'needs_consent' | 'not_connected' | 'consent_required' }
 >;
 
-/** `common`: what every such body holds. `baseUrl`: where owners connect. */
+/** Builds the answer. `common`: members of every such body. `baseUrl`: where owners connect. */
 export function unreadyReply(
   outcome: Unready,
   { platform, scope }: Pick<Action, 'platform' | 'scope'>,
@@ -80,17 +80,17 @@ function reauthMessage({ cause, detail, call }: Extract<Unready, { kind: 'reauth
   return `The platform refused the stored credential of ${platform}. An owner has to connect it again, at connect_url; repeating the call does not help.`;
 }
 
-/** Where an owner connects this connection. */
+/** Returns the page where an owner connects this connection. */
 const connectUrl = (baseUrl: string, connectionId: string): string =>
   `${baseUrl}/console/connections?connect=${connectionId}`;
 
-/** Whether an access request waits for an owner, and where to poll it (specification, Governed call, 409). */
+/** Returns whether an access request waits for an owner, and where to poll it (specification, Governed call, 409). */
 const requestFields = (token: string | undefined) => ({
   consent_requested: token !== undefined,
   ...(token !== undefined && { request_token: token, poll_url: pollUrlOf({ token }) }),
 });
 
-/** Both names mean the same (specification, Governed call, 409). */
+/** Both names have the same value (specification, Governed call, 409). */
 function connectUrls(baseUrl: string, connectionId: string) {
   const url = connectUrl(baseUrl, connectionId);
   return { connect_url: url, consent_url: url };
@@ -106,7 +106,7 @@ const CONSENT_MESSAGES: Record<ConsentRequired['reason'], string> = {
   not_consented: 'This person has not connected the platform.',
 };
 
-/** Where the person goes, and where the agent waits for them (specification, Per-person consent). */
+/** Returns where the person consents, and where the agent polls (specification, Per-person consent). */
 export const consentFields = (baseUrl: string, { token, expiresAt }: BegunConsent) => ({
   consent_url: consentUrl(baseUrl, token),
   consent_token: token,
@@ -125,5 +125,5 @@ function consentMessage({ reason, awaits, consent }: ConsentRequired): string {
     : message;
 }
 
-/** A text with its full stop. */
+/** Adds the full stop to a text that has none. */
 export const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);

@@ -1,11 +1,11 @@
-/** `?wait=`: answers as soon as there is news, or when the client has left. */
+/** `?wait=`: long polling, which answers as soon as there is news, or when the client has disconnected. */
 import { z } from 'zod';
 import { readSettled, type Watching } from '../audit/read-settled.ts';
 import type { Context } from './route.ts';
 
 const MAX_WAIT_SECONDS = 50;
 
-/** The parameter: whole seconds, in milliseconds; 0 for a client that does not wait. */
+/** The parameter in whole seconds, converted to milliseconds; 0 when the client does not wait. */
 export const Waiting = z.object({
   wait: z
     .string()
@@ -18,14 +18,14 @@ export const Waiting = z.object({
 
 type Asked = { services: Watching } & Pick<Context, 'request' | 'left'>;
 
-/** As `readSettled`, until the connection of the request is closed, or `left` is aborted. */
+/** Like `readSettled`, until the request's connection closes, or `left` aborts. */
 export async function waitForNews<Found>(
   { services, request, left }: Asked,
   id: string,
   read: () => Promise<Found>,
   options: Omit<Parameters<typeof readSettled<Found>>[3], 'left'>,
 ): Promise<Found> {
-  // One connection may carry many requests at once (RFC 9112 section 9.3.2): so many listeners are no leak.
+  // One connection may carry many requests concurrently (RFC 9112 section 9.3.2), so many listeners are not a leak.
   const socket = request.socket.setMaxListeners(0);
   const closed = new AbortController();
   const close = () => closed.abort();

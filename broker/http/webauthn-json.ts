@@ -1,8 +1,8 @@
-/** The JSON forms of what authenticators answer (WebAuthn sections 5.1.5 and 5.1.6), and the name of a device. */
+/** Schemas of authenticators' responses (WebAuthn sections 5.1.5 and 5.1.6), and of a device's name. */
 import { z } from 'zod';
 import { text } from '../wire/action.ts';
 
-/** Of a body with what an authenticator answered. */
+/** Size limit of a body with an authenticator's response. */
 export const MAX_PASSKEY_BODY_BYTES = 64 * 1024;
 
 const base64url = (max: number) =>
@@ -24,7 +24,7 @@ const credential = {
 
 const discoverable = (rk: boolean | undefined) => (rk === undefined ? {} : { credProps: { rk } });
 
-/** Members that are not looked at may be there: browsers add to this form. */
+/** Unknown members are allowed: browsers extend this form. */
 export const RegistrationResponse = z
   .looseObject({
     ...credential,
@@ -34,7 +34,7 @@ export const RegistrationResponse = z
     response: z.looseObject({
       clientDataJSON: Large,
       attestationObject: Large,
-      // Kept as they came, to be given back to the browser, which may know more of them than we.
+      // Stored as received, to be returned to the browser, which may know more values than we do.
       transports: z
         .array(z.string().regex(/^[a-z-]{1,32}$/, 'must be a transport'))
         .max(16)
@@ -69,7 +69,7 @@ export const AuthenticationResponse = z
     response: { clientDataJSON, authenticatorData, signature, ...(userHandle && { userHandle }) },
   }));
 
-/** Shown to people beside their other passkeys: nothing in it may move or hide the rest of a line. */
+/** Shown to people beside their other passkeys, so characters that move or hide the rest of a line are refused. */
 export const DeviceName = text(64)
   .min(1)
   .refine((name) => name.trim() !== '', 'must not be blank')
@@ -83,7 +83,7 @@ const Descriptor = z.object({
 });
 const UserVerification = z.enum(['required', 'preferred', 'discouraged']);
 
-/** PublicKeyCredentialCreationOptionsJSON (WebAuthn section 5.1.9). Other members may come. */
+/** PublicKeyCredentialCreationOptionsJSON (WebAuthn section 5.1.9). Further members are allowed. */
 export const CreationOptions = z
   .looseObject({
     challenge: Large,
@@ -97,7 +97,7 @@ export const CreationOptions = z
   })
   .meta({ id: 'PublicKeyCredentialCreationOptions' });
 
-/** PublicKeyCredentialRequestOptionsJSON (WebAuthn section 5.1.10). Other members may come. */
+/** PublicKeyCredentialRequestOptionsJSON (WebAuthn section 5.1.10). Further members are allowed. */
 export const RequestOptions = z
   .looseObject({
     challenge: Large,

@@ -1,4 +1,4 @@
-/** The workload of an agent, as owners write and see it. */
+/** The workload of an agent, as owners write and read it. */
 import { z } from 'zod';
 import type { ReadWorkload } from '../admin/workloads.ts';
 import { audienceOfAgent } from '../auth/authenticate-workload.ts';
