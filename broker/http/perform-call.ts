@@ -11,7 +11,7 @@ type Asked = Told & { who: AgentPrincipal };
 /** Converts an outcome into the answer of the entry point; the answer is also stored for the Idempotency-Key. */
 type Write<Answer extends Reply> = (context: Told, outcome: WholeOutcome) => Answer;
 
-/** Throws Refusal when the Idempotency-Key was used for another request, or its call is in progress. */
+/** Throws Refusal when the Idempotency-Key was used for another request, or the outcome of its call is not known, or not yet. */
 export async function performCall<Answer extends Reply>(
   { services, who, correlationId }: Asked,
   request: WholeCallRequest,

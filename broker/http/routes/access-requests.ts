@@ -1,4 +1,4 @@
-/** What an agent asks its owners for (specification, Approvals and access requests). */
+/** Access requests of agents to their owners (specification, Approvals and access requests). */
 
 import { z } from 'zod';
 import type { ReasonCode } from '../../admin/access.ts';
@@ -37,7 +37,7 @@ const Asked = z
   })
   .meta({ id: 'AccessRequestPending' });
 
-/** POST /v1/access-request: asked twice while it waits, it is the same request. */
+/** POST /v1/access-request: repeated while it is pending, it returns the same request. */
 export const accessRequest = route({
   method: 'POST',
   path: PATH,
@@ -119,7 +119,7 @@ function shown(status: 200 | 202, request: Request): Reply {
 
 const unknown = () => new Refusal('not_found', 'There is no such access request.');
 
-/** GET /v1/access-request/status/{token}: with `?wait=` answers as soon as it is decided, or when the time is over. */
+/** GET /v1/access-request/status/{token}: with `?wait=` answers as soon as it is decided, or on timeout. */
 export const accessRequestStatus = route({
   method: 'GET',
   path: '/v1/access-request/status/{token}',

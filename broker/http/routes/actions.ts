@@ -41,7 +41,7 @@ export const actions = route({
     performCall(context, { ...sent(context), asked: { ok: true, action: context.body } }, outcomeReply),
 });
 
-/** What a call takes of its request's headers. */
+/** Extracts what a call uses of its request's headers. */
 const sent = ({
   correlationId,
   request: { headers, headersDistinct },

@@ -36,7 +36,7 @@ export const agentPermissions = route({
     const { services, who, headers: asked } = context;
     refuseUnreviewed(who);
     const now = services.broker.clock();
-    // A platform that failed too often stops the calls to it, and is left out below; the others can be used.
+    // A platform whose breaker is open is left out below; the others can be used.
     const halt = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now);
     if (halt) return haltedReply(halt, context, '/v1/agent/permissions');
     const permissions = await services.permissions(who);

@@ -6,7 +6,7 @@ import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
-/** GET /v1/agents/me (specification, Agent identity). Answers while halted, and says why. */
+/** GET /v1/agents/me (specification, Agent identity). Also answers halted agents, with the reason. */
 export const agentsMe = route({
   method: 'GET',
   path: '/v1/agents/me',

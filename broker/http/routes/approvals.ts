@@ -21,7 +21,7 @@ import { Waiting, waitForNews } from '../waiting.ts';
 
 type Own = NonNullable<Awaited<ReturnType<typeof findOwnApproval>>>;
 
-/** GET /v1/approvals/{id}: with `?wait=` answers as soon as nothing more can become of it, or when the time is over. */
+/** GET /v1/approvals/{id}: with `?wait=` answers as soon as the state is final, or on timeout. */
 export const approval = route({
   method: 'GET',
   path: '/v1/approvals/{id}',
@@ -55,7 +55,7 @@ export const approval = route({
   },
 });
 
-/** The result is JSON text already, so that the platform's numbers keep their digits. `withheld`: why there is none to give. */
+/** Builds the answer. The result is JSON text already, so that the platform's numbers keep their digits. `withheld`: why the result is not given. */
 function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, found: Own, withheld?: string): Reply {
   const facts = {
     approval_id: found.id,
@@ -80,7 +80,7 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
   };
 }
 
-/** In place of the answer to a call that was made, where the agent could not begin it any more. */
+/** Returns the text in place of a call's result, when the agent could not make the call any more. */
 const withheld = ({ detail }: AccessEnded): string =>
   `result_withheld: The call was made. Its answer is not given to an agent that could not make it now: ${sentence(detail)} Do not repeat it.`;
 
@@ -92,7 +92,7 @@ function correctedOf(broker: Pick<Broker, 'log' | 'vault'>, found: Own) {
 const UNREADABLE =
   'result_unreadable: The call was made, but its stored answer cannot be opened. Look at the platform.';
 
-/** GET /v1/agents/me/pending-actions: what waits, and what was decided or expired within 24 hours. */
+/** GET /v1/agents/me/pending-actions: pending calls, and those decided or expired within 24 hours. */
 export const pendingActions = route({
   method: 'GET',
   path: '/v1/agents/me/pending-actions',

@@ -1,4 +1,4 @@
-/** What the approval page shows to whoever has its link: see docs/security.md for what that means. */
+/** The data of the approval page, for everybody with its link: see docs/security.md for the consequences. */
 import { z } from 'zod';
 import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
 import { passkeysFor } from '../../approvals/passkey-approval.ts';
@@ -17,14 +17,14 @@ import { takeLimit } from '../route-steps.ts';
 import { shownSentence } from '../sentence.ts';
 
 /**
- * Beside the limit of failures, of what succeeds: an agent knows the ids of its own calls, and opening a request of 1 MiB keeps all others waiting
- * for 50 ms. Per address and agent with its children: 25 open pages look so often, and nobody keeps an owner from the calls of another agent.
+ * Counts successful requests, beside the limit of failures: an agent knows the ids of its own calls, and opening a request of 1 MiB blocks other
+ * requests for 50 ms. Counted per address and agent family: it allows 25 open pages, and cannot be used to keep an owner from another agent's calls.
  */
 const LOOKS = { name: 'approve-looks', perMinute: 300, per: 'address' } as const;
-/** So many bytes that are opened count as one look more. */
+/** Number of opened bytes that count as one further request. */
 const LOOK_BYTES = 64 * 1024;
 
-/** The address of the page must not travel on to wherever somebody goes from it. */
+/** The address of the page is a capability, so browsers must not send it along when a link is followed. */
 const HEADERS = { 'Referrer-Policy': 'no-referrer' };
 
 const opened = HeldCallOpened.shape;
@@ -61,8 +61,8 @@ const Became = HeldCallStated.pick({
   .meta({ id: 'DecidedCall' });
 
 /**
- * GET /approve/{id}/request. While it waits: the exact request, and what it takes to decide on it. Afterwards only what
- * became of it, so that an old link tells nothing. Never anything that the broker puts in.
+ * GET /approve/{id}/request. While the call is pending: the exact request, and what is needed to decide. Afterwards only the result, so that an old
+ * link reveals nothing more. Never includes what the broker injects.
  */
 export const approveRequest = route({
   method: 'GET',

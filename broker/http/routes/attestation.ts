@@ -1,4 +1,4 @@
-/** How to verify what MCP servers are shown (specification, Attestation on upstream MCP calls). */
+/** How to verify the attestations that MCP servers receive (specification, Attestation on upstream MCP calls). */
 import { z } from 'zod';
 import {
   ATTESTATION_HEADER,

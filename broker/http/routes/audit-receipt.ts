@@ -84,8 +84,8 @@ export const auditReceipt = route({
 });
 
 /**
- * Whether the Accept header gives `application/jose` a higher quality than JSON, each by the most specific range that covers it (RFC 9110
- * section 12.5.1). Of equal ones the type that is named comes before one that a wildcard covers; otherwise JSON does.
+ * Whether the Accept header gives `application/jose` a higher quality than JSON, each by the most specific range that covers it (RFC 9110 section
+ * 12.5.1). With equal quality a type that is named wins over one that a wildcard covers; otherwise JSON wins.
  */
 function prefersJose(header = ''): boolean {
   const ranges = new Map<string, number>();

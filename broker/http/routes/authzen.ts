@@ -12,7 +12,7 @@ import { json } from '../reply.ts';
 import { type Route, route } from '../route.ts';
 import { agentKey, takeLimit } from '../route-steps.ts';
 
-/** All of them together. */
+/** Shared by all of these routes. */
 const LIMIT: Limit = { name: 'authzen', perMinute: 1_200, per: 'agent' };
 const MAX_BODY = 256 * 1024;
 
@@ -41,10 +41,10 @@ const Answer = z
   .meta({ id: 'AuthzenDecision' });
 const Answers = z.object({ evaluations: z.array(Answer) });
 
-/** Of this platform the facts come along with the authentication; of a list it is the one beside the items. */
+/** Returns the platform whose facts are loaded with the authentication; for a list it is the default resource beside the items. */
 const platformIn = ({ resource }: { resource?: unknown }): unknown => (resource as { id?: unknown } | undefined)?.id;
 
-/** One question at a path: the specification's, or the standard's. */
+/** Declares a single evaluation at a path: the specification's, or the standard's. */
 const single = (path: string, capability: string): Route =>
   route({
     method: 'POST',
@@ -74,7 +74,7 @@ async function decided(services: Services, who: Asker, asked: Evaluation): Promi
 
 /** POST /v1/authzen/access (specification, Permissions and authorization queries). */
 export const authzenAccess = single('/v1/authzen/access', 'authzen.access');
-/** The same at the standard's default path, for enforcement points that read no metadata. */
+/** The same evaluation at the standard's default path, for enforcement points that read no metadata. */
 export const authzenEvaluation = single('/access/v1/evaluation', 'authzen.evaluation');
 
 /** POST /access/v1/evaluations (OpenID AuthZEN Authorization API 1.0, Access Evaluations API). */
@@ -98,9 +98,9 @@ export const authzenEvaluations = route({
   },
   errors: ['not_your_agent', 'store_restored'],
   handle: async ({ services, limits, who, body }) => {
-    // Then it was checked as the single question that it is.
+    // Without items it is a single evaluation, and was validated as one.
     if (!body.evaluations?.length) return json(200, await decided(services, who, body as Evaluation));
-    // The first one was counted when the request came.
+    // The first item was counted with the request.
     const more = body.evaluations.length - 1;
     if (more > 0 && who.kind === 'agent') await takeLimit(limits, LIMIT, agentKey(LIMIT, who.agent), more);
     const refusals = { notYours: NOT_YOURS, malformed: firstProblem };

@@ -1,4 +1,4 @@
-/** Secrets that come sealed, from senders who are trusted with nothing else (specification, Registration and binding). */
+/** Receives sealed secrets from senders who need no other access (specification, Registration and binding). */
 import { z } from 'zod';
 import { openSentSecret, SecretRefused, takeSecret } from '../../admin/bind-secret.ts';
 import { checkCredential } from '../../admin/connection-credential.ts';
@@ -14,7 +14,7 @@ import { route } from '../route.ts';
 
 export const SECRET_KEYS_PATH = '/.well-known/svc-secret-keys.json';
 
-/** GET /.well-known/svc-secret-keys.json: what secrets are sealed to. */
+/** GET /.well-known/svc-secret-keys.json: the key to which secrets are sealed. */
 export const secretKeys = route({
   method: 'GET',
   path: SECRET_KEYS_PATH,
@@ -34,7 +34,7 @@ export const secretKeys = route({
   }),
 });
 
-/** Throws Refusal where the key was altered in the store, and anything else as it is. */
+/** Throws Refusal when the key was altered in the store; rethrows other errors. */
 function refuseUnreadable({ log }: Pick<Broker, 'log'>, error: unknown): never {
   if (!(error instanceof SealError)) throw error;
   log.error({ err: error, security: true }, 'the key that secrets are sealed to cannot be opened');
@@ -46,7 +46,7 @@ function refuseUnreadable({ log }: Pick<Broker, 'log'>, error: unknown): never {
 
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** One answer to all that was not meant, so that nobody learns what is there. */
+/** The same answer to every invalid request, so that it does not reveal what exists. */
 const REFUSED =
   'encrypted_secret: this is not a secret that was authorised for this agent and platform and has not come yet. Seal {"authorization": …, "secret": …} to the key that is published now, once for each authorisation.';
 
@@ -78,7 +78,7 @@ export const bindSecret = route({
     const sent = { agentId: body.agent_id, platformId: body.platform_id, sealed: body.encrypted_secret };
     try {
       const opened = await openSentSecret(services, sent);
-      // Who holds an open authorisation may know what is wrong with the secret, which is not used up by that.
+      // The sender holds an open authorisation, so the answer may say what is wrong with the secret. The authorisation stays unused.
       const secret = Credential.safeParse(opened.secret.reveal());
       if (!secret.success) throw new Refusal('invalid_request', `secret: ${secret.error.issues[0]?.message}.`);
       checkCredential(opened.context.manifest, secret.data);

@@ -1,4 +1,4 @@
-/** An agent brings its own key (specification, Registration and binding). The private half never comes here. */
+/** Binds an agent's own public key (specification, Registration and binding). The private half never leaves the agent. */
 import { z } from 'zod';
 import { bindAgent as bind } from '../../admin/bind.ts';
 import { bindInvite as claim } from '../../admin/invites.ts';
@@ -26,7 +26,7 @@ const Bound = z.object({
 
 const ERRORS = ['invalid_request', 'token_used', 'rate_limited', 'audit_unavailable'] as const;
 
-/** @throws Refusal invalid_request, in words that say how to make a key that is taken */
+/** @throws Refusal invalid_request, with a text that says how to make an accepted key */
 function readKey(pem: string): AgentPublicKey {
   const parsed = parsePublicKey(pem);
   if (!parsed.ok) throw new Refusal('invalid_request', `public_key_pem: ${parsed.error}`);

@@ -1,4 +1,4 @@
-/** Consents of people, begun by agents (specification, Per-person consent). */
+/** Consents of people, started by agents (specification, Per-person consent). */
 import { z } from 'zod';
 import { startConsent } from '../../admin/start-consent.ts';
 import { readCaller } from '../../calls/caller.ts';
@@ -101,7 +101,7 @@ export const callerConsentStart = route({
   },
 });
 
-/** At once: of one token, of an address, and of all; whoever is one too many is answered at once. */
+/** Limits of concurrent waiting requests: per token, per address, and in total. Further requests are answered immediately. */
 const WAITING = { ofToken: 1, ofAddress: 20, ofAll: 500 };
 
 /** GET /v1/consent/caller/status/{token}: the token is the capability. */

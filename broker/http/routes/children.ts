@@ -13,11 +13,11 @@ import { AgentName } from '../registering.ts';
 import { json } from '../reply.ts';
 import { type Context, type MalformedBody, route } from '../route.ts';
 
-/** Of one request (specification, Limits). */
+/** Limits of one request (specification, Limits). */
 const MOST_GRANTS = 25;
 const MOST_SCOPES = 500;
 
-/** What is absent is as it is for the parent; an empty list allows nobody, or nothing. */
+/** An absent member means the parent's value; an empty list allows no recipient, or nothing. */
 const Limits = z.strictObject({
   recipients: z
     .array(
@@ -150,7 +150,7 @@ export const issueChildren = route({
   },
 });
 
-/** Who may not have children, whatever it asks for. @throws Refusal */
+/** Refuses agents that may not have children, whatever they request. @throws Refusal */
 function refuseCaller({ services: { broker }, who }: Pick<Context<'agent'>, 'services' | 'who'>): void {
   const { agent } = who;
   const now = broker.clock();
@@ -168,7 +168,7 @@ function refuseCaller({ services: { broker }, who }: Pick<Context<'agent'>, 'ser
     throw new Refusal('forbidden', 'A child identity has no children of its own. Let its parent make another one.');
 }
 
-/** By where the first problem is. */
+/** Chooses the error code by the location of the first problem. */
 function malformed({ code, detail, issues = [] }: MalformedBody): Refusal {
   const path = issues[0]?.path ?? [];
   if (path[0] !== 'grants') return new Refusal(code, detail);

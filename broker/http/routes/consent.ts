@@ -1,4 +1,4 @@
-/** The consent of an owner to an MCP client: what is asked, and the decision. */
+/** The consent of an owner to an MCP client: the request, and the decision. */
 
 import { z } from 'zod';
 import { consentOffer } from '../../admin/consent-offer.ts';
@@ -15,7 +15,7 @@ const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
 
 const Offer = z.object({
   name: z.string().describe('a name for a new agent that nobody has'),
-  /** As which the client may go on: of the same name, or of any other. */
+  /** Agents as which the client may continue: of the same name, or of any other. */
   known: z.array(AgentNamed).describe('agents that MCP clients were authorised as before; most likely ones first'),
   platforms: z
     .array(
@@ -102,7 +102,7 @@ const Decision = z.discriminatedUnion('allow', [
   }),
 ]);
 
-/** POST /oauth/consent/{uid}/decision: only an admin lets a client in; every owner may say no. */
+/** POST /oauth/consent/{uid}/decision: only an admin may authorise a client; every owner may refuse. */
 export const consentDecision = route({
   method: 'POST',
   path: `${OAUTH_PATHS.consent}/{uid}/decision`,

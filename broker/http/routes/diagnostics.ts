@@ -22,7 +22,7 @@ const Report = z.strictObject({
   context: z.record(z.string(), z.unknown()).optional().describe('anything that helps, at most 16 KiB as JSON'),
 });
 
-/** POST /v1/agents/self/diagnostics (specification, Agent identity and self-service): where `report_hint` points. */
+/** POST /v1/agents/self/diagnostics (specification, Agent identity and self-service): the target of `report_hint`. */
 export const diagnostics = route({
   method: 'POST',
   path: '/v1/agents/self/diagnostics',
@@ -72,7 +72,7 @@ const DiagnosticShown = z
   })
   .meta({ id: 'Diagnostic' });
 
-/** GET /owner/diagnostics: newest first; they are forgotten after 30 days. */
+/** GET /owner/diagnostics: newest first; deleted after 30 days. */
 export const ownerDiagnostics = route({
   method: 'GET',
   path: '/owner/diagnostics',

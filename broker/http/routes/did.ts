@@ -1,4 +1,4 @@
-/** Identity documents that anyone may read (specification, DID document; Discovery and health). */
+/** Public identity documents (specification, DID document; Discovery and health). */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { type DidDocument, resolveAgent, rootDocument } from '../../admin/did-document.ts';
@@ -64,7 +64,7 @@ export const rootDid = route({
   },
 });
 
-/** GET /agents/{agentId}/did.json: one 404 for all that is not published. */
+/** GET /agents/{agentId}/did.json: the same 404 for unknown agents and for unpublished ones. */
 export const agentDid = route({
   method: 'GET',
   path: '/agents/{agentId}/did.json',

@@ -1,4 +1,4 @@
-/** What anyone may read (specification, Discovery and health). */
+/** Public documents (specification, Discovery and health). */
 import { z } from 'zod';
 import { readBuild } from '../../build.ts';
 import { Refusal } from '../errors.ts';
@@ -53,7 +53,7 @@ export const issuingKeys = route({
   }),
 });
 
-/** GET /.well-known/svc-receipt-keys.json: the evidence keys, active and retired. Never the bearer keys. */
+/** GET /.well-known/svc-receipt-keys.json: the evidence keys, active and retired. Never the issuing keys. */
 export const receiptKeys = route({
   method: 'GET',
   path: '/.well-known/svc-receipt-keys.json',

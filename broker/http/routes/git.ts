@@ -45,7 +45,7 @@ const COMMON = {
   ],
 } as const;
 
-/** The answer is written as it comes, after the call was decided. */
+/** After the call was decided, the answer is streamed. */
 const handle = async (context: Context<'git'>) => ({
   status: 200,
   handOver: (response: Parameters<typeof serveGit>[1]) => void serveGit(context, response),

@@ -1,4 +1,4 @@
-/** What probes, balancers and monitoring ask (specification, Discovery and health). */
+/** Endpoints for probes, balancers and monitoring (specification, Discovery and health). */
 import { z } from 'zod';
 import { isOperator } from '../operator.ts';
 import { json } from '../reply.ts';
@@ -41,7 +41,7 @@ export const health = readiness('/health', 'Whether the broker can take calls.')
 /** GET /readyz: the same, for balancers. */
 export const ready = readiness('/readyz', 'Whether this process can take calls, for balancers.');
 
-/** GET /livez: asks nothing and nobody, so that a store that is away restarts no process. */
+/** GET /livez: checks no dependency, so that an outage of the store restarts no process. */
 export const live = route({
   method: 'GET',
   path: '/livez',

@@ -1,4 +1,4 @@
-/** The lab's MCP server, for trying things out (specification, Discovery: POST /lab/mcp). It knows nothing of the broker. */
+/** The lab's MCP server, for trying things out (specification, Discovery: POST /lab/mcp). It has no access to the broker. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -12,7 +12,7 @@ import type { Reply } from '../reply.ts';
 import { requestedHost } from '../request-guard.ts';
 import { route } from '../route.ts';
 
-/** JSON-RPC 2.0. What is in it is the MCP server's to judge. */
+/** A JSON-RPC 2.0 request; its content is validated by the MCP server. */
 const JsonRpcRequest = z
   .looseObject({ jsonrpc: z.unknown().optional(), method: z.unknown().optional() })
   .describe('A JSON-RPC 2.0 request of the Model Context Protocol.');
@@ -67,15 +67,15 @@ function replyOf({ status, type, body }: LabAnswer, left: AbortController): Repl
     ...typed,
     stream: (response: ServerResponse) => {
       leaving(response, () => left.abort());
-      // Cut off in the middle, by the reader or by the time that it may take: there is nobody to tell.
+      // Cut off by the reader or by the time limit, so there is nobody to report the error to.
       pipeline(Readable.fromWeb(body as never), response).catch(() => response.destroy());
     },
   };
 }
 
 /**
- * A page on the web may point its own name at this machine and speak to us as itself (DNS rebinding), and a page of
- * another site may post here without reading the answer. So Host and Origin name this broker, or this machine.
+ * A page on the web may point its own name at this machine and send requests with its own origin (DNS rebinding), and a page of another site may post
+ * here without reading the answer. So Host and Origin have to name this broker, or this machine.
  */
 function refuseForeign(baseUrl: string, request: IncomingMessage): void {
   const known = new Set([new URL(baseUrl).hostname, 'localhost', '127.0.0.1', '[::1]']);

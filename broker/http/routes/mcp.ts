@@ -1,11 +1,11 @@
-/** POST /mcp: the broker's tools for clients that speak Streamable HTTP. */
+/** POST /mcp: the broker's tools for clients of Streamable HTTP. */
 import { Refusal } from '../errors.ts';
 import { MCP_LIMIT, MOST_BODIES } from '../mcp-places.ts';
 import { route } from '../route.ts';
 
 /**
- * Stateless: each request stands by itself, so any replica answers it, and there is nothing to GET or DELETE. Requests of
- * both protocol eras: those that shook hands (up to 2025-11-25), and those that need not (2026-07-28).
+ * Stateless: any replica can answer any request, and there is nothing to GET or DELETE. Serves both protocol generations: clients that send
+ * `initialize` (up to 2025-11-25), and those that need not (2026-07-28).
  */
 export const mcp = route({
   method: 'POST',
@@ -25,7 +25,7 @@ export const mcp = route({
         'forbidden',
         'Requests from web pages of other origins are refused. Connect from the MCP client itself.',
       );
-    // Loaded when the first client comes: most brokers have none, and it would be in their memory for nothing.
+    // Loaded lazily to save memory: most brokers have no MCP client.
     const { serveMcp } = await import('../mcp-serve.ts');
     return { status: 200, handOver: (response) => serveMcp(context, response) };
   },

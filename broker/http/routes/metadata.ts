@@ -7,7 +7,7 @@ import { json } from '../reply.ts';
 import { type Route, route } from '../route.ts';
 import { isPublic } from './openapi.ts';
 
-/** It changes with the version of the broker, and with what is switched on. */
+/** The documents change with the broker's version, and with what is switched on. */
 const CACHING = { 'Cache-Control': 'public, max-age=300' };
 
 const COMMON = { method: 'GET', auth: 'none', anyOrigin: true, errors: [] } as const;
@@ -31,7 +31,7 @@ const Manifest = z
   })
   .meta({ id: 'AgentManifest' });
 
-/** @param routes all routes, these among them; asked for at each request */
+/** @param routes returns all routes, these included; called at each request */
 export function metadata(routes: () => readonly Route[]): Route[] {
   const guides = listGuides();
   const agentSchema = route({

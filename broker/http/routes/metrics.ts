@@ -1,9 +1,9 @@
-/** What monitoring reads. */
+/** Metrics for monitoring. */
 import { Refusal } from '../errors.ts';
 import { isOperator } from '../operator.ts';
 import { route } from '../route.ts';
 
-/** GET /metrics: for the operator; to anybody else it is not there, or asks for the token where there is one. */
+/** GET /metrics: for the operator. Other clients get a 404, or a 401 where a token is configured. */
 export const metrics = route({
   method: 'GET',
   path: '/metrics',

@@ -1,4 +1,4 @@
-/** The pages on which people see what they gave, and withdraw it. */
+/** The pages on which people see and withdraw what they gave. */
 import { z } from 'zod';
 import { listMine, withdraw } from '../../admin/my-connections.ts';
 import { beginPersonSignIn, finishPersonSignIn, signInPlaces } from '../../admin/person-sign-in.ts';
@@ -68,7 +68,7 @@ const signIn = route({
     }),
 });
 
-/** Takes an issuer's answer, if this browser went there to see what was given; undefined: it did not. */
+/** Handles an issuer's answer, if this browser was signing in to see what was given; otherwise undefined. */
 export async function comesToLook({ services, request, query }: PersonAsks, path: string): Promise<Reply | undefined> {
   const { broker } = services;
   const flow = readPersonFlow(broker, request, query);

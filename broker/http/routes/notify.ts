@@ -1,4 +1,4 @@
-/** Where Slack and Telegram tell of clicks on buttons. No part of the public interface: in no document. */
+/** Endpoints to which Slack and Telegram post clicks on buttons. They are not part of the public interface and in no document. */
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { decideClick } from '../../notify/decide-click.ts';
 import { takeClick } from '../../notify/take-click.ts';
@@ -6,7 +6,7 @@ import { Refusal } from '../errors.ts';
 import { bytesOf } from '../request-pieces.ts';
 import { route } from '../route.ts';
 
-/** A payload repeats the message, of which every character may be written as nine. */
+/** A payload repeats the message, in which every character may be encoded as nine. */
 const MOST_BYTES = 256 * 1024;
 
 const clicksOf = (kind: 'slack' | 'telegram', summary: string) =>
@@ -27,7 +27,7 @@ const clicksOf = (kind: 'slack' | 'telegram', summary: string) =>
         : undefined;
       if (!taken) throw new Refusal('invalid_signature', 'This is not signed for a channel of this broker.');
       const { channel, sending, click } = taken;
-      // They wait three seconds at most: they have their answer first.
+      // The services wait three seconds at most, so they are answered before the click is handled.
       return { status: 200, ...(click && { done: () => void decideClick(services, channel, sending, click) }) };
     },
   });

@@ -1,4 +1,4 @@
-/** The broker as a client of authorization servers. */
+/** Documents of the broker as a client of authorization servers. */
 import { z } from 'zod';
 import { storedUuid } from '../../crypto/ids.ts';
 import { CLIENT_DOCUMENT_PATH, clientDocument } from '../../oauth-client/client-document.ts';

@@ -1,4 +1,4 @@
-/** The authorization server of remote MCP clients: metadata of our own, the rest by the OAuth library. */
+/** The authorization server for remote MCP clients: our own metadata; everything else is served by the OAuth library. */
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { Broker } from '../../broker.ts';
@@ -37,7 +37,7 @@ const metadata = (
     },
   });
 
-/** What a path of the library answers, at the pace that one address may ask it. */
+/** Declares a path that the library serves, with a rate limit per address. */
 const delegated = (
   method: 'GET' | 'POST',
   path: string,

@@ -14,8 +14,8 @@ call, and leaves a signed receipt.
 - **Guides**: [/docs](/docs).`;
 
 /**
- * What the specification makes public: everything under /v1, git, identity documents, discovery and health. The owners' side,
- * pages for people, callbacks of OAuth and what else is served has no public contract.
+ * Whether a route is public by the specification: everything under /v1, git, identity documents, discovery and health. The routes for owners, pages
+ * for people, callbacks of OAuth and all others have no public contract.
  */
 export const isPublic = ({ path }: Pick<Route, 'path'>): boolean =>
   /^\/(v1|git|agents|orgs|access|lab|\.well-known)\/|^\/(health|livez|readyz|metrics|version|llms\.txt|agent-manifest\.json)$/.test(
@@ -23,9 +23,9 @@ export const isPublic = ({ path }: Pick<Route, 'path'>): boolean =>
   );
 
 /**
- * GET /v1/openapi.json (specification, Versioning). Made at the first request, and kept for this broker.
+ * GET /v1/openapi.json (specification, Versioning). Built at the first request, then cached.
  *
- * @param routes all routes, this one among them; asked for at the first request
+ * @param routes returns all routes, this one included; called at the first request
  */
 export function agentOpenApi(routes: () => readonly Route[]): Route {
   let built: { baseUrl: string; text: string } | undefined;

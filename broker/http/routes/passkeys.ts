@@ -1,4 +1,4 @@
-/** Passkeys: enrolment by owners, and approval by whoever holds the owner's authenticator (specification, Passkeys). */
+/** Passkeys: enrolment by owners, and approval by the holder of the owner's authenticator (specification, Passkeys). */
 import { z } from 'zod';
 import { afterReplay } from '../../approvals/decide.ts';
 import { approveByPasskey, beginSigning } from '../../approvals/passkey-approval.ts';
@@ -29,18 +29,20 @@ import {
   RequestOptions,
 } from '../webauthn-json.ts';
 
-/** One for the four routes together (specification, Limits), of what fails: strangers share the owner's address behind a proxy. */
+/**
+ * One limit for the four routes together (specification, Limits). It counts failures only: strangers may share the owner's address behind a proxy.
+ */
 const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address', counts: 'failures' } as const;
 
 /**
- * Beside that, of what begins and succeeds: counted per address and approval, or per address and enrolling owner, so that an owner decides
- * any number of approvals from an address that others share.
+ * A further limit of successful begins, per address and approval, or per address and enrolling owner, so that an owner can decide any number of
+ * approvals from a shared address.
  */
 const BEGINS = { name: 'passkey-begins', perMinute: 10, per: 'address' } as const;
 
 /**
- * POST /v1/approvals/passkeys/register/begin: whose challenge it is has proved it just now, by the specification's session or by a passkey; `finish`
- * takes that challenge alone.
+ * POST /v1/approvals/passkeys/register/begin: the owner has just authenticated, by the specification's session or by a passkey. `finish` checks only
+ * the challenge that is issued here.
  */
 export const passkeyRegisterBegin = route({
   method: 'POST',
@@ -120,7 +122,7 @@ export const passkeyRegisterFinish = route({
   },
 });
 
-/** POST /v1/approvals/passkeys/sign/begin: the approval's id is the capability. Nothing of the request is told. */
+/** POST /v1/approvals/passkeys/sign/begin: the approval's id is the capability. Reveals nothing of the request. */
 export const passkeySignBegin = route({
   method: 'POST',
   path: '/v1/approvals/passkeys/sign/begin',
@@ -141,13 +143,13 @@ export const passkeySignBegin = route({
   handle: async ({ services: { broker }, body, limits, source }) => {
     const approvalId = body.approval_id.toLowerCase();
     const begun = await beginSigning(broker, approvalId, body.request_hash);
-    // One answer for all of it: an id that somebody found or guessed tells nothing more.
+    // The same answer for all these cases, so that an id that somebody found or guessed reveals nothing more.
     if (begun.kind === 'not_found')
       throw new Refusal(
         'not_found',
         'No approval of this id waits for a passkey. Its owner can decide in the console.',
       );
-    // Of approvals that there are, so that guessed ids, which count as failures, take no memory here.
+    // Counted only for existing approvals: guessed ids, which count as failures, use no memory here.
     await takeLimit(limits, BEGINS, `${source} ${approvalId}`);
     if (begun.kind === 'changed') throw requestChanged(begun.requestHash);
     return json(200, begun.options);

@@ -20,7 +20,7 @@ const pathOf = (token: string): string => `/me/consent/${token}`;
 const params = { token: z.string().describe('the consent_token') };
 const LINK_OVER = 'This link is over: it is good for 30 minutes. Ask for a new one where you got it.';
 
-/** The consent of the page's address, as long as something can become of it. */
+/** Loads the consent of the page's address, while it can still be completed. */
 async function consentOf({ services: { broker }, params: { token = '' } }: PersonAsks): Promise<Consent> {
   const consent = await findConsent(broker, token);
   if (!consent) throw new Refusal('not_found', 'There is no such consent. Ask for a new link where you got this one.');
@@ -74,13 +74,13 @@ const started = route({
 const BELONGS_NOWHERE =
   'This browser began no consent that waits for this answer. Open the link of the consent again, in one browser and one tab from start to end. If you were connecting a platform in the console, press Connect there again.';
 
-/** Why a callback goes nowhere in this browser: its consent is over, or another browser or another tab went on with it. */
+/** Why a callback cannot be used in this browser: its consent has ended, or another browser or tab continued with it. */
 function belongsNowhere({ services }: PersonAsks, consent: Consent | undefined): Refusal {
   const isOver = consent && consentStatusAt(consent, services.broker.clock()) === 'expired';
   return isOver ? new Refusal('conflict', LINK_OVER) : new Refusal('invalid_request', BELONGS_NOWHERE);
 }
 
-/** Where issuers of assertions send the browser back to, also of a person who comes to see what they gave. */
+/** Handles answers of issuers of assertions, for a consent and for a person who wants to see what they gave. */
 const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
   answeringPerson(context, async () => {
     const looks = await comesToLook(context, path);
@@ -96,7 +96,7 @@ const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
     );
   });
 
-/** The page of a consent that this browser goes through. */
+/** Returns the path of the page of a consent that this browser goes through. */
 async function backAgain({ people }: PersonAsks['services'], { organisation_id: organisationId, id }: Consent) {
   return pathOf((await people.hasher.consentToken(organisationId, id)).reveal());
 }
@@ -107,7 +107,7 @@ const SIGNED_IN = {
   answers: pageAnswer('A page that leads to the platform.'),
 } as const;
 
-/** GET /me/consent/signed-in: of issuers that name themselves in their answers. */
+/** GET /me/consent/signed-in: for issuers that identify themselves in their answers. */
 const signedInAgain = route({
   ...SIGNED_IN,
   path: SIGNED_IN_PATH,
@@ -117,7 +117,7 @@ const signedInAgain = route({
   handle: (context) => personSignedIn(context, SIGNED_IN_PATH),
 });
 
-/** GET /me/signed-in/{id}: of one issuer of one organisation. */
+/** GET /me/signed-in/{id}: for one issuer of one organisation. */
 const signedInAtOwn = route({
   ...SIGNED_IN,
   path: `${OWN_SIGNED_IN_PATH}/{id}`,
@@ -128,8 +128,8 @@ const signedInAtOwn = route({
 });
 
 /**
- * Takes the answer of a platform's authorization server, if it belongs to the consent of a person: it comes to the same address as
- * that of an owner who connects. Undefined: it is of no consent, and this browser goes through none.
+ * Handles the answer of a platform's authorization server, if it belongs to the consent of a person: it arrives at the same address as that of an
+ * owner who connects. Undefined when it belongs to no consent, and this browser goes through none.
  */
 export async function personComesBack(context: PersonAsks, path: string): Promise<Reply | undefined> {
   const { services, query } = context;
@@ -190,5 +190,5 @@ const discarded = route({
     }),
 });
 
-/** In this order: the fixed address before the one with a parameter. */
+/** The order matters: the fixed address comes before the one with a parameter. */
 export const personConsentRoutes: readonly Route[] = [signedInAgain, signedInAtOwn, offered, started, kept, discarded];

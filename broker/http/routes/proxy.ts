@@ -1,4 +1,4 @@
-/** The door for software that was not written for the broker: a platform's own API below /proxy (decisions, Raw door). */
+/** The entry point for software that was not written for the broker: a platform's own API below /proxy (decisions, Raw door). */
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { ofConnection } from '../../policy/asked-platform.ts';
@@ -14,7 +14,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const DESCRIPTION =
   'Takes a request as the platform itself would, and answers with its own answer, streamed both ways. The scope is found by the endpoint. Path, query, headers and body are judged as they are sent; JSON and forms up to 1 MiB are read, in parts too, of any other body rules know nothing. A call that a person has to approve waits `X-Svc-Wait` seconds (25) and is then refused with the link; the same request sent again joins it. Refusals have the form of the platform’s own errors where its manifest knows it.';
 
-/** What a governed call was refused for, beside what every problem has; of a held one also where it is decided. */
+/** Members of a refusal, beside those of every problem; for a held call also where it is decided. */
 const Refused = Problem.extend({
   audit_id: z.guid().optional(),
   reason: ActionDenied.shape.reason.optional(),
@@ -25,7 +25,7 @@ const Refused = Problem.extend({
   .catchall(z.unknown())
   .meta({ id: 'RefusedProblem' });
 
-/** The answer is written as it comes, after the call was decided. */
+/** After the call was decided, the answer is streamed. */
 const handle = async (context: Context<'raw'>) => ({
   status: 200,
   handOver: (response: Parameters<typeof serveProxy>[1]) => void serveProxy(context, response),

@@ -1,4 +1,4 @@
-/** The receipt log as C2SP tlog-tiles serves one: keys, the newest checkpoint, tiles. For the organisation's own owners and agents. */
+/** Serves the receipt log as C2SP tlog-tiles: keys, the newest checkpoint, tiles. For the organisation's own owners and agents. */
 import { z } from 'zod';
 import type { Principal } from '../../auth/principal.ts';
 import { storedUuid } from '../../crypto/ids.ts';
@@ -12,7 +12,7 @@ const BYTES = 'application/octet-stream';
 const organisation = z.guid().describe('the uuid of an organisation');
 const limit = { name: 'receipt_log', perMinute: 600, per: 'agent' } as const;
 
-/** GET /.well-known/svc-log/{organisation}: says nothing of whether there is such an organisation. */
+/** GET /.well-known/svc-log/{organisation}: does not reveal whether the organisation exists. */
 export const receiptLogKeys = route({
   method: 'GET',
   path: '/.well-known/svc-log/{organisation}',
@@ -41,7 +41,7 @@ export const receiptLogKeys = route({
   },
 });
 
-/** The organisation, if it is that of whoever asks. */
+/** Returns the id of the organisation, if it is the caller's own. @throws Refusal not_found */
 function own(who: Exclude<Principal, { kind: 'local' }>, asked: string): string {
   const organisationId = who.kind === 'agent' ? who.agent.organisation_id : who.organisationId;
   if (storedUuid(asked) !== organisationId)
@@ -69,14 +69,14 @@ export const receiptLogCheckpoint = route({
   },
 });
 
-/** `<L>/<N>[.p/<W>]` (C2SP tlog-tiles, Merkle Tree); `entries` in place of a level. */
+/** Parses `<L>/<N>[.p/<W>]` (C2SP tlog-tiles, Merkle Tree); `entries` in place of a level. */
 function readTile(rest: string): TileName | undefined {
   const [, kind, high, low, partial] =
     /^(entries|\d|[1-5]\d|6[0-3])\/((?:x\d{3}\/)*)(\d{3})(?:\.p\/([1-9]\d{0,2}))?$/.exec(rest) ?? [];
   if (kind === undefined || high === undefined || low === undefined) return undefined;
   const index = Number(`${high.replaceAll(/[x/]/g, '')}${low}`);
   const width = partial === undefined ? TILE_WIDTH : Number(partial);
-  // One way to write each number.
+  // Each number has only one valid encoding.
   if (!Number.isSafeInteger(index) || high.startsWith('x000/') || width >= TILE_WIDTH + Number(partial === undefined))
     return undefined;
   return { level: kind === 'entries' ? kind : Number(kind), index, width };

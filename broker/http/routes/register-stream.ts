@@ -5,10 +5,10 @@ import { eventStream } from '../event-stream.ts';
 import { PRIVATE, Token } from '../registering.ts';
 import { route } from '../route.ts';
 
-/** Events are counted: a registration waits, and then something becomes of it. */
+/** Event ids: 1 while a registration is pending, 2 once it is settled. */
 const idOf = (status: RegistrationNews['status']): string => (status === 'pending' ? '1' : '2');
 
-/** GET /v1/register/stream/{token}: one event for each status, the last of which ends it. No key material is in them. */
+/** GET /v1/register/stream/{token}: one event for each status; the last one ends the stream. Events contain no key material. */
 export const registrationStream = route({
   method: 'GET',
   path: '/v1/register/stream/{token}',

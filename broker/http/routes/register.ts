@@ -1,4 +1,4 @@
-/** Registration, as the agent sees it (specification, Registration and binding). Its token is the only credential. */
+/** Registration, for agents (specification, Registration and binding). Its token is the only credential. */
 
 import { z } from 'zod';
 import { mcpConfig } from '../../admin/mcp-config.ts';
@@ -11,7 +11,7 @@ import { PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registeri
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
-/** POST /v1/register: the same answer whether there is such an owner or not. */
+/** POST /v1/register: the answer does not reveal whether the owner exists. */
 export const register = route({
   method: 'POST',
   path: '/v1/register',
@@ -98,8 +98,8 @@ export const registrationStatus = route({
 });
 
 /**
- * GET /v1/register/claim-key/{token}: to one request, ever. The key is destroyed, and the agent active, before it is sent: an
- * answer that is lost on its way is lost, and an owner gives the agent another way to a key.
+ * GET /v1/register/claim-key/{token}: answers one request, ever. The stored key is destroyed, and the agent activated, before the answer is sent: if
+ * the answer is lost, an owner has to give the agent another way to a key.
  */
 export const claimKey = route({
   method: 'GET',
@@ -125,7 +125,7 @@ export const claimKey = route({
     'credential_unreadable',
   ],
   handle: async ({ services, params, request, correlationId }) => {
-    // An answer to HEAD has no body: the key would be gone, and nobody would have it.
+    // An answer to HEAD has no body: the key would be destroyed without having been delivered.
     if (request.method === 'HEAD')
       throw new Refusal('method_not_allowed', 'Method not allowed. Allowed: GET.', { headers: { Allow: 'GET' } });
     const pem = await claim(services, params.token, correlationId);

@@ -105,7 +105,7 @@ export const trqpRecognition = route({
 
 type Told = { message: string; context?: Record<string, unknown> };
 
-/** The question comes back with the answer, as it was asked. */
+/** Builds the answer, which repeats the query as it was sent. */
 function answer({ context, ...asked }: TrqpRecognitionQuery, told: Told | undefined, now: Instant) {
   if (!told)
     throw new Refusal(

@@ -1,4 +1,4 @@
-/** What agents ask for, as owners see and decide it. */
+/** Access requests of agents, for owners: view and decide. */
 import { z } from 'zod';
 import { decideRequest, type RequestDecision } from '../../../admin/decide-access-request.ts';
 import { listRequests, readRequest } from '../../../admin/list-access-requests.ts';
@@ -73,7 +73,7 @@ const params = { id: z.guid().describe('the id of the access request') };
 const idOf = ({ params }: { params: { id: string } }): string =>
   UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
 
-/** GET /owner/access-requests/{id}: with what there is to grant, for whoever decides. */
+/** GET /owner/access-requests/{id}: includes what can be granted, for the deciding owner. */
 export const ownerAccessRequest = route({
   method: 'GET',
   path: '/owner/access-requests/{id}',
@@ -119,7 +119,7 @@ const Approving = z.strictObject({
   note,
 });
 
-/** POST /owner/access-requests/{id}/approve: for admins, because it changes what an agent may do. */
+/** POST /owner/access-requests/{id}/approve: for admins, because it changes an agent's permissions. */
 export const approveAccessRequest = route({
   method: 'POST',
   path: '/owner/access-requests/{id}/approve',

@@ -1,4 +1,4 @@
-/** Whose agents are: handed over to another owner; and by which labels they are found. */
+/** Hands agents over to another owner, and sets the labels by which agents are found. */
 import { z } from 'zod';
 import { handOver } from '../../../admin/hand-over.ts';
 import { countLabels, labelAgent as label } from '../../../admin/label-agent.ts';
@@ -41,7 +41,7 @@ export const handOverAgents = route({
   },
 });
 
-/** POST /owner/agents/{id}/labels: in force at the very next decision. */
+/** POST /owner/agents/{id}/labels: in force from the next decision. */
 export const labelAgent = route({
   method: 'POST',
   path: '/owner/agents/{id}/labels',

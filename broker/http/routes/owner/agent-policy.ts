@@ -5,7 +5,7 @@ import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
-/** POST /owner/agents/{id}/policy: in force at the very next decision. */
+/** POST /owner/agents/{id}/policy: in force from the next decision. */
 export const assignPolicy = route({
   method: 'POST',
   path: '/owner/agents/{id}/policy',

@@ -1,4 +1,4 @@
-/** Agents, as their owners see and stop them. */
+/** Agents, for owners: view and stop. */
 import { z } from 'zod';
 import { findAgentPage, readAgent } from '../../../admin/agent-pages.ts';
 import { type AgentVerb, changeAgentStatus } from '../../../admin/change-agent-status.ts';
@@ -88,7 +88,7 @@ const Reason = z.strictObject({
   reason: text(500).optional().describe('shown to the agent as the detail of its halt'),
 });
 
-/** POST /owner/agents/{id}/suspend, /resume, /revoke and /delete: in force at the very next decision, on every replica. */
+/** POST /owner/agents/{id}/suspend, /resume, /revoke and /delete: in force from the next decision, on every replica. */
 export const ownerAgentMoves = VERBS.map(({ verb, summary }) =>
   route({
     method: 'POST',

@@ -1,4 +1,4 @@
-/** Several held calls at once, as an owner who saw each of them decides. */
+/** Decides several held calls, each of which the owner was shown. */
 import { z } from 'zod';
 import { decideMany, MOST_DECIDED, type SettledItem } from '../../../approvals/decide-many.ts';
 import { Note, RequestHash } from '../../deciding.ts';
@@ -35,7 +35,7 @@ const Settled = z
   })
   .meta({ id: 'SettledHeldCall' });
 
-/** POST /owner/approvals/decide: what became of each is told by itself, and one that fails stops no other. */
+/** POST /owner/approvals/decide: returns the result of each call; a failure does not stop the others. */
 export const decideManyApprovals = route({
   method: 'POST',
   path: '/owner/approvals/decide',

@@ -1,4 +1,4 @@
-/** Held calls, as owners see and decide them. */
+/** Held calls, for owners: view and decide. */
 import { z } from 'zod';
 import { correctHeld } from '../../../admin/correct-held.ts';
 import { decideHeld } from '../../../approvals/decide.ts';
@@ -36,7 +36,7 @@ const Page = z.object({
   before: uuid('the id of the last held call of the page before').optional(),
 });
 
-/** GET /owner/approvals: newest first; pending ones oldest first, because these run out first. */
+/** GET /owner/approvals: newest first; pending ones oldest first, because these expire first. */
 export const ownerApprovals = route({
   method: 'GET',
   path: '/owner/approvals',
@@ -60,7 +60,7 @@ export const ownerApprovals = route({
   },
 });
 
-/** GET /owner/approvals/{id}: the exact request, opened, for whoever decides. */
+/** GET /owner/approvals/{id}: the exact request, opened, for the deciding owner. */
 export const ownerApproval = route({
   method: 'GET',
   path: '/owner/approvals/{id}',
@@ -99,7 +99,7 @@ const Word = z.strictObject({
 
 const Approval = Word.extend({ standing: StandingAsked.optional() });
 
-/** POST /owner/approvals/{id}/correct: it goes on waiting, and whoever approves it then approves what is corrected. */
+/** POST /owner/approvals/{id}/correct: the call stays pending, and an approval then applies to the corrected request. */
 export const correctApproval = route({
   method: 'POST',
   path: '/owner/approvals/{id}/correct',
@@ -174,7 +174,7 @@ export const denyApprovals = route({
   },
 });
 
-/** POST /owner/approvals/{id}/approve and /deny. The call does not depend on whether anybody waits for this answer. */
+/** POST /owner/approvals/{id}/approve and /deny. The replay does not depend on whether the client waits for this answer. */
 export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =>
   route({
     method: 'POST',
@@ -183,7 +183,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     role: 'approver',
     capability: `owner.approvals.${verb}`,
     summary: what,
-    // A denial takes no more than Word, which is strict.
+    // A denial accepts only the members of Word, which is strict.
     body: (verb === 'approve' ? Approval : Word) as typeof Approval,
     bodyOptional: true,
     answers: {

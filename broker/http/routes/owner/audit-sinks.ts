@@ -1,4 +1,4 @@
-/** Where the audit is pushed to: secrets go in here and never come out again. */
+/** Sinks that the audit is pushed to. Their secrets are write-only. */
 import { z } from 'zod';
 import {
   changeAuditSink,

@@ -1,4 +1,4 @@
-/** What was decided and changed, as owners read it. */
+/** The audit of decisions and changes, for owners. */
 import { z } from 'zod';
 import { sentencesOfRows } from '../../../approvals/row-sentences.ts';
 import { receiptOf } from '../../../audit/receipt.ts';

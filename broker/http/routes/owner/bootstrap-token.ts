@@ -6,8 +6,8 @@ import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 /**
- * POST /owner/agents/{id}/bootstrap-token: earlier tokens of the agent end; its key goes on until another is bound, and one that it
- * has not collected yet is destroyed.
+ * POST /owner/agents/{id}/bootstrap-token: revokes earlier tokens of the agent. Its key stays valid until another is bound; a generated key that was
+ * not collected yet is destroyed.
  */
 export const bootstrapToken = route({
   method: 'POST',

@@ -1,4 +1,4 @@
-/** The built-in platforms, for whoever connects one. */
+/** The built-in platforms, for owners who connect one. */
 import { z } from 'zod';
 import { permissionsFor, registrationForm } from '../../../platforms/app-permissions.ts';
 import { BUILTIN_PLATFORMS } from '../../../platforms/builtin.ts';
@@ -66,7 +66,7 @@ function shown(builtin: BuiltinName): z.output<typeof BuiltInPlatform> {
   };
 }
 
-/** GitHub is the only one with Apps. */
+/** GitHub is the only platform with Apps. */
 function appOf() {
   const permissions = permissionsFor();
   return { register: registrationForm(permissions), permissions };
@@ -87,7 +87,7 @@ export const ownerBuiltInPlatforms = route({
   handle: async () => json(200, { built_in_platforms: BUILTIN_NAMES.map(shown) }),
 });
 
-/** GET /owner/built-in-platforms/{name}/entry: the same that `agent-broker add` writes. */
+/** GET /owner/built-in-platforms/{name}/entry: the same entry that `agent-broker add` writes. */
 export const builtInEntry = route({
   method: 'GET',
   path: '/owner/built-in-platforms/{name}/entry',
@@ -144,5 +144,5 @@ function placeIn(name: BuiltinName, url: string | undefined) {
   }
 }
 
-/** All of them. */
+/** Lists these routes. */
 export const builtInRoutes = [ownerBuiltInPlatforms, builtInEntry];

@@ -23,7 +23,7 @@ const answers = {
 
 type Trusting = { services: { broker: { baseUrl: string } }; who: { organisationId: string } };
 
-/** Beside the issuers, so that each of them can be sent back as it is. */
+/** The redirect URIs stand beside the issuers, so that each issuer can be posted back unchanged. */
 const listed = ({ services: { broker }, who }: Trusting, issuers: CallerIssuer[]) =>
   json(200, {
     caller_issuers: issuers,
@@ -66,7 +66,7 @@ export const trustCallerIssuer = route({
   },
 });
 
-/** POST /owner/caller-issuers/remove: an address is no part of a path. */
+/** POST /owner/caller-issuers/remove: the issuer is in the body, because a URL does not fit into a path. */
 export const distrustCallerIssuer = route({
   method: 'POST',
   path: `${PATH}/remove`,

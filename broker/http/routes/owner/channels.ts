@@ -1,4 +1,4 @@
-/** Channels on which owners are told: secrets go in here and never come out again. */
+/** Channels on which owners are notified. Their secrets are write-only. */
 import { z } from 'zod';
 import {
   changeChannelSettings,

@@ -1,4 +1,4 @@
-/** Connecting a platform through OAuth: an owner is sent to its authorization server, and comes back. */
+/** Connects a platform through OAuth: an owner is sent to its authorization server, and comes back. */
 import { z } from 'zod';
 import {
   beginOAuth,
@@ -43,7 +43,7 @@ export const connectOAuth = route({
   errors: ['not_found', 'conflict', 'rate_limited', 'upstream_unreachable'],
   handle: async (context) => {
     const { services, who, params } = context;
-    // What one browser began no other one finishes. A program has none, so its owner may use any.
+    // A flow begun in one browser cannot be finished in another. A program has no browser session, so its owner may use any.
     const sessionId = howOf(context) === 'console' ? who.session.id : null;
     const begun = await beginOAuth(services, who.owner, { id: storedUuid(params.id), sessionId });
     return json(200, { authorization_url: begun.url, expires_at: new Date(begun.expiresAt).toISOString() });
@@ -113,7 +113,7 @@ export const connectionCallback = route({
   summary: "Takes an authorization server's answer, and connects the platform.",
 });
 
-/** GET /console/connected/{id}: where the authorization servers of one organisation, or of one connection, send the browser. */
+/** GET /console/connected/{id}: redirect URI of one organisation, or of one connection. */
 export const ownConnectionCallback = route({
   ...CALLBACK,
   path: `${OWN_PATH}/{id}`,
@@ -144,7 +144,7 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
   return connectedPage(connectionId, unmet);
 }
 
-/** Who is signed in with this browser, if its session came along. */
+/** Returns the owner who is signed in with this browser, if the session cookie was sent. */
 async function ownerHere({ services, request }: Context<'none', undefined>): Promise<OwnerPrincipal | undefined> {
   const { baseUrl } = services.broker;
   const session = readSessionCookie(request, baseUrl);

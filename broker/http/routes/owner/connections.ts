@@ -1,4 +1,4 @@
-/** Connections: credentials go in here and never come out again. */
+/** Connections. Their credentials are write-only. */
 import { z } from 'zod';
 import { changeConnectionPatience as change } from '../../../admin/connection-patience.ts';
 import { tryConnection as test } from '../../../admin/connection-test.ts';
@@ -136,7 +136,7 @@ export const removeConnection = route({
   },
 });
 
-/** POST /owner/connections/{id}/test: one GET of the platform's base address, on record because it used the credential. */
+/** POST /owner/connections/{id}/test: sends one GET to the platform's base address, recorded in the audit because it uses the credential. */
 export const tryConnection = route({
   method: 'POST',
   path: '/owner/connections/{id}/test',

@@ -1,4 +1,4 @@
-/** Empty pages of the console, shown with what the sandbox's agent does. */
+/** Example calls of the sandbox's agent, for empty pages of the console. */
 import { z } from 'zod';
 import { type DemoMade, SANDBOX_PLATFORM } from '../../../admin/demo.ts';
 import { METHODS } from '../../../policy/facts.ts';

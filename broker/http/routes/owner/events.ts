@@ -1,7 +1,7 @@
 import { eventStream } from '../../event-stream.ts';
 import { route } from '../../route.ts';
 
-/** GET /owner/events: `inbox` events, `{waiting: {approvals, access_requests, registrations}}`, at once and after every change. */
+/** GET /owner/events: `inbox` events, `{waiting: {approvals, access_requests, registrations}}`, immediately and after every change. */
 export const ownerEvents = route({
   method: 'GET',
   path: '/owner/events',

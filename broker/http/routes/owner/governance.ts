@@ -1,4 +1,4 @@
-/** Governance as code, for the command line: what a file would change, and changing it. */
+/** Governance as code, for the command line: plan and apply a file. */
 import { z } from 'zod';
 import type { Governance } from '../../../config-file/governance.ts';
 import { withGovernance } from '../../../config-file/parse-off-thread.ts';
@@ -51,7 +51,7 @@ const AppliedFile = GovernanceFile.extend({
     .describe('as the plan answered it; when something else is in force by now, nothing is changed'),
 });
 
-/** A text of 8 MiB with its escapes, and the values. */
+/** Enough for a text of 8 MiB with its JSON escapes, and the values. */
 const MAX_BYTES = 20 * 1024 * 1024;
 
 function refuse(problems: readonly Problem[]): never {
@@ -60,7 +60,7 @@ function refuse(problems: readonly Problem[]): never {
   });
 }
 
-/** Reads the file for `work`, which gets the values that it names. */
+/** Parses the file and calls `work` with it and with the values that it names. */
 async function reading<Result>(
   body: GovernanceFile,
   work: (governance: Governance, values: Map<string, Secret>) => Promise<Result>,
@@ -87,7 +87,7 @@ export const governancePlan = route({
   handle: async ({ services: { broker }, who, body }) => {
     const planned = await reading(body, (governance, values) =>
       planGovernance(broker, who.organisationId, governance, values, broker.clock(), {
-        // Not for viewers: the answer would tell whether a value that was sent is the secret that is stored.
+        // Not for viewers: the answer would reveal whether a sent value equals the stored secret.
         comparesSecrets: who.role === 'admin' && !body.without_secrets,
         keepsSecrets: body.keep_secrets,
         mayLimitRepos: isEntitled(broker, who.organisationId, 'repository_constraints'),

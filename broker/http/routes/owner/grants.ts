@@ -1,4 +1,4 @@
-/** What an agent is granted, as owners see and change it. */
+/** Grants of an agent, for owners: view and change. */
 import { z } from 'zod';
 import { changeGrant } from '../../../admin/change-grant.ts';
 import { listGrantsOf } from '../../../admin/list-grants.ts';
@@ -32,7 +32,7 @@ export const ownerGrants = route({
 const { scopes, require_approval, recipients, repos, allow_repo_creation, refs, ref_changes, connection } =
   GrantTerms.shape;
 
-/** The terms of governance files; what is left out stays as it is, and null takes a limit away. */
+/** The terms of governance files; omitted members stay unchanged, and null removes a limit. */
 const Terms = z.strictObject({
   scopes: scopes.optional().describe('all that the grant shall have; a new grant needs some'),
   expires_in_seconds: LastsSeconds,
@@ -57,7 +57,7 @@ const Changed = z.object({
   next_steps: NextSteps,
 });
 
-/** POST /owner/agents/{agent_id}/grants/{platform}: in force at the very next decision, on every replica. */
+/** POST /owner/agents/{agent_id}/grants/{platform}: in force from the next decision, on every replica. */
 export const changeOwnerGrant = route({
   method: 'POST',
   path: '/owner/agents/{agent_id}/grants/{platform}',

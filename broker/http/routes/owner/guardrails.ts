@@ -57,7 +57,7 @@ export const guardrailsVersions = route({
 
 const NewGuardrails = z.strictObject({ guardrails: Guardrails, version: SeenVersion });
 
-/** POST /owner/guardrails: all of them at once, in force at the very next decision. */
+/** POST /owner/guardrails: replaces all of them, in force from the next decision. */
 export const changeGuardrails = route({
   method: 'POST',
   path: '/owner/guardrails',

@@ -4,7 +4,7 @@ import { instant } from '../../instant.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
-/** GET /owner/installation: what runs here. It is of the installation and not of one organisation, so it names nothing of any. */
+/** GET /owner/installation: version and settings of the installation. It reveals nothing of any organisation. */
 export const ownerInstallation = route({
   method: 'GET',
   path: '/owner/installation',

@@ -1,4 +1,4 @@
-/** Invites: an admin describes an agent, and whoever holds the secret brings its key. */
+/** Invites: an admin describes an agent, and whoever holds the secret binds its key. */
 import { z } from 'zod';
 import { createInvite, listInvites, type ReadInvite, removeInvite } from '../../../admin/invites.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
@@ -42,7 +42,7 @@ const shown = (invite: ReadInvite): z.output<typeof Invite> => ({
   agent: invite.agent_id,
 });
 
-/** GET /owner/invites: newest first; those that are over stay for 30 days. */
+/** GET /owner/invites: newest first; used and expired ones are listed for 30 days. */
 export const ownerInvites = route({
   method: 'GET',
   path: '/owner/invites',
@@ -56,7 +56,7 @@ export const ownerInvites = route({
     json(200, { invites: (await listInvites(broker, who.organisationId)).map(shown) }),
 });
 
-/** POST /owner/invites: the agent will be under whoever invites. */
+/** POST /owner/invites: the inviting admin becomes the owner of the agent. */
 export const inviteAgent = route({
   method: 'POST',
   path: '/owner/invites',
@@ -84,7 +84,7 @@ export const inviteAgent = route({
   },
 });
 
-/** DELETE /owner/invites/{id}: its secret is good for nothing from then on. */
+/** DELETE /owner/invites/{id}: its secret is refused from then on. */
 export const removeOwnerInvite = route({
   method: 'DELETE',
   path: '/owner/invites/{id}',

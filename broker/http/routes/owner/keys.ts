@@ -8,7 +8,7 @@ import { instant } from '../../instant.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
-/** GET /owner/keys: when which key signs receipts. The keys themselves are published. */
+/** GET /owner/keys: which key signs receipts, and when. The public keys are published elsewhere. */
 export const ownerKeys = route({
   method: 'GET',
   path: '/owner/keys',
@@ -57,7 +57,7 @@ export const ownerKeys = route({
   },
 });
 
-/** POST /owner/keys/rotate: the broker's own keys, for whoever runs it: not a right of any organisation. */
+/** POST /owner/keys/rotate: rotates the broker's own keys. For the operator only, since they belong to no organisation. */
 export const rotateKeys = route({
   method: 'POST',
   path: '/owner/keys/rotate',

@@ -1,4 +1,4 @@
-/** Which MCP clients were authorised, by whom and as which agents; and how to revoke one. */
+/** Authorised MCP clients: who authorised them, as which agents, and how to revoke them. */
 
 import { z } from 'zod';
 import { endMcpClient, listMcpClients, type ReadMcpClient } from '../../../admin/mcp-clients.ts';

@@ -1,4 +1,4 @@
-/** Who is signed in, and how one signs in. */
+/** The signed-in owner, and the ways to sign in. */
 
 import { z } from 'zod';
 import { readOrganisation } from '../../../admin/organisation.ts';
@@ -52,7 +52,7 @@ export const ownerMe = route({
   },
 });
 
-/** GET /owner/sign-in-options: what the sign-in page offers. */
+/** GET /owner/sign-in-options: data of the sign-in page. */
 export const ownerSignInOptions = route({
   method: 'GET',
   path: '/owner/sign-in-options',
@@ -73,7 +73,7 @@ export const ownerSignInOptions = route({
     json(
       200,
       provider
-        ? // Absolute: whoever reaches the broker by another name has to come back to the one that the provider knows.
+        ? // Absolute: a browser that uses another host name has to come back to the one that is registered at the provider.
           { method: 'oidc', start_url: broker.baseUrl + START_PATH, provider: provider.host }
         : { method: 'local' },
     ),

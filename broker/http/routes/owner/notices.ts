@@ -1,4 +1,4 @@
-/** What the page of notices asks beside channels and devices: the kinds there are, and whether links can be opened elsewhere. */
+/** Further data of the notices page: the kinds of channels, and whether links can be opened on other devices. */
 import { z } from 'zod';
 import { CHANNEL_KINDS } from '../../../config-file/channels.ts';
 import { describedKinds } from '../../../config-file/described-kinds.ts';

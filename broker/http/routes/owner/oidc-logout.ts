@@ -1,10 +1,10 @@
-/** The identity provider says that a session there is over: those here end with it. */
+/** The identity provider reports that a session there has ended: the sessions here end with it. */
 import { endSessionsOf } from '../../../auth/provider-session.ts';
 import { Refusal } from '../../errors.ts';
 import { bytesOf } from '../../request-pieces.ts';
 import { route } from '../../route.ts';
 
-/** A signed JWT of a few claims. */
+/** Enough for a signed JWT of a few claims. */
 const MOST_BYTES = 16 * 1024;
 
 /** POST /console/oidc/logout (OpenID Connect Back-Channel Logout 1.0 section 2.5) */

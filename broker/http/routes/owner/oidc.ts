@@ -1,4 +1,4 @@
-/** Signing in at the identity provider: where a browser is sent, and where it comes back. */
+/** Sign-in at the identity provider: redirects there, and handles the callback. */
 import { AuditUnavailable } from '../../../audit/audit-unavailable.ts';
 import type { IdentityProvider } from '../../../auth/identity-provider.ts';
 import { invitedOwner } from '../../../auth/invited-owner.ts';
@@ -32,7 +32,7 @@ const unrecorded = () =>
     headers: { 'Retry-After': '5' },
   });
 
-/** Does a step of signing in. A person who comes with a browser gets a refusal as a page, a program as JSON. */
+/** Runs a step of the sign-in. A browser gets a refusal as a page, a program as JSON. */
 async function answering(
   context: Context<'none', undefined>,
   cookies: string[],
@@ -67,7 +67,7 @@ export const oidcStart = route({
     answering(context, [], async (provider) => {
       const { services, query, request } = context;
       const organisation = query.get('organisation')?.slice(0, 64) || null;
-      // Only here is the session sent along: its cookie comes with no request from another site.
+      // The session to be replaced is read here, because its cookie is not sent with the callback, which comes from another site.
       const replaces = (await sessionInBrowser(services.broker, request)) ?? null;
       const begun = await provider.begin({
         page: ownPage(query.get('page')),
@@ -87,7 +87,7 @@ export const oidcStart = route({
     }),
 });
 
-/** GET /console/oidc/callback: where the provider sends the browser back to. */
+/** GET /console/oidc/callback: the redirect URI of the provider. */
 export const oidcCallback = route({
   method: 'GET',
   path: CALLBACK_PATH,
@@ -110,7 +110,7 @@ export const oidcCallback = route({
     const { broker } = context.services;
     const { query } = context;
     const flow = readFlow(broker, context.request, query);
-    // An answer to nothing that this browser began ends nothing that it did begin.
+    // A callback that this browser did not start does not end its own sign-in.
     const ended = flow ? [endedFlowCookie(broker, flow)] : [];
     return await answering(context, ended, async (provider) => {
       if (!flow)
@@ -134,7 +134,8 @@ export const oidcCallback = route({
         replaces: flow.replaces,
         provider: {
           session: providerSessionOf(provider.issuer, person.claims),
-          // A provider that was asked for the sign-in and does not say when it was is taken at its word, or nobody could ever go on there.
+          // If the provider was asked to authenticate again but does not report when it did, the sign-in counts as made now: otherwise
+          // reauthentication would be impossible with such a provider.
           authTime: authTimeOf(person.claims) ?? (flow.reauthenticate && Math.floor(broker.clock() / 1000)),
         },
       });

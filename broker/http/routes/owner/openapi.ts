@@ -5,14 +5,14 @@ import { type Route, route } from '../../route.ts';
 const DESCRIPTION =
   'For the people who govern agents, and for their programs. A session comes from `agent-broker owner token`, or from a sign-in link. What an owner changes is in force at the very next decision, and on record.';
 
-/** The owners' side: what is under /owner, and where else owners alone come in (passkeys, signing in). */
+/** Whether a route is for owners: those under /owner, and the others that only owners use (passkeys, sign-in). */
 export const isOwners = ({ path, auth }: Route): boolean =>
   path.startsWith('/owner/') || path.startsWith('/console/') || auth === 'owner';
 
 /**
- * GET /owner/openapi.json: never the agents' document, and without anything of it.
+ * GET /owner/openapi.json: separate from the agents' document; they have no route in common.
  *
- * @param routes all routes, this one among them; asked for at the first request
+ * @param routes returns all routes, this one included; called at the first request
  */
 export function ownerOpenApi(routes: () => readonly Route[]): Route {
   let built: { baseUrl: string; text: string } | undefined;

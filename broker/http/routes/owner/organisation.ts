@@ -76,7 +76,7 @@ const Settings = z.strictObject({
   passkey_deciders: PasskeyDeciders.optional(),
 });
 
-/** POST /owner/organisation: what is left out stays as it is. */
+/** POST /owner/organisation: omitted members stay unchanged. */
 export const changeOrganisation = route({
   method: 'POST',
   path: '/owner/organisation',

@@ -1,4 +1,4 @@
-/** The people of an organisation: who is one, with which role. */
+/** The owners of an organisation and their roles. */
 import { z } from 'zod';
 import { makeOwnerLink } from '../../../admin/owner-link.ts';
 import {
@@ -64,7 +64,7 @@ export const ownerOwners = route({
         role,
         origin,
         created_at: new Date(created_at).toISOString(),
-        // Whether an account of the identity provider belongs to this owner already.
+        // Whether an account of the identity provider is linked to this owner.
         identity_known: oidc_subject !== null,
         role_by_groups: role_by_groups === 1,
         last_sign_in_at: instant(last_sign_in_at),
@@ -93,7 +93,7 @@ const NewOwner = z.strictObject({
     ),
 });
 
-/** POST /owner/owners: adds an owner, or changes a role; for admins, and for whoever runs the broker. */
+/** POST /owner/owners: adds an owner, or changes a role; for admins and the operator. */
 export const addOwner = route({
   method: 'POST',
   path: '/owner/owners',
@@ -113,7 +113,7 @@ export const addOwner = route({
   },
 });
 
-/** Who makes the change, in which organisation: an admin in the own one, the operator in the one that is named. */
+/** Returns the author of the change and the organisation: an admin's own one, or the one that the operator names. */
 async function changing(context: Context<'owner_or_local', unknown>, name: string | undefined): Promise<ChangingOwner> {
   const { who, correlationId, services } = context;
   if (who.kind === 'local') {
@@ -125,7 +125,7 @@ async function changing(context: Context<'owner_or_local', unknown>, name: strin
   return { owner: who.owner, how: howOf(context), correlationId };
 }
 
-/** DELETE /owner/owners/{id}: in force at the very next request of that owner. */
+/** DELETE /owner/owners/{id}: in force from that owner's next request. */
 export const removeOwner = route({
   method: 'DELETE',
   path: '/owner/owners/{id}',
@@ -182,7 +182,7 @@ export const linkOfOwner = route({
         'forbidden',
         `Owners sign in at ${provider.host} here; links are switched off. Send them ${broker.baseUrl}/console/sign-in.`,
       );
-    // Whoever opens it has signed in recently.
+    // Needed because a session that begins by the link counts as a recent sign-in.
     await expectReauthenticated(context, 'Making a sign-in link');
     const made = await makeOwnerLink(context.services, changingOwner(context), storedUuid(context.params.id));
     return json(200, { url: made.url, expires_at: made.expires_at, email: made.owner.email });

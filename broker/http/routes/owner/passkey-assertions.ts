@@ -1,4 +1,4 @@
-/** Signing in by passkey, and deciding a held call by passkey without a session. */
+/** Signs owners in by passkey, and decides held calls by passkey without a session. */
 import { z } from 'zod';
 import { type AssertionAsk, beginAssertion } from '../../../approvals/passkey-assertion.ts';
 import { NOBODY } from '../../../approvals/passkey-challenge.ts';
@@ -27,15 +27,15 @@ import { SignedInSession, signedIn } from '../../signed-in.ts';
 import { askedStanding, StandingAsked } from '../../standing.ts';
 import { AuthenticationResponse, MAX_PASSKEY_BODY_BYTES, RequestOptions } from '../../webauthn-json.ts';
 
-/** Of what fails, for both routes together: guessing has to be slow, and whoever shares an address can still decide. */
+/** Counts failures of both routes together: guessing has to be slow, while others at the same address can still decide. */
 const LIMIT = { name: 'passkey-assertions', perMinute: 10, per: 'address', counts: 'failures' } as const;
 
 const SignIn = z.literal('sign-in');
 const Decide = z.enum(['approve', 'deny']);
-/** An approval along with what it lets pass beforehand. */
+/** An approval together with a standing approval. */
 const Standing = z.literal('standing');
 
-/** A page of another site must neither decide nor sign its visitor in as somebody else. */
+/** Refuses pages of other sites, which must neither decide nor sign their visitor in as somebody else. */
 function expectOwnPage({ request, services: { broker } }: Pick<Context, 'request' | 'services'>): void {
   const foreign = foreignOrigin(request, broker.baseUrl);
   if (foreign !== undefined) throw new Refusal('forbidden', foreign);

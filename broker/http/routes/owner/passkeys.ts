@@ -1,4 +1,4 @@
-/** Owners' own passkeys. */
+/** An owner's own passkeys. */
 import { z } from 'zod';
 import { listPasskeys, type ReadPasskey, removePasskey, renamePasskey } from '../../../approvals/passkeys.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
@@ -77,7 +77,7 @@ export const renameOwnerPasskey = route({
   },
 });
 
-/** DELETE /owner/passkeys/{id}: in force at once; what it decided before stands. */
+/** DELETE /owner/passkeys/{id}: in force immediately; earlier decisions made with it stand. */
 export const removeOwnerPasskey = route({
   method: 'DELETE',
   path: '/owner/passkeys/{id}',

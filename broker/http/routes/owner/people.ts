@@ -1,4 +1,4 @@
-/** Tokens that people gave, for owners: how many and in which state, never whose. */
+/** Tokens that people gave, for owners: counts and states, never identities. */
 import { z } from 'zod';
 import { confirmPerson, endPeople, listPeople } from '../../../admin/people.ts';
 import { peopleByPlatform } from '../../../admin/per-person.ts';

@@ -1,4 +1,4 @@
-/** Tools of an MCP platform: what an owner has accepted, what the server offers now, and what is held back until they look. */
+/** Tools of an MCP platform: those that an owner accepted, those that the server offers now, and the quarantined ones. */
 
 import { z } from 'zod';
 import { acceptTool, type ReadTool, readTools, refreshTools, type ToolsOfServer } from '../../../admin/mcp-tools.ts';
@@ -84,7 +84,7 @@ const Accept = z.strictObject({
   effect: Effect.optional().describe('what it does, in your judgement; otherwise what it says of itself'),
 });
 
-/** POST /owner/platforms/{platform}/tools/{tool}/accept: in force at the very next call. */
+/** POST /owner/platforms/{platform}/tools/{tool}/accept: in force from the next call. */
 export const acceptPlatformTool = route({
   method: 'POST',
   path: '/owner/platforms/{platform}/tools/{tool}/accept',

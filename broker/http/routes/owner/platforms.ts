@@ -1,4 +1,4 @@
-/** Platforms, as owners see them and switch them off. */
+/** Platforms, for owners: view, change and switch off. */
 import { z } from 'zod';
 import {
   type ChangedPlatform as Changed,
@@ -96,7 +96,7 @@ const ChangedPlatform = WholePlatform.extend({
   warnings: z.array(z.string()).describe('what follows, such as for grants and credentials that are there'),
 }).meta({ id: 'PlatformChanged' });
 
-/** What two ways to give a platform another manifest have in common. `seen`: what the version in the body is. */
+/** Shared by the two ways to give a platform another manifest. `seen`: what the version in the body refers to. */
 const changing = (seen: string) => ({
   version: z.int().min(1).describe(`${seen}; when another is in force by now, nothing is changed`),
   dry_run: z.boolean().default(false).describe('whether to say only what it would change'),
@@ -108,7 +108,7 @@ const changed = {
 const changedShown = ({ platform, changes, warnings }: Changed, broker: Shower) =>
   json(200, { ...wholePlatformShown(platform, broker), changes, warnings });
 
-/** POST /owner/platforms/{platform}: in force at the very next decision. */
+/** POST /owner/platforms/{platform}: in force from the next decision. */
 export const changePlatform = route({
   method: 'POST',
   path: '/owner/platforms/{platform}',
@@ -134,7 +134,7 @@ export const changePlatform = route({
   },
 });
 
-/** POST /owner/platforms/{platform}/update: in force at the very next decision. */
+/** POST /owner/platforms/{platform}/update: in force from the next decision. */
 export const updatePlatform = route({
   method: 'POST',
   path: '/owner/platforms/{platform}/update',
@@ -183,7 +183,7 @@ const SWITCHES = [
 
 const Reason = z.strictObject({ reason: text(500).optional().describe('why; on record') });
 
-/** POST /owner/platforms/{platform}/suspend and /resume: the organisation's switch, in force at the very next decision. */
+/** POST /owner/platforms/{platform}/suspend and /resume: the organisation's switch, in force from the next decision. */
 export const switchPlatforms = SWITCHES.map(({ verb, suspended, summary }) =>
   route({
     method: 'POST',
@@ -206,7 +206,7 @@ export const switchPlatforms = SWITCHES.map(({ verb, suspended, summary }) =>
   }),
 );
 
-/** All of them. */
+/** Lists these routes. */
 export const platformRoutes = [
   ownerPlatforms,
   makePlatform,

@@ -1,4 +1,4 @@
-/** Policies: what agents may do within their grants. A version is never changed; a change is a new one. */
+/** Policies: what agents may do within their grants. A version is immutable; each change creates a new one. */
 import { z } from 'zod';
 import {
   changePolicy as change,
@@ -125,7 +125,7 @@ export const makePolicy = route({
 
 const NewVersion = z.strictObject({ rules: PolicyRules, version: SeenVersion });
 
-/** POST /owner/policies/{id}: in force at the very next decision. */
+/** POST /owner/policies/{id}: in force from the next decision. */
 export const changePolicy = route({
   method: 'POST',
   path: '/owner/policies/{id}',

@@ -1,4 +1,4 @@
-/** An owner's own devices that are told by Web Push. */
+/** An owner's own devices that get Web Push notifications. */
 import { z } from 'zod';
 import {
   addSubscription,

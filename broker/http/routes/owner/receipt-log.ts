@@ -1,4 +1,4 @@
-/** The receipt log, as owners look after it. */
+/** The receipt log, for owners. */
 import { z } from 'zod';
 import { exportLog } from '../../../receipt-log/export-log.ts';
 import { logStatus, proveConsistency } from '../../../receipt-log/read-log.ts';

@@ -1,4 +1,4 @@
-/** Registrations, as owners see and decide them. */
+/** Registrations, for owners: view and decide. */
 import { z } from 'zod';
 import {
   listRegistrations,
@@ -31,7 +31,7 @@ const Page = z.object({
   before: uuid('the id of the last registration of the page before').optional(),
 });
 
-/** GET /owner/registrations: newest first; they are forgotten a day after their time was over. */
+/** GET /owner/registrations: newest first; deleted a day after they expired. */
 export const ownerRegistrations = route({
   method: 'GET',
   path: '/owner/registrations',
@@ -98,8 +98,8 @@ const deciding = {
 const NoWords = z.strictObject({});
 
 /**
- * POST /owner/registrations/{id}/approve and /reject, and the same with the token instead of the id, as the specification
- * has it: POST /v1/register/approve/{token} and /v1/register/reject/{token}.
+ * POST /owner/registrations/{id}/approve and /reject, and the same with the token in place of the id, as in the specification: POST
+ * /v1/register/approve/{token} and /v1/register/reject/{token}.
  */
 export const decideRegistrations = [
   route({

@@ -1,4 +1,4 @@
-/** Authorisations: with each of them one secret may come, for one agent and one platform. */
+/** Secret authorisations: each allows one secret to be sent, for one agent and one platform. */
 import { z } from 'zod';
 import {
   authorizeSecret,
@@ -55,7 +55,7 @@ const shown = (one: ReadSecretAuthorization): z.output<typeof Authorization> => 
   connection_id: one.connection_id,
 });
 
-/** GET /owner/secret-authorizations: newest first; those that are over stay for 30 days. */
+/** GET /owner/secret-authorizations: newest first; used and expired ones are listed for 30 days. */
 export const ownerSecretAuthorizations = route({
   method: 'GET',
   path: '/owner/secret-authorizations',
@@ -107,7 +107,7 @@ export const authorizeOwnerSecret = route({
   },
 });
 
-/** DELETE /owner/secret-authorizations/{id}: what was sealed with it is good for nothing from then on. */
+/** DELETE /owner/secret-authorizations/{id}: secrets sealed with it are refused from then on. */
 export const removeOwnerSecretAuthorization = route({
   method: 'DELETE',
   path: '/owner/secret-authorizations/{id}',

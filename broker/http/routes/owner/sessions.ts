@@ -1,4 +1,4 @@
-/** How an owner gets in with the local issuer: a session for scripts, a link for the browser. */
+/** Sign-in with the local issuer: a session for scripts, a link for the browser. */
 
 import { z } from 'zod';
 import { ownerNamed } from '../../../admin/owners.ts';
@@ -16,7 +16,7 @@ const WhichOwner = z.strictObject({
   email: z.email().max(254).optional().describe('whose session; the first admin when left out'),
 });
 
-/** POST /owner/local-proof: asked before the command line sends what is in the local file. */
+/** POST /owner/local-proof: called before the command line sends the local credential. */
 export const proveLocal = route({
   method: 'POST',
   path: '/owner/local-proof',
@@ -59,7 +59,7 @@ export const ownerToken = route({
   },
 });
 
-/** POST /owner/link: a link that signs an owner in, once, within 15 minutes; with an identity provider, where to go. */
+/** POST /owner/link: returns a link that signs an owner in, once, within 15 minutes; with an identity provider, the address of the sign-in. */
 export const ownerLink = route({
   method: 'POST',
   path: '/owner/link',
@@ -120,14 +120,14 @@ export const ownerSignIn = route({
       );
     const link = await findSignInLink(broker, context.body.token);
     if (!link) throw linkUsed();
-    // Where the sign-in cannot be recorded nobody is signed in, and the link is good still.
+    // When the sign-in cannot be recorded, nobody is signed in, and the link stays valid.
     return await signedIn(context, link.owner, 'link', async (tx) => {
       if (!(await link.use(tx))) throw linkUsed();
     });
   },
 });
 
-/** POST /owner/sign-out: ends the session itself, so that a copy of it is refused too, at once and on every replica. */
+/** POST /owner/sign-out: ends the session itself, so that a copy of its token is refused too, immediately and on every replica. */
 export const ownerSignOut = route({
   method: 'POST',
   path: '/owner/sign-out',

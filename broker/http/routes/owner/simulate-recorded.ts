@@ -70,7 +70,7 @@ export const ownerSimulateRecorded = route({
   path: '/owner/simulate/recorded',
   auth: 'owner',
   role: 'viewer',
-  // Each reads up to 20,000 rows.
+  // Each simulation reads up to 20,000 rows.
   limit: { name: 'recorded simulations', perMinute: 10, per: 'address' },
   capability: 'owner.simulate.recorded',
   summary: 'What proposed rules would have made of the calls of the last days; nothing is written or sent.',

@@ -84,7 +84,7 @@ export const ownerSimulate = route({
   path: '/owner/simulate',
   auth: 'owner',
   role: 'viewer',
-  // Whoever may only read can have 500 conditions compiled with each.
+  // A viewer can have 500 conditions compiled with each request.
   limit: { name: 'simulations', perMinute: 120, per: 'address' },
   capability: 'owner.simulate',
   summary: 'What would become of a call, by the rules in force or by proposed ones; nothing is written or sent.',

@@ -1,4 +1,4 @@
-/** Standing approvals: what an owner let pass beforehand. */
+/** Standing approvals: calls that an owner allowed in advance. */
 import { z } from 'zod';
 import { readStandingApprovals, revokeStandingApproval } from '../../../admin/standing-approvals.ts';
 import { storedUuid } from '../../../crypto/ids.ts';

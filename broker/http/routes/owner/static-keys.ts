@@ -55,7 +55,7 @@ const shown = (key: ReadStaticKey): z.output<typeof StaticKey> => ({
   ended_because: key.ended_because,
 });
 
-/** GET /owner/agents/{id}/static-keys: newest first; those that are over stay for 90 days. */
+/** GET /owner/agents/{id}/static-keys: newest first; revoked and expired ones are listed for 90 days. */
 export const ownerStaticKeys = route({
   method: 'GET',
   path: '/owner/agents/{id}/static-keys',
@@ -104,7 +104,7 @@ export const issueOwnerStaticKey = route({
   },
 });
 
-/** DELETE /owner/agents/{id}/static-keys/{key}: it is refused from the next request on, on every replica. */
+/** DELETE /owner/agents/{id}/static-keys/{key}: refused from the next request, on every replica. */
 export const revokeOwnerStaticKey = route({
   method: 'DELETE',
   path: '/owner/agents/{id}/static-keys/{key}',

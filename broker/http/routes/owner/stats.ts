@@ -1,4 +1,4 @@
-/** Numbers about calls, for plots. */
+/** Statistics of calls, for charts. */
 import { z } from 'zod';
 import { type ActivityStats, type Numbers, RANGES } from '../../../admin/activity-stats.ts';
 import { isZone } from '../../../admin/time-buckets.ts';

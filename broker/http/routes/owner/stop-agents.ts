@@ -1,4 +1,4 @@
-/** The stop for all agents of an organisation. */
+/** Stops and resumes all agents of an organisation. */
 import { z } from 'zod';
 import { resumeAllAgents, stopAllAgents } from '../../../admin/stop-agents.ts';
 import { text } from '../../../wire/action.ts';
@@ -22,7 +22,7 @@ const SWITCHES = [
   },
 ] as const;
 
-/** POST /owner/agents/suspend-all and /resume-all: in force at the very next decision, on every replica. */
+/** POST /owner/agents/suspend-all and /resume-all: in force from the next decision, on every replica. */
 export const switchAllAgents = SWITCHES.map(({ verb, change, summary, is }) =>
   route({
     method: 'POST',

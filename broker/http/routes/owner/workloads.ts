@@ -1,4 +1,4 @@
-/** Workloads of agents: by whose tokens an agent is authenticated that keeps no key of its own. */
+/** Workloads of agents: the token issuer by which an agent without a key of its own is authenticated. */
 import { z } from 'zod';
 import { createWithWorkload, removeWorkload, setWorkload } from '../../../admin/workloads.ts';
 import { Granted } from '../../granting.ts';
@@ -9,7 +9,7 @@ import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { NewWorkload, WorkloadShown, workloadShown } from '../../workload.ts';
 
-/** POST /owner/agents: the agent is under whoever makes it. One with a key of its own comes by an invite, or registers. */
+/** POST /owner/agents: the creating admin becomes the agent's owner. Agents with a key of their own use an invite or a registration instead. */
 export const createOwnerAgent = route({
   method: 'POST',
   path: '/owner/agents',
@@ -42,7 +42,7 @@ export const createOwnerAgent = route({
 
 const PATH = '/owner/agents/{id}/workload';
 
-/** POST /owner/agents/{id}/workload: in force at the very next request, in place of one of before. */
+/** POST /owner/agents/{id}/workload: replaces an earlier one, in force from the next request. */
 export const setOwnerWorkload = route({
   method: 'POST',
   path: PATH,
