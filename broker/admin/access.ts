@@ -1,4 +1,4 @@
-/** Why an agent cannot use a scope now: by the decision for calls, and by the connection that they would use. */
+/** Explains why an agent cannot use a scope now, by the decision for calls and by the connection that they would use. */
 
 import type { Uses } from '../broker.ts';
 import { connectionLack } from '../calls/connect.ts';
@@ -27,12 +27,11 @@ export type Standing =
 
 type Rows = readonly FactsRow[];
 
-/** Facts, and the connections that a first grant could lead to. */
+/** Facts, and the connections that a first grant could use. */
 type Known = LoadedFacts & { grantable: readonly Usability[] };
 
 /**
- * Whether an agent lacks a scope, and whether its owners could grant it. Without a scope: the best result of any scope of the
- * platform.
+ * Returns whether an agent lacks a scope, and whether its owners could grant it. Without a scope: the best result of any scope of the platform.
  *
  * @param rows the facts about the agent and that platform
  */
@@ -55,8 +54,8 @@ export async function standingOf(
 }
 
 /**
- * The platform's default connection, else each that it has: where none is the default, the owner says which one the grant is for.
- * Of an agent without a grant there the rows tell of the default one.
+ * Returns the platform's default connection, else all its connections: without a default, the owner chooses one for the grant. For an agent without a
+ * grant, the rows contain the default connection.
  */
 async function grantableConnections(
   { broker }: Uses<'store'>,
@@ -70,7 +69,7 @@ async function grantableConnections(
   return all.filter((one) => one.platform_id === platformId).map(usabilityOf);
 }
 
-/** If a call has to name a connection: the best result of any connection. */
+/** When a call has to name a connection: the best result of any connection. */
 function standingOfScope(known: Known, ask: Ask, now: Instant): Standing {
   const { platform, grants } = known.facts;
   const choices = connectionChoices(grants, ask, present(platform, 'platform').defaultConnectionId);
@@ -84,7 +83,7 @@ function standingOfScope(known: Known, ask: Ask, now: Instant): Standing {
   return bestOf(standings);
 }
 
-/** What the decision says, and whether its connection is there for it. An owner can change either. */
+/** Combines the result of the decision with the state of its connection. An owner can change either. */
 function standingThrough(known: Known, ask: Ask, now: Instant): Standing {
   const { platformId } = ask;
   const access = accessTo(known.facts, ask, now);
@@ -106,7 +105,7 @@ function standingThrough(known: Known, ask: Ask, now: Instant): Standing {
       };
 }
 
-/** What says most when nothing is said of one scope or connection, the best first. */
+/** Order of precedence when no scope or connection was named, the best first. */
 const TELLING: readonly (ReasonCode | 'usable')[] = [
   'usable',
   'needs_consent',
@@ -116,7 +115,7 @@ const TELLING: readonly (ReasonCode | 'usable')[] = [
   'scope_denied',
 ];
 
-/** `standings`: at least one. */
+/** Returns the best result. `standings`: at least one. */
 function bestOf<T extends Standing>(standings: readonly T[]): T {
   const rank = (one: Standing) =>
     one.kind === 'missing'
@@ -155,16 +154,16 @@ function lackOf({ facts, platform, connections, grantable }: Known, ask: Ask) {
   return LACKS.find((lack) => lacks.includes(lack)) ?? 'platform_not_connected';
 }
 
-/** What is soonest put right, first. */
+/** In order of precedence: the easiest to fix comes first. */
 const LACKS = ['needs_consent', 'platform_reauth_needed'] as const;
 
-/** What keeps a granted scope from being used still, as far as it is an owner's to change. */
+/** A reason, which an owner can remove, why a granted scope cannot be used yet. */
 export type Remaining = {
   reason: DenyReason | 'platform_not_connected' | 'platform_reauth_needed' | 'needs_consent' | 'governance_file';
   detail: string;
 };
 
-/** What else has to be done before an agent can use what it was granted; empty when it can. */
+/** Returns the steps that remain before an agent can use what it was granted; empty when there are none. */
 export async function whatRemains(
   services: { facts: FactsReader; loadFacts: FactsLoader },
   agent: Pick<AgentTable, 'agent_id' | 'origin'>,

@@ -1,4 +1,6 @@
-/** Numbers about calls, for plots: over time, by agent and by platform, and how long decisions took. Read from counts, never from all rows. */
+/**
+ * Statistics of calls, for charts: over time, by agent and by platform, and how long decisions took. Read from counters, never by scanning all rows.
+ */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import {
@@ -25,13 +27,13 @@ const OF_RANGE: Readonly<Record<Range, { ms: number; step: Step }>> = {
   year: { ms: 364 * DAY_MS, step: 'week' },
 };
 
-/** Rows that are newer than the counts and are looked at one by one; with more of them the numbers end where the counts do. */
+/** Rows newer than the counters are read one by one, up to this number; with more of them, the statistics end where the counters do. */
 const MOST_NEW = 3_000;
 const MOST_DECISIONS = 5_000;
 const MOST_NAMED = 10;
-/** Agents are told for as many days at most. */
+/** Counts per agent cover at most this time. */
 const AGENTS_MS = 30 * DAY_MS;
-/** Later than any id. */
+/** Sorts after every id. */
 const END = 'g';
 
 export type Numbers = { calls: number; allowed: number; held: number; refused: number; errored: number };
@@ -41,18 +43,18 @@ export type ActivityStats = {
   step: Step;
   since: Instant;
   until: Instant;
-  /** Up to when calls are in; null: counting has not begun. */
+  /** Until when calls are included; null: counting has not begun. */
   countedUntil: Instant | null;
   totals: Numbers;
   buckets: Bucket[];
-  /** `p50`, `p90`: milliseconds. `sampled`: there were more, and these are of the newest. */
+  /** `p50`, `p90`: milliseconds. `sampled`: there were more decisions, and these values are of the newest ones. */
   decisions: { count: number; sampled: boolean; p50: number | null; p90: number | null };
   agentsSince: Instant;
   agents: (Numbers & { agentId: string; name: string | null })[];
   platforms: { platform: string; sent: number; failed: number }[];
 };
 
-/** What there was in a range that ends now. `zone`: by whose days (IANA). */
+/** Returns the statistics of a range that ends now. `zone`: time zone that defines the days (IANA). */
 export async function activityStats(
   { store: { db } }: Pick<Broker, 'store'>,
   organisationId: string,
@@ -124,7 +126,7 @@ export async function activityStats(
 
 const newNumbers = (): Numbers => ({ calls: 0, allowed: 0, held: 0, refused: 0, errored: 0 });
 
-/** What is made of an approved call is no call of its own: its hold was one. */
+/** The replay of an approved call is not counted as a call: its hold was. */
 const COUNTED_AS: Readonly<Record<Outcome, (keyof Numbers)[]>> = {
   allowed: ['calls', 'allowed'],
   failed: ['calls', 'errored'],
@@ -152,7 +154,7 @@ function byName(counts: readonly Named[]): [string, Numbers][] {
   return [...all];
 }
 
-/** Calls that were sent to platforms, or should have been, and those of them that failed. */
+/** Returns counts of calls that were sent or should have been, and of those that failed, by platform. */
 function failingFirst(counts: readonly Named[]): ActivityStats['platforms'] {
   const all = new Map<string, { platform: string; sent: number; failed: number }>();
   for (const { name, outcome, calls } of counts) {
@@ -166,7 +168,7 @@ function failingFirst(counts: readonly Named[]): ActivityStats['platforms'] {
   return [...all.values()].sort((a, b) => b.failed - a.failed || b.sent - a.sent).slice(0, MOST_NAMED);
 }
 
-/** By nearest rank; null: there were none. */
+/** Quantiles by nearest rank; null without values. */
 function quantiles(values: readonly number[]): { p50: number | null; p90: number | null } {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;

@@ -1,4 +1,4 @@
-/** An organisation's agents as its owners look for them: a page at a time, and one with everything about it. */
+/** Lists an organisation's agents for its owners, by pages, and reads one agent with all details. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
@@ -24,7 +24,7 @@ import { loadAgent } from './find-agent.ts';
 import { DAY_MS, type ListedAgent } from './list-agents.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** `activity`: of the 24 hours before, and what waits now. */
+/** `activity`: of the last 24 hours, and what is pending now. */
 export type GlancedAgent = ListedAgent & { activity: AgentActivity };
 
 export type SoughtAgents = Omit<AgentPage, 'endedBy'>;
@@ -33,9 +33,9 @@ export type FoundAgents = { agents: GlancedAgent[]; end: AgentCursor | null; tot
 type Reading = Pick<Broker, 'store' | 'keysRestoredAt'>;
 
 /**
- * A page of the agents that are not deleted; children until a day after their end. `filter.parent` may be an agent id, too.
+ * Returns a page of the agents that are not deleted; children until a day after their end. `filter.parent` may be an agent id, too.
  *
- * @throws ChangeRefused: there is no agent `filter.parent`, or there are too many for the order
+ * @throws ChangeRefused when there is no agent `filter.parent`, or there are too many agents for the requested order
  */
 export async function findAgentPage(
   broker: Reading,
@@ -57,7 +57,7 @@ export async function findAgentPage(
       `sort: ${MOST_AGENTS_COUNTED} agents or more can be ordered by ${[...INDEXED_ORDERS].join(' or ')} only. Narrow them down first.`,
     );
   const { agents, end } = await pageOfAgents(db, organisationId, page);
-  // Finding few among a million took long enough.
+  // Skips counting when this page shows all matches: filtering a million agents is slow enough.
   const total = end === null && page.after === undefined ? agents.length : await counted();
   return { agents: await glance(broker, organisationId, agents, now), end, total };
 }
@@ -65,15 +65,15 @@ export async function findAgentPage(
 export type WholeAgent = GlancedAgent & {
   owner_email: string | null;
   policy_name: string | null;
-  /** When its key took the place of another one; null: that never happened. */
+  /** When its key replaced an earlier one; null: never. */
   keyReplacedAt: Instant | null;
   workload: WorkloadTable | undefined;
   limits: AgentLimit[];
-  /** Rules that apply for earlier calls. */
+  /** Rules that currently apply because of earlier calls. */
   earlier: AgentEarlier[];
 };
 
-/** One of them, by its uuid or its agent id. Throws ChangeRefused: there is none, or it was deleted. */
+/** Reads an agent by its uuid or its agent id. Throws ChangeRefused when there is none, or it was deleted. */
 export async function readAgent(
   broker: Reading,
   organisationId: string,

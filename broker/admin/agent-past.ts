@@ -1,4 +1,4 @@
-/** What rules in force for an agent look at of what it did: what it has used of limits, and calls that they look back at. */
+/** Reads the parts of an agent's history that its rules depend on: usage of limits, and earlier calls that rules look back at. */
 import { kindOfText } from '../calls/earlier-calls.ts';
 import { limitPlace } from '../calls/limits.ts';
 import { textOf } from '../policy/compile-rules.ts';
@@ -21,12 +21,14 @@ import { guardrailsOf } from './guardrails.ts';
 export type AgentLimit = LimitSource & {
   source: 'policy' | 'guardrail';
   rule: string;
-  /** In the period of now; of a limit of all agents by all of them. */
+  /** Usage in the current period; for a limit of all agents, by all of them. */
   used: number;
   resetsAt: Instant;
 };
 
-/** A rule that applies for an earlier call, which is named by its audit row; null: for what is not known, because the store was restored (`madeAt`). */
+/**
+ * A rule that applies because of an earlier call, named by its audit row; null when the call is unknown because the store was restored (`madeAt`).
+ */
 export type AgentEarlier = {
   source: 'policy' | 'guardrail';
   rule: string;
@@ -36,7 +38,7 @@ export type AgentEarlier = {
   until: Instant;
 };
 
-/** `family`: the agent, or of a child its parent, whose limits, calls and policy are the child's. */
+/** `family`: the agent, or a child's parent, since limits, calls and policy are shared. */
 export async function readAgentPast(
   db: Db,
   family: Pick<AgentTable, 'organisation_id' | 'id' | 'policy_id'>,
@@ -75,7 +77,7 @@ export async function readAgentPast(
   return { limits, earlier };
 }
 
-/** One of a policy that has no name is told by what it says. */
+/** A rule of a policy without a name is described by its content. */
 const lookingIn = (rules: readonly RuleSource[], source: AgentEarlier['source']) =>
   rules.flatMap((rule) => {
     const { name, after } = rule;

@@ -1,4 +1,4 @@
-/** What an owner should know of an App's installation before its agents do: who it is at, and what they would lack there. */
+/** Describes an App's installation to an owner before agents use it: its account, and the permissions that agents would lack. */
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -16,7 +16,7 @@ const Installed = z.looseObject({
 
 const RANK: Readonly<Record<string, number>> = { read: 1, write: 2, admin: 3 };
 
-/** A sentence about the installation; empty when the platform does not tell. Of the platform's words there are names only. */
+/** Returns a sentence about the installation; empty when the platform does not report it. Of the platform's texts it contains names only. */
 export async function describeInstallation(
   broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault' | 'outbound'>,
   installation: Installation,
@@ -30,12 +30,12 @@ export async function describeInstallation(
   if (!read?.success) return '';
   const { account, repository_selection: selection, permissions } = read.data;
   const at = `The App is installed at ${account.login}, for ${selection === 'selected' ? 'some' : 'all'} repositories.`;
-  // What single operations need is optional (`app_operations`): a call that lacks it is told so.
+  // Permissions for single operations are optional (`app_operations`): a call that lacks one gets an error that says so.
   const lacking = [...(await scopesHeld(broker, connection))].flatMap((scope) =>
     Object.entries(manifest.app_permissions?.[scope] ?? {}).flatMap(([name, one]) => {
       const access = typeof one === 'string' ? one : one.access;
       const isHeld = name === 'metadata' || (RANK[permissions[name] ?? ''] ?? 0) >= (RANK[access] ?? 0);
-      // What goes along with another scope is lacking only where that one is held, too.
+      // A permission that is needed only together with another scope is lacking only if that scope is granted, too.
       return isHeld || typeof one !== 'string' ? [] : [`${name}: ${access} (${scope})`];
     }),
   );
@@ -43,7 +43,7 @@ export async function describeInstallation(
   return `${at} Agents hold scopes that it has no permission for: ${lacking.join(', ')}. Change the App's permissions, and accept them at ${account.login}.`;
 }
 
-/** The scopes of all grants that lead to a connection. */
+/** Returns the scopes of all grants that use a connection. */
 async function scopesHeld({ store }: Pick<Broker, 'store'>, connection: ConnectionTable): Promise<Set<string>> {
   const grants = (await listGrants(store.db, connection.organisation_id)).filter(
     ({ platform_id: platform, connection_id: id }) =>

@@ -1,4 +1,4 @@
-/** An agent asks its owners for what it lacks (specification, Approvals and access requests). */
+/** Access requests of agents to their owners (specification, Approvals and access requests). */
 import { type Opened, openAccessRequest } from '../approvals/access-requests.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -8,12 +8,12 @@ import { waitsUntil } from '../facts/waits-until.ts';
 import { findOpenRequest } from '../store/access-requests.ts';
 import { type Standing, standingOf } from './access.ts';
 
-/** `scope` undefined: the platform as a whole. `reason`: the agent's words. */
+/** `scope` undefined: the platform as a whole. `reason`: the agent's own text. */
 export type AskedAccess = { platformId: string; scope: string | undefined; reason: string | undefined };
 
 /**
- * Opens a request, or answers the one that is pending for the same; or why there is nothing to ask for: it can be used, or no owner
- * could grant it. A platform that failed too often may be asked for.
+ * Opens a request, or returns the pending one for the same access; or the reason why none is needed or possible: the access exists, or no owner could
+ * grant it. An open breaker of the platform does not prevent a request.
  */
 export async function askAccess(
   { broker, changes, loadFacts }: Uses<'clock' | 'store'> & { changes: ApprovalChanges; loadFacts: FactsLoader },

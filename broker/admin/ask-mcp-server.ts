@@ -1,4 +1,4 @@
-/** An owner asks an MCP server for its tools: no agent's call, so it carries no attestation. */
+/** Reads an MCP server's tools for an owner: not an agent's call, so it carries no attestation. */
 
 import type { Recording } from '../audit/recorder.ts';
 import { readBuild } from '../build.ts';
@@ -15,10 +15,10 @@ import { freshCredential } from './fresh-credential.ts';
 
 const { version } = readBuild();
 
-/** `sent`: whether the server was asked at all. `detail`: our own words. */
+/** `sent`: whether a request was sent at all. `detail`: a text of ours. */
 export type AskedServer = { ok: true } | { ok: false; detail: string; sent: boolean };
 
-/** Reads the tools through the platform's default connection, and stores new ones. Never throws because of the server. */
+/** Reads the tools through the platform's default connection, and stores new ones. Errors of the server are returned, not thrown. */
 export async function askServer(
   services: Recording & TokenServices,
   place: ToolPlace & { manifest: Manifest },

@@ -1,4 +1,4 @@
-/** An owner puts an agent under a policy: in force at the very next decision. */
+/** Assigns a policy to an agent: in force from the next decision. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { present } from '../runtime/present.ts';
@@ -12,7 +12,7 @@ import { ChangeRefused } from './refused.ts';
  * Returns the updated agent. Serialised with other changes of the organisation's agents, and with governance files.
  *
  * @param policy its id or its name
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function assignPolicy(
   services: Changing,

@@ -1,4 +1,4 @@
-/** Where the audit is pushed to: secrets are sealed and never shown again. */
+/** Sinks that the audit is pushed to. Their secrets are sealed and never shown again. */
 
 import { randomBytes } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
@@ -30,13 +30,13 @@ import type { Db } from '../store/store.ts';
 import type { AuditSinkTable } from '../store/tables/receipt-log.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** A sink as owners see it. */
+/** A sink, in the form that owners see. */
 export type ReadSink = { sink: SinkWithLog; settings: Record<string, unknown> };
 
-/** As the form of its kind takes it; see config-file/audit-sinks.ts. */
+/** The settings in the form of their kind; see config-file/audit-sinks.ts. */
 export type GivenSink = { kind: SinkKindName } & Record<string, unknown>;
 
-/** Where it begins: with rows from now on, with the first row of the log, or with the row of this index. */
+/** The first row to send: the next new row, the first row of the log, or the row with this index. */
 export type Start = 'now' | 'beginning' | number;
 
 const read = (sink: SinkWithLog): ReadSink => ({
@@ -44,18 +44,18 @@ const read = (sink: SinkWithLog): ReadSink => ({
   settings: sinkSettings(sink),
 });
 
-/** Throws ChangeRefused. */
+/** Loads a sink. Throws ChangeRefused when there is none. */
 async function load(db: Db, organisationId: string, id: string): Promise<SinkWithLog> {
   const found = await findSink(db, { organisation_id: organisationId, id });
   if (!found) throw new ChangeRefused('not_found', 'The organisation has no such audit sink.');
   return found;
 }
 
-/** Those of an organisation, by name. */
+/** Lists the sinks of an organisation, by name. */
 export const readSinks = async (db: Db, organisationId: string): Promise<ReadSink[]> =>
   (await listSinks(db, organisationId)).map(read);
 
-/** Throws ChangeRefused. */
+/** Converts the start to an index of the log. Throws ChangeRefused. */
 async function indexOf(db: Db, organisationId: string, start: Start): Promise<number> {
   const size = (await findReceiptLog(db, organisationId))?.size ?? 0;
   if (start === 'now') return size;
@@ -64,16 +64,16 @@ async function indexOf(db: Db, organisationId: string, start: Start): Promise<nu
   return start;
 }
 
-/** Throws ChangeRefused when it is none that the sink takes. */
+/** Throws ChangeRefused when the sink does not accept the secret. */
 function checkSecret(kind: SinkKindName, settings: Record<string, unknown>, secret: Secret | undefined): void {
   const problem = sinkSecretProblem(kind, settings, secret?.reveal());
   if (problem !== undefined) throw new ChangeRefused('invalid_request', `secret: ${problem}.`);
 }
 
-/** `made`: the secret that the broker made: it is shown this once. */
+/** `made`: the secret that the broker generated; returned only once. */
 export type CreatedSink = ReadSink & { made: Secret | undefined };
 
-/** Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function createSink(
   services: Changing & Uses<'config' | 'vault'>,
   by: ChangingOwner,
@@ -127,7 +127,7 @@ export type SinkChange = {
   secret?: Secret | undefined;
 };
 
-/** Changes what is named; the rest stays. What failed is tried again at once. Throws ChangeRefused; AuditUnavailable. */
+/** Changes the given members only. A failed push is retried immediately. Throws ChangeRefused; AuditUnavailable. */
 export async function changeAuditSink(
   services: Changing & Uses<'vault'>,
   by: ChangingOwner,
@@ -151,7 +151,7 @@ export async function changeAuditSink(
       ...(format && { format }),
       ...(status && { status }),
       ...(next !== undefined && { next_index: next, batch_end: null }),
-      // What a governance file names was another one.
+      // The secret reference of a governance file names the former secret.
       ...(secret && { secret: vault.seal(place, secret.reveal()), secret_reference: null }),
       retry_at: null,
     });
@@ -167,7 +167,7 @@ export async function changeAuditSink(
   });
 }
 
-/** Removes a sink with its secret; what it was sent stays where it is. Throws ChangeRefused; AuditUnavailable. */
+/** Removes a sink with its secret; rows that were sent stay at the receiver. Throws ChangeRefused; AuditUnavailable. */
 export async function removeAuditSink(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   await recordInTurn(services, by, { reason: 'audit_sink_removed' }, async (tx, note) => {
     const { name, kind, next_index } = await load(tx, by.owner.organisation_id, id);
@@ -176,7 +176,7 @@ export async function removeAuditSink(services: Changing, by: ChangingOwner, id:
   });
 }
 
-/** Tries now whether the receiver would take rows, without sending one; on record because it uses the secret. */
+/** Tests whether the receiver would accept rows, without sending one. Recorded in the audit because it uses the secret. */
 export async function testAuditSink(
   services: Changing & Uses<'auditFolder' | 'baseUrl' | 'did' | 'storeOutage' | 'vault' | 'outbound'>,
   by: ChangingOwner,

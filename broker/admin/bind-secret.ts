@@ -1,4 +1,4 @@
-/** A secret that came sealed, with an owner's authorisation, becomes a connection, and the agent's grant uses it. */
+/** Creates a connection from a sealed secret, by an owner's authorisation, and makes the agent's grant use it. */
 import { parseStrictJson } from '../../json/strict.ts';
 import { type Changing, recordInTurn } from '../audit/record-change.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -19,7 +19,7 @@ import { changedGrant, describeGrant, findGrant, findGrantContext, type GrantCon
 import { ChangeRefused } from './refused.ts';
 import { authorizedScopes, secretAuthorizationStatusAt } from './secret-authorization.ts';
 
-/** The secret is refused: rolls back the transaction. The sender is not told why. */
+/** The secret is refused: rolls back the transaction. The reason is not revealed to the sender. */
 export class SecretRefused extends Error {}
 
 /** The sent message: claimed agent and platform, and the encrypted content. */
@@ -29,8 +29,8 @@ export type SentSecret = { agentId: string; platformId: string; sealed: string }
 export type Acceptable = { authorization: SecretAuthorizationTable; context: GrantContext; secret: Secret };
 
 /**
- * Opens what was sent, and finds what it is for. Throws SecretRefused for everything that is not an open authorisation of
- * just this agent and platform: a key of others, a used or made-up token, an agent of another organisation.
+ * Decrypts the message, and finds its authorisation. Throws SecretRefused for everything but an open authorisation of exactly this agent and
+ * platform: for another key, a used or invented token, an agent of another organisation.
  */
 export async function openSentSecret(
   services: Uses<'clock' | 'store' | 'vault'> & { compiled: Compiled },
@@ -53,7 +53,7 @@ export async function openSentSecret(
   return { authorization, context, secret: new Secret(content.secret) };
 }
 
-/** `{"authorization": "sat_…", "secret": "…"}`, and nothing else. */
+/** Parses `{"authorization": "sat_…", "secret": "…"}`; no other members are allowed. */
 function readContent(text: string): { authorization: string; secret: string } | undefined {
   const parsed = parseStrictJson(text);
   if (!parsed.ok || typeof parsed.value !== 'object' || parsed.value === null) return undefined;
@@ -63,9 +63,9 @@ function readContent(text: string): { authorization: string; secret: string } | 
 }
 
 /**
- * Takes a secret: a connection of its own, which is never the platform's default one, and the grant that the agent's calls
- * without a connection use, which from now on uses this. Of any number at once one is taken. On record as a change of the
- * owner who authorised it. Throws SecretRefused; AuditUnavailable, and then nothing has happened.
+ * Stores a secret: as a connection of its own, which never becomes the platform's default, and in the grant that the agent's calls without a
+ * connection use, which from now on uses this connection. Of concurrent requests one succeeds. Recorded as a change of the owner who authorised it.
+ * Throws SecretRefused, or AuditUnavailable: then nothing was changed.
  */
 export async function takeSecret(
   services: Changing & Uses<'vault'>,
@@ -95,7 +95,7 @@ export async function takeSecret(
 
 const MOST_NAMESAKES = 100;
 
-/** By the label that the owner chose, or, when somebody took that meanwhile, by one close to it. Answers the label. */
+/** Uses the label that the owner chose or, if it was taken meanwhile, a similar one. Returns the label. */
 async function putConnectionFor(
   db: Db,
   { vault, clock }: Pick<Broker, 'clock' | 'vault'>,
@@ -126,7 +126,7 @@ async function putConnectionFor(
   throw new SecretRefused();
 }
 
-/** The scopes that were authorised count only where there still is no grant: what an owner said since then stands. */
+/** The authorised scopes apply only if there is still no grant: later changes by an owner take precedence. */
 async function grantOnIt(
   db: Db,
   context: GrantContext,

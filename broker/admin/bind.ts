@@ -19,7 +19,7 @@ import { ChangeRefused } from './refused.ts';
 export const takesKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' | 'status'>): boolean =>
   agent_type !== 'child' && agent_type !== 'mcp_client' && BINDABLE.includes(status);
 
-/** Whether an agent can sign already; nobody has a key of one that is pending. */
+/** Whether an agent can sign already; a pending agent has no key in use. */
 export const hasKey = ({ public_key_pem, status }: Pick<AgentTable, 'public_key_pem' | 'status'>): boolean =>
   public_key_pem !== null && (status === 'active' || status === 'suspended');
 
@@ -30,10 +30,10 @@ const gone = () =>
   );
 
 /**
- * Binds an agent's key with a bootstrap token, and records it: the token is used up, and the agent's other ones end. One of
- * concurrent callers wins. A former key stops working with the commit, and children that were made before end. Returns the updated agent.
+ * Binds an agent's key with a bootstrap token, and records it: the token is consumed, and the agent's other tokens are revoked. Of concurrent callers
+ * one wins. A former key stops working with the commit, and children that were made before are ended. Returns the updated agent.
  *
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function bindAgent(
   services: Changing,
@@ -57,7 +57,7 @@ export async function bindAgent(
 
 type Bootstrap = { tokenHash: string; agent: AgentTable; rotates: boolean };
 
-/** The agent of a bootstrap token. Throws ChangeRefused when it is invalid. */
+/** Finds the agent of a bootstrap token. Throws ChangeRefused when the token is invalid. */
 async function findBootstrap(db: Db, token: string, now: Instant): Promise<Bootstrap> {
   const tokenHash = hashToken(token, 'bootstrap');
   const found = tokenHash === undefined ? undefined : await findOneTimeToken(db, 'bootstrap', tokenHash);
@@ -79,7 +79,7 @@ async function bindByBootstrap(
   const before = await findAgent(db, organisationId, id);
   if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw gone();
   await refuseSharedKey(db, { organisationId, id }, key);
-  // The agent may be revoked concurrently.
+  // The agent may have been revoked concurrently.
   const ended = await giveKey(db, before, key, now);
   if (!ended) throw gone();
   note({
@@ -92,9 +92,9 @@ async function bindByBootstrap(
 }
 
 /**
- * In a transaction: binds a key to an agent, deletes its unclaimed key, and invalidates its bootstrap tokens. When it replaces a key (`agent`: as it was
- * before), its children end: whoever had that key may have made them. Returns those; undefined when the agent takes no key any more, and then the
- * transaction has to be rolled back.
+ * In a transaction: binds a key to an agent, deletes its unclaimed key, and invalidates its bootstrap tokens. When it replaces a key (`agent`: the
+ * row before the change), the agent's children are ended, since whoever had that key may have made them. Returns the ended children; undefined when
+ * the agent accepts no key any more, and then the transaction has to be rolled back.
  */
 export async function giveKey(
   db: Db,
@@ -111,8 +111,9 @@ export async function giveKey(
 }
 
 /**
- * With one key two agents could sign for each other, and who replaced one did so because somebody else may have it. Only the organisation's own agents are looked at: a public key is
- * public, and whoever registers somebody else's elsewhere must not keep them from using it.
+ * Refuses a key that another agent uses: two agents with one key could sign for each other; and a key that was replaced, because somebody else may
+ * have it. Only the organisation's own agents are checked: public keys are public, and registering somebody else's in another organisation must not
+ * block its owner.
  */
 export async function refuseSharedKey(
   db: Db,

@@ -1,4 +1,4 @@
-/** Issuers whose assertions about people an organisation trusts, one by one. */
+/** The issuers whose assertions about people an organisation trusts. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import type { CallerIssuer } from '../people/caller-issuer.ts';
@@ -9,7 +9,7 @@ const MOST = 50;
 
 type Trusting = Changing & Uses<'vault'>;
 
-/** Trusts an issuer, or trusts it in other terms. Answers all. @throws ChangeRefused; AuditUnavailable, and then nothing is changed */
+/** Trusts an issuer, or changes the terms of its trust. Returns all issuers. @throws ChangeRefused, or AuditUnavailable: then nothing is changed */
 export const trustIssuer = (services: Trusting, by: ChangingOwner, issuer: CallerIssuer): Promise<CallerIssuer[]> =>
   changeIssuers(services, by, (before) => {
     const others = before.filter((one) => one.issuer !== issuer.issuer);
@@ -18,7 +18,7 @@ export const trustIssuer = (services: Trusting, by: ChangingOwner, issuer: Calle
     return [...others, issuer];
   });
 
-/** Trusts an issuer no more: its assertions are refused from the next call on. Answers the others. @throws as trustIssuer */
+/** Removes the trust in an issuer: its assertions are refused from the next call. Returns the remaining issuers. @throws as trustIssuer */
 export const distrustIssuer = (services: Trusting, by: ChangingOwner, issuer: string): Promise<CallerIssuer[]> =>
   changeIssuers(services, by, (before) => {
     const others = before.filter((one) => one.issuer !== issuer);

@@ -1,4 +1,4 @@
-/** Owners suspend, resume, revoke and delete agents: in force at the very next decision, on every replica. */
+/** Suspends, resumes, revokes and deletes agents for owners: in force from the next decision, on every replica. */
 
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { AgentStatus, HaltCause, Instant } from '../policy/facts.ts';
@@ -14,7 +14,7 @@ import { ChangeRefused } from './refused.ts';
 
 type Move = { reason: string; from: readonly AgentStatus[]; to: AgentStatus; cause: HaltCause | null };
 
-/** `reason`: of the audit event. */
+/** `reason`: reason code of the audit event. */
 const MOVES = {
   suspend: { reason: 'agent_suspended', from: ['active'], to: 'suspended', cause: 'owner_manual' },
   resume: { reason: 'agent_resumed', from: ['suspended'], to: 'active', cause: null },
@@ -29,14 +29,14 @@ const MOVES = {
 
 export type AgentVerb = keyof typeof MOVES;
 
-/** Statuses that a revocation ends. */
+/** Statuses from which an agent can be revoked. */
 export const REVOCABLE = MOVES.revoke.from;
 
 /**
  * Changes the status of an agent, and records it. Returns the updated agent.
  *
- * @param detail the owner's own words, shown to the agent as the detail of its halt
- * @throws ChangeRefused when there is no such agent, or it is in a status that `verb` does not take; AuditUnavailable
+ * @param detail the owner's own text, shown to the agent as the detail of its halt
+ * @throws ChangeRefused when there is no such agent, or `verb` is not possible in its status; AuditUnavailable
  */
 export async function changeAgentStatus(
   services: Changing,
@@ -69,9 +69,8 @@ export async function changeAgentStatus(
 }
 
 /**
- * Changes an agent's status in the transaction of `db`, to any but `revoked`. Resuming resets its count of refusals; restoring a
- * revoked one does not restore its MCP clients. Returns false when it is in none of the statuses `from`; then the transaction
- * has to be rolled back.
+ * Changes an agent's status in the transaction of `db`, to any but `revoked`. Resuming resets its count of refusals; restoring a revoked agent does
+ * not restore its MCP clients. Returns false when the agent is in none of the statuses `from`; then the transaction has to be rolled back.
  */
 export async function setAgentStatus(
   db: Db,

@@ -1,4 +1,4 @@
-/** Owners create and change grants: effective at the next decision on every replica. */
+/** Creates and changes grants for owners: in force from the next decision on every replica. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
@@ -25,10 +25,10 @@ import { ChangeRefused } from './refused.ts';
 const MOST_WORDS = 4_000;
 
 export type ChangeGrant = Omit<GrantPatch, 'connectionId' | 'scopes'> & {
-  /** By its uuid or its agent id. */
+  /** The agent's uuid or agent id. */
   agentId: string;
   platformId: string;
-  /** The name of the connection whose grant is meant; absent: the grant that a call without a connection uses. */
+  /** The label of the connection whose grant is changed; absent: the grant that a call without a connection uses. */
   connection?: string;
   scopes?: readonly string[];
 };
@@ -36,9 +36,9 @@ export type ChangeGrant = Omit<GrantPatch, 'connectionId' | 'scopes'> & {
 export type ChangedGrant = {
   grant: GrantTable;
   created: boolean;
-  /** What may not be as it was meant. */
+  /** Terms that are allowed, but may not be intended. */
   warnings: string[];
-  /** What else has to be done before the agent can use it. */
+  /** Steps that remain before the agent can use the grant. */
   remaining: Remaining[];
   connections: readonly ConnectionTable[];
 };
@@ -46,7 +46,7 @@ export type ChangedGrant = {
 /**
  * Creates or changes a grant, and records it. Serialised with other changes of the organisation's grants, and with governance files.
  *
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function changeGrant(
   services: Changing & { compiled: Compiled; facts: FactsReader; loadFacts: FactsLoader } & Uses<'config'>,
@@ -78,7 +78,7 @@ export async function changeGrant(
   return { grant, created, warnings, remaining, connections };
 }
 
-/** Who receives stands on record but in no receipt (specification, Receipt). */
+/** Recipients are recorded in the audit row but in no receipt (specification, Receipt). */
 function recipientsIn({ recipients }: GrantPatch): string | null {
   if (recipients === undefined) return null;
   const words = recipients === null ? 'anybody' : recipients.length === 0 ? 'nobody' : recipients.join(', ');

@@ -1,6 +1,6 @@
 /**
- * Owners give a platform that is their own another manifest, and built-in ones that of this release; a governance file does the same with
- * the same steps.
+ * Replaces the manifest of an organisation's own platform, and updates built-in platforms to the manifest of this release. Governance files use the
+ * same steps.
  */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
@@ -29,9 +29,8 @@ import { type ReadPlatform, readPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /**
- * `entry`: the whole manifest that it shall have. `secrets`: those that its `auth` references, as far as they are new or others. `seen`: the
- * version that was changed to this one; when another is in force by now, nothing is changed. `tries`: says what it would change, and
- * changes nothing.
+ * `entry`: the complete new manifest. `secrets`: those that its `auth` references, as far as they are new or changed. `seen`: the version that was
+ * edited; when another is in force by now, nothing is changed. `tries`: returns what would change, without changing it.
  */
 export type NewManifest = {
   platformId: string;
@@ -41,18 +40,18 @@ export type NewManifest = {
   tries: boolean;
 };
 
-/** `changes`: lines such as `base_url: https://a.example → https://b.example`, never a secret. `warnings`: what follows from them. */
+/** `changes`: lines such as `base_url: https://a.example → https://b.example`, never a secret. `warnings`: consequences of the changes. */
 export type ChangedPlatform = { platform: ReadPlatform; changes: string[]; warnings: string[] };
 
-/** `seen`, `tries`: as of a new manifest. */
+/** `seen`, `tries`: see NewManifest. */
 export type Update = Pick<NewManifest, 'platformId' | 'seen' | 'tries'>;
 
 type Services = Changing & { oauth: OAuthConnections } & Uses<'vault' | 'outbound'>;
 
 /**
- * In force from the very next call on. Saying what is there already changes nothing and is no event.
+ * Changes a platform. In force from the next call. Giving the current manifest again changes nothing and records no event.
  *
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function changePlatform(
   services: Services,
@@ -69,9 +68,9 @@ export async function changePlatform(
 }
 
 /**
- * Gives a built-in platform the manifest of this release, with what is different here. The same as `changePlatform` else.
+ * Gives a built-in platform the manifest of this release, keeping the organisation's own settings. Otherwise the same as `changePlatform`.
  *
- * @throws ChangeRefused, also of a platform that is not built in; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, also for a platform that is not built in; or AuditUnavailable: then nothing is changed
  */
 export async function updatePlatform(services: Services, by: ChangingOwner, asked: Update): Promise<ChangedPlatform> {
   return await replaceManifest(services, by, { ...asked, secrets: {} }, () => (before) => {
@@ -83,8 +82,8 @@ export async function updatePlatform(services: Services, by: ChangingOwner, aske
 }
 
 /**
- * `prepare` is called once it is known that there is such a platform, and what it answers where the manifest is changed: with the platform,
- * for the manifest in place of the one that is in force, and what is kept beside it. Both throw ChangeRefused.
+ * `prepare` is called after the platform was found; the function it returns is called in the transaction with the current platform, and returns the
+ * new manifest and what is stored beside it. Both throw ChangeRefused.
  */
 async function replaceManifest(
   services: Services,
@@ -94,7 +93,7 @@ async function replaceManifest(
 ): Promise<ChangedPlatform> {
   const { store, vault, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
-  // Not on record what is none: a row names platforms that there are.
+  // An unknown platform must not be recorded: audit rows name existing platforms only.
   await readPlatform(store.db, organisationId, platformId);
   const next = prepare();
   let former: FormerConnection[] = [];
@@ -135,7 +134,7 @@ async function replaceManifest(
   return done instanceof RolledBack ? done.reason : done;
 }
 
-/** What comes with the broker is updated to the broker's release; a file says beside `use` what is another here. */
+/** Built-in manifests are updated with the broker's release; local differences are set beside `use` in a governance file. */
 function refuseBuiltIn(before: Manifest, after: Manifest): void {
   const builtin = builtinOf(before);
   if (builtin)

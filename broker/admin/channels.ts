@@ -1,4 +1,4 @@
-/** Channels on which owners are told: their secrets are sealed and never shown again. */
+/** Channels on which owners are notified. Their secrets are sealed and never shown again. */
 
 import { randomBytes } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
@@ -20,14 +20,14 @@ import type { Db } from '../store/store.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** A channel as owners see it. */
+/** A channel, in the form that owners see. */
 export type ReadChannel = {
   channel: NoticeChannelTable;
   settings: Record<string, unknown>;
   rules: ChannelRules;
 };
 
-/** As the form of its kind takes it; see config-file/channels.ts. */
+/** The settings in the form of their kind; see config-file/channels.ts. */
 export type GivenChannel = { kind: ChannelKindName } & Record<string, unknown>;
 
 const read = (channel: NoticeChannelTable): ReadChannel => ({
@@ -38,19 +38,19 @@ const read = (channel: NoticeChannelTable): ReadChannel => ({
 
 const unknownChannel = () => new ChangeRefused('not_found', 'The organisation has no such channel.');
 
-/** Throws ChangeRefused. */
+/** Loads a channel. Throws ChangeRefused when there is none. */
 async function load(db: Db, organisationId: string, id: string): Promise<NoticeChannelTable> {
   const found = await findChannel(db, organisationId, id);
   if (!found || found.owner_id !== null) throw unknownChannel();
   return found;
 }
 
-/** Those of the organisation, by name. */
+/** Lists the channels of the organisation, by name; devices of single owners are not included. */
 export async function readChannels(db: Db, organisationId: string): Promise<ReadChannel[]> {
   return (await listChannels(db, organisationId)).filter(({ owner_id }) => owner_id === null).map(read);
 }
 
-/** Throws ChangeRefused. */
+/** Splits and validates the settings. Throws ChangeRefused. */
 function apart(given: GivenChannel): ReturnType<typeof takeApart> {
   const taken = takeApart(given);
   const wrong = settingsProblem(taken.kind, taken.settings);
@@ -58,10 +58,10 @@ function apart(given: GivenChannel): ReturnType<typeof takeApart> {
   return taken;
 }
 
-/** A key that signs webhooks (Standard Webhooks: 24 to 64 bytes). */
+/** Generates a key that signs webhooks (Standard Webhooks: 24 to 64 bytes). */
 const newWebhookSecret = () => new Secret(`whsec_${randomBytes(32).toString('base64')}`);
 
-/** Throws ChangeRefused when it is none that the kind takes. */
+/** Throws ChangeRefused when the kind does not accept the secret. */
 function checkChannelSecret(kind: ChannelKindName, secret: Secret | undefined): void {
   const problem = secret && secretProblem(kind, secret.reveal());
   if (problem !== undefined) throw new ChangeRefused('invalid_request', `secret: ${problem}.`);
@@ -71,11 +71,11 @@ function checkChannelSecret(kind: ChannelKindName, secret: Secret | undefined): 
 }
 
 export type CreatedChannel = ReadChannel & {
-  /** The secret that the broker made: it is shown this once. */
+  /** The secret that the broker generated; returned only once. */
   made: Secret | undefined;
 };
 
-/** Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function createChannel(
   services: Changing & Uses<'vault'>,
   by: ChangingOwner,
@@ -112,7 +112,7 @@ export async function createChannel(
   return { ...read(channel), made };
 }
 
-/** Replaces settings and rules. The secret stays unless another one is given. Throws ChangeRefused; AuditUnavailable. */
+/** Replaces settings and rules. The secret is kept unless another one is given. Throws ChangeRefused; AuditUnavailable. */
 export async function changeChannelSettings(
   services: Changing & Uses<'vault'>,
   by: ChangingOwner,
@@ -133,7 +133,7 @@ export async function changeChannelSettings(
     await changeChannel(tx, before, {
       settings: JSON.stringify(settings),
       rules: JSON.stringify(rules),
-      // What was said to be gone may be there now.
+      // A channel that was marked as gone may work with the new settings.
       status: 'active',
       last_error: null,
       ...(secret && { secret: vault.seal(place, secret.reveal()), secret_reference: null }),
@@ -143,7 +143,7 @@ export async function changeChannelSettings(
   });
 }
 
-/** Removes a channel with all that was to be sent on it. Throws ChangeRefused; AuditUnavailable. */
+/** Removes a channel with its undelivered messages. Throws ChangeRefused; AuditUnavailable. */
 export async function removeChannel(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   await recordInTurn(services, by, { reason: 'channel_removed' }, async (tx, note) => {
     const { name, kind } = await load(tx, by.owner.organisation_id, id);
@@ -152,7 +152,7 @@ export async function removeChannel(services: Changing, by: ChangingOwner, id: s
   });
 }
 
-/** Sends a test notice now, on record because it uses the secret. Answers what came of it, in our words. */
+/** Sends a test notice immediately; recorded in the audit because it uses the secret. Returns the result as a text of ours. */
 export async function testChannel(
   services: Changing & Uses<'config' | 'baseUrl' | 'vault' | 'outbound' | 'publicOutbound'>,
   by: ChangingOwner,

@@ -1,4 +1,4 @@
-/** What a parent may pass on (specification, Child identity; Repository constraint): at most what it holds itself. */
+/** Attenuates a parent's grants for a child (specification, Child identity; Repository constraint): at most what the parent holds. */
 import { NOT_ON_PLAN } from '../entitlement.ts';
 import { attenuate, connectionChoices, selectGrant } from '../policy/attenuation.ts';
 import type { Constraints, Grant, Instant } from '../policy/facts.ts';
@@ -8,7 +8,7 @@ import { intersectRepositories } from '../policy/repos.ts';
 import { limitsRepos } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** One grant as the parent asks for it. Without a connection: the one that the parent's own calls would use. */
+/** One grant as the parent requests it. Without a connection: the one that the parent's own calls would use. */
 export type WantedGrant = {
   platform: string;
   scopes: readonly string[];
@@ -16,22 +16,22 @@ export type WantedGrant = {
   constraints: Constraints;
 };
 
-/** What the parent holds now. */
+/** The parent's current grants. */
 export type Holdings = {
   grants: readonly Grant[];
-  /** Whether the organisation may limit grants to repositories that were not limited before. */
+  /** Whether the organisation may add a repository limit to a grant that has none. */
   mayLimitRepos: boolean;
-  /** By platform id. */
+  /** Default connections by platform id. */
   defaultConnections: ReadonlyMap<string, string | null>;
 };
 
-/** What a child gets on a platform; its grant without an id. */
+/** A child's grant on a platform, before it has an id. */
 export type PassedOn = Omit<Grant, 'id'>;
 
 /**
- * The child's grants: of the scopes those that the parent holds, under the tighter of both constraints, for no longer than the
- * parent's grant. What the parent does not hold is dropped silently, and a connection that it has no grant on is no other
- * case: nobody learns here which there are. Throws ChangeRefused, whose words begin with where in the request it is.
+ * Returns the child's grants: the requested scopes that the parent holds, under the tighter of both constraints, and no longer than the parent's
+ * grant. Scopes that the parent does not hold are dropped silently, and an unknown connection is treated like one without a grant, so that the result
+ * does not reveal which exist. Throws ChangeRefused, whose text begins with the position in the request.
  */
 export function passOn(wanted: readonly WantedGrant[], holdings: Holdings, now: Instant): PassedOn[] {
   const passed = wanted.map((one, at) => passOnOne(one, `grants[${at}]`, holdings, now));
@@ -63,7 +63,7 @@ function passOnOne(wanted: WantedGrant, where: string, holdings: Holdings, now: 
       `${where}: the parent holds none of these scopes on ${JSON.stringify(platform)}${connectionId === undefined ? '' : ' and this connection'}.`,
     );
   refuseLooser(wanted.constraints, held.constraints, where);
-  // What its parent is limited to is in force already, and may be narrowed.
+  // A limit that the parent already has may be narrowed.
   if (!holdings.mayLimitRepos && limitsRepos(wanted.constraints) && !limitsRepos(held.constraints))
     throw new ChangeRefused('not_on_plan', `${where}.constraints: ${NOT_ON_PLAN.repository_constraints}`);
   const asked: Grant = {
@@ -79,7 +79,7 @@ function passOnOne(wanted: WantedGrant, where: string, holdings: Holdings, now: 
   return passed;
 }
 
-/** @throws ChangeRefused when the child's constraints let something pass that its parent's do not */
+/** @throws ChangeRefused when the child's constraints allow something that its parent's do not */
 function refuseLooser(child: Constraints, parent: Constraints, where: string): void {
   const refuse = (what: string) => {
     throw new ChangeRefused('child_constraints_looser_than_parent', `${where}.constraints.${what}`);

@@ -1,4 +1,4 @@
-/** An agent makes a child identity (specification, Child identity; POST /v1/agents/children). */
+/** Creates child identities of agents (specification, Child identity; POST /v1/agents/children). */
 
 import { type Changing, recordChange } from '../audit/record-change.ts';
 import { mintChildToken } from '../auth/child-token.ts';
@@ -18,9 +18,9 @@ import { rollback } from '../store/transaction.ts';
 import { type Holdings, type PassedOn, passOn, type WantedGrant } from './child-grants.ts';
 import { endLifetime } from './end-lifetime.ts';
 
-/** Limit of live children of an agent: neither revoked nor expired. */
+/** Limit of live children (neither revoked nor expired) per agent. */
 export const MAX_LIVE_CHILDREN = 50;
-/** In seconds. */
+/** Lifetime of a child, in seconds. */
 export const CHILD_TTL = { default: 3600, most: 24 * 3600 } as const;
 
 export type ChildWish = { name: string | undefined; ttlSeconds: number; grants: readonly WantedGrant[] };
@@ -29,20 +29,19 @@ export type IssuedChild = { agentId: string; token: Secret; expiresAt: Instant; 
 
 export type Issued =
   | { kind: 'issued'; child: IssuedChild }
-  /** The parent was stopped meanwhile. */
+  /** The parent was stopped concurrently. */
   | { kind: 'parent_not_active' }
   | { kind: 'too_many'; limit: number }
   /** No signing key is available; nothing was created. */
   | { kind: 'no_key' };
 
-/** Attempts to free a slot for a new child, in case others take it. */
+/** Limit of attempts to free a slot, since concurrent requests may take the freed ones. */
 const MOST_TRIES = 200;
 
 /**
- * Makes a child of an active agent: its row, its grants, the parent's place and the event with its receipt, in one transaction.
- * The grants are at most what the parent held when it was authenticated; what it holds later narrows every call of the child.
- * When all places are taken, children whose lifetime is over give theirs back first. Throws ChangeRefused, and
- * AuditUnavailable: then nothing is made.
+ * Creates a child of an active agent: its row, its grants, the parent's slot and the event with its receipt, in one transaction. The grants are at
+ * most what the parent held when it was authenticated; later changes of the parent narrow every call of the child. When all slots are taken, slots of
+ * expired children are freed first. Throws ChangeRefused, or AuditUnavailable: then nothing is created.
  *
  * @param who with the facts about all its platforms
  */
@@ -65,7 +64,7 @@ export async function issueChild(
     if (await recordIssue(services, who.agent, row, granted, correlationId))
       return { kind: 'issued', child: { agentId: row.agent_id, token, expiresAt: row.expires_at, granted } };
     const overdue = await listOverdueChildren(db, parent, { now: broker.clock(), limit: MAX_LIVE_CHILDREN });
-    // Random, because concurrent requests see the same list.
+    // Chosen at random, because concurrent requests see the same list.
     const one = overdue[Math.floor(Math.random() * overdue.length)];
     if (one === undefined) break;
     await endLifetime(services, one);
@@ -74,7 +73,7 @@ export async function issueChild(
   return today?.status === 'active' ? { kind: 'too_many', limit: MAX_LIVE_CHILDREN } : { kind: 'parent_not_active' };
 }
 
-/** An agent's grants, out of the facts about all its platforms. */
+/** Builds an agent's grants from the facts about all its platforms. */
 function holdingsOf(broker: Pick<Broker, 'config'>, { agent, rows }: AgentPrincipal): Holdings {
   const grants = new Map<string, Grant>();
   const defaultConnections = new Map<string, string | null>();
@@ -121,7 +120,7 @@ function newChild(
     status_since: now,
     status_cause: null,
     status_detail: null,
-    // It has its parent's current policy.
+    // A child always uses its parent's current policy.
     policy_id: null,
     origin: 'owner' as const,
     parent_id: parent.id,
@@ -135,10 +134,10 @@ function newChild(
   return { row, token };
 }
 
-/** Names have at most 100 characters. */
+/** Limited to 100 characters, the maximum of a name. */
 const defaultName = (parent: string): string => `child of ${parent}`.slice(0, 100).toWellFormed();
 
-/** False: the parent has no place for it. */
+/** Returns false when the parent has no free slot. */
 async function recordIssue(
   services: Changing,
   parent: FactsRow,

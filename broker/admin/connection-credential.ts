@@ -10,14 +10,14 @@ import { ChangeRefused } from './refused.ts';
 const TOO_SHORT = `fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be found in what a platform answers and taken out`;
 
 /**
- * Why a credential is not taken for a platform, as a phrase that follows "the secret" and reveals nothing of it; undefined when it
- * is. One that cannot be sent, or could not be taken out of answers, is not.
+ * Returns why a credential is not accepted for a platform, as a phrase that follows "the secret" and reveals nothing of it; undefined when it is
+ * accepted. Credentials that cannot be sent, or could not be redacted from answers, are refused.
  *
- * @param auth of the platform; undefined: it is not known
+ * @param auth of the platform; undefined: not known
  */
 export function whyNotCredential(auth: Manifest['auth'] | undefined, secret: string): string | undefined {
   if (secret === '') return 'is empty';
-  // The number of an App's installation is no secret: it need not be found in answers.
+  // The number of an App's installation is not secret, so it need not be redacted from answers.
   if (secret.length < SHORTEST_CREDENTIAL && auth?.type !== 'app') return `has ${TOO_SHORT}`;
   const unsendable = auth && whyUnsendable(auth, secret);
   if (unsendable) return unsendable;
@@ -27,7 +27,7 @@ export function whyNotCredential(auth: Manifest['auth'] | undefined, secret: str
   return password !== '' && password.length < SHORTEST_CREDENTIAL ? `has a password of ${TOO_SHORT}` : undefined;
 }
 
-/** A private key has to sign, and a key that signs requests not to be guessed. */
+/** A private key has to be able to sign, and a signing key has to be hard to guess. */
 function whyUnfitParts(auth: PartedAuth, secret: string): string | undefined {
   const read = readSecretParts(auth, secret);
   if (!read.ok) return read.problem;
@@ -43,12 +43,12 @@ function whyUnfitParts(auth: PartedAuth, secret: string): string | undefined {
   return short && `has the part ${short.name}, which is of ${TOO_SHORT}`;
 }
 
-/** What a connection holds when it is given nothing: the number of the installation, where its platform names one. */
+/** Returns the credential of a connection that is created without one: the number of the installation, where its platform names one. */
 export function credentialOf({ auth }: Pick<Manifest, 'auth'>): Secret | undefined {
   return auth.type === 'app' && auth.installation_id !== undefined ? new Secret(auth.installation_id) : undefined;
 }
 
-/** Throws ChangeRefused `invalid_request` when it is not taken. */
+/** Throws ChangeRefused `invalid_request` when the credential is not accepted. */
 export function checkCredential({ auth }: Pick<Manifest, 'auth'>, secret: Secret): void {
   const problem = whyNotCredential(auth, secret.reveal());
   if (problem) throw new ChangeRefused('invalid_request', `secret: ${problem}.`);

@@ -1,4 +1,4 @@
-/** Owners connect a platform through OAuth: sent to its authorization server, and back; and end that again. */
+/** Connects a platform through OAuth for owners, by the redirect to its authorization server and back, and disconnects it. */
 import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { OwnerPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
@@ -34,7 +34,7 @@ const CODES = {
 
 const refusalOf = ({ problem, detail }: OAuthProblem): ChangeRefused => new ChangeRefused(CODES[problem], detail);
 
-/** Answers where to send the browser of the owner, and until when. `sessionId`: see OAuthConnections. Throws ChangeRefused. */
+/** Returns the URL to which the owner's browser is sent, and its expiry. `sessionId`: see OAuthConnections. Throws ChangeRefused. */
 export async function beginOAuth(
   services: Uses<'clock' | 'store'> & { oauth: OAuthConnections },
   { id: ownerId, organisation_id: organisationId }: OwnerPrincipal['owner'],
@@ -48,8 +48,8 @@ export async function beginOAuth(
 }
 
 /**
- * Forgets the tokens of a connection, and revokes them at the server; `revoked` as `endTokens` answers. Throws ChangeRefused;
- * AuditUnavailable, and then nothing is changed.
+ * Deletes the tokens of a connection, and revokes them at the server; `revoked`: see `endTokens`. Throws ChangeRefused, or AuditUnavailable: then
+ * nothing is changed.
  */
 export async function disconnectOAuth(
   services: Connecting & Uses<'vault' | 'outbound'>,
@@ -72,7 +72,8 @@ export async function disconnectOAuth(
     return { before, after };
   });
   const revoked = await endTokens(services, { connection: before, manifest, removed: false });
-  // Connecting again registers again: a server that forgot its client says so on its own page, where nobody here sees it. Tokens of people are refreshed with it.
+  // Connecting again then registers again: a server that has deleted its client reports that on its own page only. The registration is kept while
+  // people's tokens are refreshed with it.
   const { db } = services.broker.store;
   const given = await listGivenTokens(db, organisationId, { connectionId: id });
   if (given.length === 0)
@@ -83,7 +84,7 @@ export async function disconnectOAuth(
 export const STALE =
   'Nothing that was begun within the last 10 minutes waits for this answer. Press Connect in the console again.';
 
-/** Whether an owner, with this session, may finish what was begun: who began it, in the same browser. */
+/** Whether an owner, with this session, may finish the flow: only the owner who began it, in the same browser. */
 export const mayFinishOAuth = ({ owner, session, role }: OwnerPrincipal, flow: OAuthFlowTable): boolean =>
   owner.id === flow.owner_id &&
   owner.organisation_id === flow.organisation_id &&
@@ -91,10 +92,10 @@ export const mayFinishOAuth = ({ owner, session, role }: OwnerPrincipal, flow: O
   (flow.session_id === null || flow.session_id === session.id);
 
 /**
- * Takes the authorization server's answer to a flow, once, and connects; whoever waited for just that consent is answered.
- * `unmet`: the scopes that agents wait for still, because the server granted less than they need.
+ * Handles the authorization server's answer to a flow, once, and connects; access requests that waited for this consent are answered. `unmet`: scopes
+ * that agents still wait for, because the server granted less than they need.
  *
- * @throws ChangeRefused; AuditUnavailable, and then it is not connected
+ * @throws ChangeRefused, or AuditUnavailable: then it is not connected
  */
 export async function finishOAuth(
   services: Connecting & { facts: FactsReader; loadFacts: FactsLoader } & Uses<'vault' | 'outbound'>,
@@ -104,7 +105,7 @@ export async function finishOAuth(
 ): Promise<{ connectionId: string; unmet: string[] }> {
   const { broker, oauth } = services;
   const { organisation_id: organisationId } = by.owner;
-  // Once: a code that is sent twice makes a server revoke what it gave for it (RFC 6749 section 4.1.2).
+  // Only once: a code that is sent twice makes a server revoke the tokens issued for it (RFC 6749 section 4.1.2).
   if (!(await useOAuthFlow(broker.store.db, flow.state_hash))) throw new ChangeRefused('invalid_request', STALE);
   const connection = await findConnection(broker.store.db, organisationId, flow.connection_id);
   if (!connection) throw removedMeanwhile();
@@ -112,11 +113,11 @@ export async function finishOAuth(
   const manifest = await loadManifest(broker.store.db, organisationId, platform);
   const done = await oauth.finish(flow, connection, manifest, query);
   if (isProblem(done)) throw refusalOf(done);
-  // Whose account it is stands in the row and not in the receipt, which may go anywhere.
+  // The account is recorded in the audit row but not in the receipt, which may be passed on to anyone.
   const detail = done.account === null ? null : `connected as ${done.account}`;
   const change = { reason: 'connection_connected', detail, platform, connection: id };
   const before = await recordChange(services, by, change, async (tx, note) => {
-    // Tokens that were refreshed while the code was exchanged are in it.
+    // The locked row includes tokens that were refreshed while the code was exchanged.
     const before = await lockConnection(tx, organisationId, id);
     const connected = before && (await putTokens(tx, { organisationId, id, platformId: platform }, done.tokens));
     if (!connected) return rollback('removed');
@@ -129,13 +130,13 @@ export async function finishOAuth(
     await endTokens(services, { connection: unkept, manifest, removed: false });
     throw removedMeanwhile();
   }
-  // Nobody can end the consent of an account that was replaced from here any more.
+  // The replaced account's consent can only be ended now: afterwards the broker has no tokens of it.
   if (isOtherAccount(readFacts(before.oauth)?.account ?? null, done.account))
     await endTokens(services, { connection: before, manifest, removed: false });
   try {
     await settleConsent(services, by, platform);
   } catch (error) {
-    // It is connected whatever becomes of who waited; an owner can still answer them.
+    // The connection stands even if this fails; an owner can still answer the requests.
     broker.log.error({ err: error, connection: id }, 'requests for more consent could not be answered');
   }
   return { connectionId: id, unmet: await unmetScopes(services, { connection, manifest }, done) };

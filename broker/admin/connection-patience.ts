@@ -1,12 +1,12 @@
-/** How long a connection's streamed answers may be silent, and how long its requests wait for a person. */
+/** Sets how long a connection's streamed answers may be silent, and how long its requests wait for a person. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { changeConnection, findConnection } from '../store/connections.ts';
 import { loadConnection, type ReadConnection, unknownConnection } from './find-connection.ts';
 
-/** In milliseconds; null: as for any connection; undefined: it stays. */
+/** In milliseconds; null: the default of all connections; undefined: unchanged. */
 export type Patience = { id: string; idleMs: number | null | undefined; waitMs: number | null | undefined };
 
-/** In force at the next call, on every replica. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** In force from the next call, on every replica. Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function changeConnectionPatience(
   services: Changing,
   by: ChangingOwner,

@@ -1,4 +1,4 @@
-/** Tests a connection with one harmless GET of the platform's base URL, or of an MCP server with the list of its tools. */
+/** Tests a connection with one harmless GET of the platform's base URL; for an MCP server by listing its tools. */
 
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
@@ -17,17 +17,17 @@ import { loadConnection } from './find-connection.ts';
 import { freshCredential } from './fresh-credential.ts';
 import { testMcpServer } from './mcp-test.ts';
 
-/** `detail`: our own words. `sent`: whether the platform may have been asked at all. */
+/** `detail`: a text of ours. `sent`: whether a request may have reached the platform. */
 export type ConnectionTest = {
   ok: boolean;
   upstreamStatus: number | null;
   detail: string;
   sent: boolean;
-  /** What the platform says of the credential, where it does: whose it is, until when, and what it may do. */
+  /** What the platform reports about the credential, if it does: the account, its expiry, and its scopes. */
   account: string | null;
   expiresAt: Instant | null;
   grantedScopes: string[] | null;
-  /** Scopes that the credential is not enough for, with what the platform would want: one of these. */
+  /** Scopes for which the credential does not suffice, with the platform's own scopes of which one is needed. */
   lacking: { scope: string; needs: string[] }[];
 };
 
@@ -36,8 +36,8 @@ const PATIENCE_MS = 15_000;
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Asks the platform, with the credential, through the guarded way out; on record, because it used the credential. What it found is
- * stored with the connection. A token that is over is refreshed; else nothing changes. Throws ChangeRefused; AuditUnavailable.
+ * Sends the request with the credential through the guarded egress; recorded in the audit, because it uses the credential. The result is stored with
+ * the connection. An expired token is refreshed; otherwise nothing changes. Throws ChangeRefused; AuditUnavailable.
  */
 export async function tryConnection(
   services: Changing & TokenServices,
@@ -73,7 +73,7 @@ async function testConnection(
   const fresh = await freshCredential(services, connection, manifest);
   if (!fresh.ok) return unsent(fresh.detail);
   const { credential, installation } = fresh;
-  // A server that wants to know who is calling answers no test with a list.
+  // A server that requires attestation does not answer a test with a list.
   if (manifest.kind === 'mcp' && (manifest.attestation ?? 'off') === 'off') {
     const how = { connectionKey: connection.id, credential: credential.secret, timeoutMs: PATIENCE_MS };
     return { ...SILENT, ...(await testMcpServer(services.broker, manifest, how)) };
@@ -100,14 +100,14 @@ async function testConnection(
 
 const SILENT = { account: null, expiresAt: null, grantedScopes: null, lacking: [] };
 
-/** Where the platform names the account, if that is on the host that gets the credential with every call. */
+/** Returns the URL at which the platform names the account, if it is on the host that gets the credential with every call. */
 function accountRequest({ oauth, auth, base_url, kind }: Manifest): { url: string; pointer: string } | undefined {
   const account = (auth.type === 'oauth2' ? auth.account : undefined) ?? oauth?.account;
   if (!account || kind !== 'rest' || !['bearer', 'oauth2'].includes(auth.type)) return undefined;
   return URL.parse(account.url)?.origin === URL.parse(base_url)?.origin ? account : undefined;
 }
 
-/** GitHub and Slack tell the scopes of a token in each answer, and GitHub the end of one ("Scopes for OAuth apps"). */
+/** GitHub and Slack report a token's scopes in each answer, and GitHub its expiry ("Scopes for OAuth apps"). */
 function saidOf(
   { headers, body }: Answered,
   pointer: string | undefined,
@@ -127,7 +127,7 @@ function saidOf(
   return { account, expiresAt: Number.isNaN(end) ? null : end, grantedScopes, lacking };
 }
 
-/** With this scope of GitHub's, a token writes what runs with a repository's secrets. */
+/** GitHub's scope for changing workflows, which run with a repository's secrets. */
 const RISKY = 'workflow';
 
 function excessOf(grantedScopes: readonly string[], { needs = {} }: Manifest): string {
@@ -136,7 +136,7 @@ function excessOf(grantedScopes: readonly string[], { needs = {} }: Manifest): s
   return `Warning: the token has the scope "${RISKY}", so whatever agent may push can change workflows, which run with the repository's secrets. Give the connection a token without it, or an App.`;
 }
 
-/** An address itself, as it stands in the manifest. */
+/** Builds a request for an address of the manifest as it is. */
 function addressOf(
   manifest: Manifest,
   url: string,
@@ -151,7 +151,7 @@ type Answered = Extract<Awaited<ReturnType<Outbound['send']>>, { kind: 'answer' 
 const ask = (broker: Pick<Broker, 'outbound'>, request: Sent) =>
   broker.outbound.send({ ...request, totalTimeoutMs: PATIENCE_MS, maxResponseBytes: MAX_BYTES });
 
-/** `ofAccount`: whether the address was asked that names the account, which nobody is told without a credential. */
+/** `ofAccount`: whether the request was for the account's address, which never answers without a valid credential. */
 function judge({ status, body }: Answered, ofAccount: boolean): Pick<ConnectionTest, 'ok' | 'detail'> {
   const at = `The platform answered ${status} at ${ofAccount ? 'the address that names the account' : 'its base address'}`;
   if (ofAccount && status < 300)
@@ -170,7 +170,7 @@ function judge({ status, body }: Answered, ofAccount: boolean): Pick<ConnectionT
   };
 }
 
-/** Codes with which AWS says that it takes a signature of nobody, and what to do (S3, "Error responses"; "Common errors"). */
+/** AWS error codes that mean that the signature is not accepted, and what to do (S3, "Error responses"; "Common errors"). */
 const AWS_CODES: Readonly<Record<string, string>> = {
   InvalidAccessKeyId: 'it does not know the access key. Replace the secret.',
   UnrecognizedClientException: 'it does not know the access key, or the session token. Replace the secret.',
@@ -188,7 +188,7 @@ const AWS_CODES: Readonly<Record<string, string>> = {
   AccessDeniedException: '',
 };
 
-/** Why AWS refused; undefined: it did not, or does not say. It tells whether the key is good also where this address is denied to it. */
+/** Returns why AWS refused; undefined when it did not, or gave no reason. Also recognises a valid key when this address itself is denied to it. */
 function awsJudges({ status, body }: Answered, { auth }: Manifest): Pick<ConnectionTest, 'ok' | 'detail'> | undefined {
   if (auth.type !== 'aws_sigv4' || status < 400 || status >= 500) return undefined;
   const text = body.toString('utf8', 0, 4096);

@@ -1,13 +1,13 @@
-/** When governed calls last showed that a credential works, or does not: read from the record, so that no call writes it. */
+/** When governed calls last showed that a credential works, or does not. Read from audit rows, so that calls need not write it. */
 import { shownFlags } from '../audit/audit-flags.ts';
 import type { Instant } from '../policy/facts.ts';
 import { listRecentRows, type RecentRow } from '../store/connection-outcomes.ts';
 import type { Db } from '../store/store.ts';
 
-/** `ok`: the platform took the credential. */
+/** `ok`: the platform accepted the credential. */
 export type ConnectionUse = { at: Instant; ok: boolean; upstreamStatus: number | null };
 
-/** After these a connection may have another credential, so older calls say nothing about it. */
+/** Events after which a connection may have another credential, so that older calls do not count. */
 const REPLACES = new Set([
   'governance_applied',
   'connection_secret_replaced',
@@ -16,8 +16,8 @@ const REPLACES = new Set([
 ]);
 
 /**
- * The last call on each connection that says whether its credential works, among the newest rows on record, by connection id. Of an
- * organisation that makes many calls these reach back minutes only: what nobody used in them is left out.
+ * Returns, by connection id, the last call that shows whether the credential works, among the newest audit rows. In an organisation with many calls
+ * these cover only minutes; connections without a call in them are left out.
  */
 export async function readUses(db: Db, organisationId: string): Promise<ReadonlyMap<string, ConnectionUse>> {
   const uses = new Map<string, ConnectionUse>();
@@ -33,7 +33,7 @@ export async function readUses(db: Db, organisationId: string): Promise<Readonly
   return uses;
 }
 
-/** 4xx but 401 is about the call as often as about the credential. A call for a person used the person's token. */
+/** A 4xx other than 401 may be due to the call as well as to the credential. A call for a person used the person's token. */
 function useIn(row: RecentRow): ConnectionUse | undefined {
   const { kind, created_at, reason, result, upstream_status } = row;
   if (kind !== 'action' || shownFlags(row).caller) return undefined;

@@ -1,4 +1,4 @@
-/** Owners connect platforms with credentials, which are sealed and never shown again; of another one the tokens end. */
+/** Connects platforms with credentials for owners; credentials are sealed and never shown again. Tokens of a replaced credential are revoked. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
@@ -28,13 +28,13 @@ export type Connecting = Changing & { oauth: OAuthConnections };
 export type NewConnection = {
   platformId: string;
   label: string;
-  /** Undefined: for a platform to which an owner connects through OAuth, or whose manifest names an App's installation. */
+  /** Undefined for a platform to which an owner connects through OAuth, or whose manifest names an App's installation. */
   secret: Secret | undefined;
-  /** Undefined: whether it is the first of its platform. */
+  /** Undefined: it becomes the default if it is the first of its platform. */
   isDefault: boolean | undefined;
 };
 
-/** Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function createConnection(
   services: Changing & Uses<'vault'>,
   by: ChangingOwner,
@@ -81,7 +81,10 @@ export async function createConnection(
   return { connection, manifest };
 }
 
-/** What the platform refused is forgotten. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/**
+ * Replaces the credential and clears the mark that the platform refused the former one. Throws ChangeRefused, or AuditUnavailable: then nothing is
+ * changed.
+ */
 export async function replaceSecret(
   services: Connecting & Uses<'vault' | 'outbound'>,
   by: ChangingOwner,
@@ -104,7 +107,7 @@ export async function replaceSecret(
   return { connection: after, manifest };
 }
 
-/** Unless a grant names it. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** Removes a connection, unless a grant names it. Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function removeConnection(
   services: Connecting & Uses<'vault' | 'outbound'>,
   by: ChangingOwner,
@@ -129,7 +132,7 @@ export async function removeConnection(
   await endTokens(services, { connection: before, manifest, removed: { people }, appTokens });
 }
 
-/** Throws ChangeRefused. */
+/** Loads and locks a connection. Throws ChangeRefused when there is none. */
 async function connectionIn(tx: Db, organisationId: string, id: string) {
   const found = await lockConnection(tx, organisationId, id);
   if (!found) throw unknownConnection();

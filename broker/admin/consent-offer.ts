@@ -1,4 +1,4 @@
-/** What an owner can give an MCP client on the consent page: in a click, and in words that say what it will be. */
+/** What the consent page offers an owner to grant to an MCP client: presets, with their descriptions. */
 
 import type { Broker } from '../broker.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
@@ -48,7 +48,7 @@ export async function consentOffer(
     alike: live
       .filter(({ agent_type }) => agent_type !== 'child')
       .map((agent) => ({ agent, own: grants.filter((grant) => grant.agent_id === agent.id) }))
-      // Of one with constraints, an end, or approvals, the scopes alone would be more than it has.
+      // Only agents whose grants have no constraints, end or approvals: copying the scopes alone would otherwise grant more.
       .filter(({ own }) => own.length > 0 && own.every(isScopesAlone))
       .map(({ agent, own }) => ({
         ...named(agent),
@@ -66,13 +66,13 @@ const scopesOf = (grant: GrantTable) => ({
 const isScopesAlone = ({ constraints, require_approval, expires_at, connection_id }: GrantTable): boolean =>
   constraints === '{}' && require_approval === 0 && expires_at === null && connection_id === null;
 
-/** As the default policy has it: what is sent as GET, or is called a read by whoever wrote the manifest. */
+/** The same criterion as in the default policy: sent as GET, or called a read by the author of the manifest. */
 function isRead(scope: string, operations: readonly string[]): boolean {
   if (/[.:]read$/.test(scope)) return true;
   return operations.length > 0 && operations.every((operation) => /^(GET|HEAD|query) /.test(operation));
 }
 
-/** Two agents of one name are taken for each other. */
+/** Appends a number to a name that is taken, so that no two agents can be confused. */
 function freeName(wanted: string, taken: ReadonlySet<string>): string {
   const base = wanted.trim() || 'MCP client';
   for (let number = 1; ; number++) {

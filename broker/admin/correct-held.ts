@@ -1,6 +1,6 @@
 /**
- * Corrects a held call before it is decided: an owner changes what the agent asked, every rule is asked about it as if the agent had asked
- * that, and it goes on waiting. Whoever approves it then approves the corrected request, and is asked for its hash.
+ * Corrects a held call before it is decided: an owner changes the agent's request, all rules are evaluated as if the agent had sent it, and the call
+ * stays pending. An approval then applies to the corrected request, and has to name its hash.
  */
 
 import { readHeldRequest } from '../approvals/held-call.ts';
@@ -27,10 +27,10 @@ import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** What is another than the agent asked; what is left out stays. `requestHash`: of the request that was shown. */
+/** The changed members; omitted ones stay unchanged. `requestHash`: hash of the request that was shown. */
 export type Correcting = { endpoint?: string | undefined; data?: JsonObject | undefined; requestHash: string };
 
-/** The held call as it waits now. Throws ChangeRefused; AuditUnavailable, and then it is as it was. */
+/** Returns the held call as it is pending now. Throws ChangeRefused, or AuditUnavailable: then it is unchanged. */
 export async function correctHeld(
   services: Changing & Uses<'vault'> & Parameters<typeof simulate>[0],
   by: ChangingOwner,
@@ -74,7 +74,7 @@ export async function correctHeld(
   const hash = requestHash(request);
   if (hash === held.request_hash) throw new ChangeRefused('invalid_request', 'That is what the call is already.');
   const ref = { organisation_id: held.organisation_id, id: held.id };
-  // What was held before the address was kept has none, and goes on without.
+  // Calls that were held before the address was stored have none, and stay without.
   const { platform } = loaded;
   const destination =
     platform && sealedDestination(before).address !== undefined
@@ -87,7 +87,7 @@ export async function correctHeld(
     action: sealRequest(broker, ref, destination === undefined ? request : withDestination(request, destination)),
     asked: held.asked ?? sealAsked(broker, ref, before),
     sentence: sealSentence(broker, ref, writtenSentence(sentenceOfCall(loaded, ask, onFile))),
-    // It is one call, and no standing approval is made from it.
+    // A corrected call cannot be the basis of a standing approval.
     basis: null,
     decide_in: decideIn.length === 0 ? null : JSON.stringify(decideIn),
     by: by.owner.id,
@@ -125,7 +125,7 @@ export async function correctHeld(
 const HELD_BY_NOTHING = 'no rule would hold the call as it was corrected';
 const NO_LONGER = 'This call is no longer pending: it expired, or its agent was revoked or expired.';
 
-/** Throws ChangeRefused. */
+/** Throws ChangeRefused when the call cannot be corrected. */
 function mayBeCorrected(held: HeldCall, { requestHash: shown }: Correcting, now: number): void {
   const status = statusAt(held, now);
   if (status === 'expired') throw new ChangeRefused('approval_expired', NO_LONGER);

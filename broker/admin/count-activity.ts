@@ -1,6 +1,6 @@
 /**
- * Counts calls by hour, platform and agent, from audit rows, beside the calls and never on their way: a few rows at a time, and what
- * was counted is written in short transactions. A restart goes on where the last round ended; of several processes one counts.
+ * Counts calls by hour, platform and agent, from audit rows, in a background job and never on the path of calls: a few rows at a time, written in
+ * short transactions. After a restart it continues where the last round ended; of several processes one counts.
  */
 
 import { shownFlags } from '../audit/audit-flags.ts';
@@ -26,26 +26,31 @@ import { inTransaction } from '../store/transaction.ts';
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** A row is dated when its call began, and stored when that ended. Longer ones are stored at their beginning. */
+/**
+ * A row's id has the time at which its call began, but the row may be stored when the call ended. Rows of longer calls are stored at their beginning.
+ */
 const SETTLED_MS = 3 * 60_000;
-/** A call that is under way longer than this (a stream) is counted as one that was allowed. */
+/** A call that is in flight longer than this (a stream) is counted as allowed. */
 const UNDER_WAY_MS = 15 * 60_000;
-/** Rows of one look: SQLite answers in the broker's own thread, and this takes it about a millisecond. */
+/** Rows per query: SQLite runs in the broker's own thread, and this takes about a millisecond. */
 const ROWS_AT_ONCE = 250;
 const PAUSE_MS = 5;
-/** Rows of one transaction: a short one, because SQLite has one at a time. */
+/** Rows per transaction: kept short, because SQLite has one at a time. */
 const ROWS_WRITTEN = 2_000;
-/** Rows of one round and organisation; the rest is the next round's. */
+/** Rows per round and organisation; the rest is left to the next round. */
 const MOST_ROWS = 100_000;
 
-/** By agent and hour for the last day; by agent and day, and by platform and hour, for a year. */
+/** By agent and hour for the last days; by agent and day, and by platform and hour, for a year. */
 const KEPT_MS: Readonly<Record<Dimension, number>> = {
   agent_hour: 3 * DAY_MS,
   agent_day: 400 * DAY_MS,
   platform_hour: 400 * DAY_MS,
 };
 
-/** How a call ended, for plots; undefined: it is no call of its own. What is made of an approved call is told apart: its hold was counted. */
+/**
+ * Returns how a call ended, for charts; undefined when the row is not a call of its own. The replay of an approved call has separate outcomes,
+ * because its hold was counted as the call.
+ */
 export function outcomeOf(row: CountedRow): Outcome | undefined {
   const { kind, state, result, approval_id, upstream_status } = row;
   if (kind !== 'action') return undefined;
@@ -53,15 +58,15 @@ export function outcomeOf(row: CountedRow): Outcome | undefined {
   const refused = (upstream_status !== null && upstream_status >= 400) || shownFlags(row).failed === true;
   const outcome = ended === 'allowed' && refused ? 'failed' : ended;
   if (approval_id === null || outcome === 'held') return outcome;
-  // What was approved and then refused here was not sent: the platform did not fail.
+  // A replay that was refused by the broker was not sent, so it is no failure of the platform.
   if (outcome === 'denied' || outcome === 'blocked') return undefined;
   return outcome === 'allowed' ? 'made' : 'made_failed';
 }
 
-/** When the row was made, by its id (UUIDv7). */
+/** Returns when the row was created, from its id (UUIDv7). */
 export const momentOf = (id: string): Instant => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 
-/** Sums what rows add, by what stands in ActivityCountTable. */
+/** Aggregates rows into the counters of ActivityCountTable. */
 export function sumOf(organisationId: string, rows: readonly CountedRow[]): ActivityCountTable[] {
   const sums = new Map<string, ActivityCountTable>();
   const add = (dimension: Dimension, at: number, name: string, outcome: Outcome) => {
@@ -83,7 +88,7 @@ export function sumOf(organisationId: string, rows: readonly CountedRow[]): Acti
   return [...sums.values()];
 }
 
-/** One round: all organisations, and forgetting what is old. */
+/** Runs one round: counts for all organisations, and deletes old counts. */
 export async function countActivity({ store }: Pick<Broker, 'store'>, now: Instant): Promise<void> {
   for (const { id } of await listOrganisations(store.db)) await countOf(store, id, now);
   for (const dimension of Object.keys(KEPT_MS) as Dimension[])
@@ -97,7 +102,7 @@ async function countOf({ db }: Store, organisationId: string, now: Instant): Pro
   }
 }
 
-/** Counts the next rows, in one transaction. Answers whether there may be more. */
+/** Counts the next rows, in one transaction. Returns whether there may be more. */
 async function countSome(db: Store['db'], organisationId: string, now: Instant): Promise<boolean> {
   const from = await countedTo(db, organisationId);
   const below = rowsBefore(now - SETTLED_MS);

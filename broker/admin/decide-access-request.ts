@@ -27,12 +27,12 @@ import {
 import { noRequest } from './list-access-requests.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** What an approval grants. Scopes that are left out are the one that was asked for; see `GrantPatch`. */
+/** What an approval grants. `scopes` defaults to the requested one; for the others see `GrantPatch`. */
 export type Granting = Pick<GrantPatch, 'connectionId' | 'lastsMs' | 'requireApproval'> & {
   scopes?: readonly string[];
 };
 
-/** `note` is for the agent to read. */
+/** `note`: a text for the agent. */
 export type RequestDecision = { note: string | null } & (
   | { status: 'denied' }
   | { status: 'approved'; granting: Granting }
@@ -42,7 +42,7 @@ export type RequestDecided =
   | {
       kind: 'decided';
       request: ShownRequest;
-      /** Of an approval. */
+      /** Present for an approval. */
       grant?: GrantTable;
       connections: readonly ConnectionTable[];
       remaining: Remaining[];
@@ -51,9 +51,9 @@ export type RequestDecided =
   | { kind: 'expired' };
 
 /**
- * Decides a request of the owner's organisation. With an approval the grant gains the scopes in the same transaction, so
- * that the agent's very next call is decided with them. Of any number of owners at the same instant one decides. Throws
- * ChangeRefused when what would be granted cannot be, and AuditUnavailable; then nothing is decided.
+ * Decides a request of the owner's organisation. An approval adds the scopes to the grant in the same transaction, so that they apply from the
+ * agent's next call. Of concurrent decisions one wins. Throws ChangeRefused when the grant is not possible, or AuditUnavailable: then nothing is
+ * decided.
  */
 export async function decideRequest(
   services: Changing & { compiled: Compiled; facts: FactsReader; loadFacts: FactsLoader },
@@ -118,7 +118,7 @@ const changeOf = (request: ShownRequest, { status, note }: RequestDecision) => (
 
 type PendingGrant = { context: GrantContext; scopes: readonly string[]; granting: Granting };
 
-/** What can be said against an approval without looking at the grant. */
+/** Checks an approval as far as that is possible without the current grant. */
 async function prepare(
   services: Uses<'store'> & { compiled: Compiled },
   request: ShownRequest,
@@ -134,7 +134,7 @@ async function prepare(
   return { context, scopes, granting };
 }
 
-/** What the grant has already stays as it is, unless the approval says another. */
+/** Existing terms of the grant stay unchanged, unless the approval sets others. */
 async function give(
   db: Db,
   pending: PendingGrant,

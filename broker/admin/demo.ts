@@ -1,6 +1,6 @@
 /**
- * What an owner's empty pages look like when something happened: calls that the sandbox's own agent makes, with its own key and by
- * the use case of every door, at an owner's wish. Nothing about them is imitated, and nothing but the sandbox is called.
+ * Fills an owner's empty pages with examples: calls that the sandbox's own agent makes at an owner's request, with its own key and through the same
+ * use case as all entry points. Nothing is imitated, and only the sandbox is called.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ import { ChangeRefused } from './refused.ts';
 export const SANDBOX_PLATFORM = 'sandbox';
 export const SANDBOX_AGENT = 'sandbox-agent';
 
-/** Where the sandbox's agent keeps its key. */
+/** The file with the key of the sandbox's agent. */
 export const sandboxProfile = (dataFolder: string): string => join(dataFolder, 'profiles', 'default.json');
 
 const Profile = z.object({ agent_id: z.string(), owner_id: z.string(), private_key: z.string() });
@@ -37,36 +37,36 @@ type Profile = z.output<typeof Profile>;
 
 type Ready = { agent: AgentTable; profile: Profile };
 
-/** `call`: as it was asked. `row`: what is on record of it. */
+/** `call`: as requested. `row`: its audit row. */
 export type DemoCall = { call: Action; row: AuditRow };
-/** `waiting`: the approval that waits for a person now, of this demo or of the one before; undefined: none does. */
+/** `waiting`: the approval that is pending now, of this demo or an earlier one; undefined: none is. */
 export type DemoMade = { calls: DemoCall[]; waiting: string | undefined; reportId: string | undefined };
 
 export type Demo = {
-  /** Whether there can be one for this organisation, in this process; else why not, in words for owners. */
+  /** Whether the demo is possible for this organisation, in this process; otherwise the reason, as a text for owners. */
   look(organisationId: string): Promise<{ ok: true; agent: AgentTable } | { ok: false; why: string }>;
   /**
-   * Makes the calls, one after the other, on record as wished by this owner. Who asks while others are made gets those.
+   * Makes the calls, one after the other, recorded as started by this owner. Concurrent requests share one run.
    *
-   * @param source the address of whoever asks
-   * @throws ChangeRefused where there can be none; AuditUnavailable, StoreUnreviewed as any call
+   * @param source the client address of the request
+   * @throws ChangeRefused where no demo is possible; AuditUnavailable, StoreUnreviewed as any call
    */
   make(by: ChangingOwner, source: string): Promise<DemoMade>;
 };
 
-/** How long a token is good, which is used at once. */
+/** Lifetime of the token, which is used immediately. */
 const TOKEN_SECONDS = 60;
 const STARTED_BY = 'A demo that an admin began in the console.';
 
 const READ: Action = { platform: SANDBOX_PLATFORM, endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' };
-/** With a scope that reads. */
+/** Uses a read scope for a change, to be refused. */
 const CHANGE: Action = {
   ...READ,
   endpoint: '/issues/1',
   method: 'PATCH',
   data: { state: 'closed' },
 };
-/** So little that the payment is enough for a hundred of them. */
+/** A small amount, so that the payment is enough for a hundred refunds. */
 const REFUND: Action = {
   platform: SANDBOX_PLATFORM,
   endpoint: '/refunds',
@@ -75,7 +75,7 @@ const REFUND: Action = {
   data: { payment: 'pay_1001', amount: 100, currency: 'EUR', reason: 'A scratch on the lamp' },
 };
 
-/** `testPlatforms` of the broker says which addresses are the sandbox's: one that was moved elsewhere is not called. */
+/** Only the addresses in the broker's `testPlatforms` count as the sandbox: a sandbox platform that was moved elsewhere is not called. */
 export function makeDemo(services: CallServices & Uses<'testPlatforms'>, authenticate: AuthenticateAgent): Demo {
   const { broker } = services;
   const oneAtATime = singleFlight<DemoMade>();
@@ -90,7 +90,7 @@ export function makeDemo(services: CallServices & Uses<'testPlatforms'>, authent
     const read = await call(READ);
     const refused = await call(CHANGE);
     const reportId = await report(broker, agent, refused.row);
-    // One is enough to look at, and whoever is told of held calls is told once.
+    // One pending call is enough as an example, and its notice is sent only once.
     const before = await waitingRefund(broker, agent);
     if (before !== undefined) return { calls: [read, refused], waiting: before, reportId };
     const refund = await call(REFUND);
@@ -122,7 +122,7 @@ async function find(
   return { ok: true, agent, profile };
 }
 
-/** Undefined: there is none that can be used. */
+/** Undefined when there is no usable profile. */
 async function readProfile(dataFolder: string): Promise<Profile | undefined> {
   try {
     return Profile.parse(JSON.parse(await readFile(sandboxProfile(dataFolder), 'utf8')));
@@ -133,7 +133,7 @@ async function readProfile(dataFolder: string): Promise<Profile | undefined> {
 
 type As = { authenticate: AuthenticateAgent; profile: Profile; source: string; correlationId: string };
 
-/** As a door does it that the agent comes to. */
+/** Does what an entry point does for an agent's request. */
 async function callAsAgent(
   services: CallServices,
   { authenticate, profile, source, correlationId }: As,
@@ -173,7 +173,7 @@ async function signToken({ agent_id, owner_id, private_key }: Profile, now: Inst
     .sign(await importPKCS8(private_key, 'RS256'));
 }
 
-/** The agent says what it did not expect, where a refusal tells it to. Answers the report's id. */
+/** Files the report that a refusal suggests. Returns the report's id. */
 async function report(
   broker: Pick<Broker, 'clock' | 'store'>,
   agent: AgentTable,

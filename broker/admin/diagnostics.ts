@@ -1,18 +1,18 @@
-/** Agents' reports of answers that they did not expect (specification, Agent identity and self-service), for their owners. */
+/** Agents' reports of unexpected answers (specification, Agent identity and self-service), for their owners. */
 import type { Broker } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { findAgent } from '../store/agents.ts';
 import { countDiagnostics, listDiagnostics, putDiagnostic, type ReportedDiagnostic } from '../store/diagnostics.ts';
 import type { AgentTable, DiagnosticTable } from '../store/tables/agents.ts';
 
-/** More of one agent and its children in a day help nobody, and would fill the store. */
+/** Limit per agent and its children per day; more would fill the store. */
 export const MOST_REPORTS_A_DAY = 500;
 const DAY_MS = 24 * 3_600_000;
 
 /** `context`: JSON text. */
 export type Report = Omit<DiagnosticTable, 'organisation_id' | 'id' | 'agent_id' | 'received_at'>;
 
-/** Undefined: the family has reported as much as it may today. */
+/** Stores a report. Undefined when the family has reached its limit of the day. */
 export async function storeReport(
   { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
   { id: agentUuid, parent_id, organisation_id }: Pick<AgentTable, 'id' | 'parent_id' | 'organisation_id'>,
@@ -26,7 +26,7 @@ export async function storeReport(
   return stored;
 }
 
-/** A page, newest first; they are forgotten after 30 days. `agent`: the reports of this one alone, by its uuid or agent id. */
+/** Returns a page of reports, newest first; they are deleted after 30 days. `agent`: filters by agent, given as uuid or agent id. */
 export async function listReports(
   { store: { db } }: Pick<Broker, 'store'>,
   organisationId: string,

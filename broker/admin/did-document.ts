@@ -1,4 +1,4 @@
-/** DID documents (specification, DID document; did:web, W3C DID Core 1.0): who an agent is, for whoever is not its owner. */
+/** DID documents (specification, DID document; did:web, W3C DID Core 1.0): the public identity of an agent. */
 
 import { type Broker, didOfAgent } from '../broker.ts';
 import type { EcPublicJwk } from '../crypto/key-set.ts';
@@ -30,14 +30,14 @@ export type Resolution =
   | { kind: 'gone'; id: string }
   | { kind: 'not_found' };
 
-/** The second is where the type JsonWebKey2020 is defined. */
+/** The second context defines the type JsonWebKey2020. */
 const CONTEXT = ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'];
 
 type Issuer = Pick<Broker, 'baseUrl' | 'did'>;
 
 /**
- * What the DID of an `agt_` id resolves to now (specification, DID resolution by agent status). Not found is one answer for
- * agents that are unknown, without a key yet, or of an organisation that does not publish, stopped ones of it included.
+ * Resolves the DID of an `agt_` id (specification, DID resolution by agent status). The same `not_found` for agents that are unknown, have no key
+ * yet, or belong to an organisation that does not publish, revoked ones of it included.
  */
 export async function resolveAgent(
   broker: Pick<Broker, 'baseUrl' | 'did' | 'clock' | 'store'>,
@@ -53,7 +53,7 @@ export async function resolveAgent(
   return document ? { kind: 'document', document } : { kind: 'not_found' };
 }
 
-/** Suspended: the key can be recognised, and is good for nothing. */
+/** For a suspended agent the key is listed, but for no purpose. */
 function withKey(broker: Issuer, agent: PublishedIdentity): DidDocument | undefined {
   const parsed = parsePublicKey(present(agent.public_key_pem, 'public key'));
   if (!parsed.ok) return undefined;
@@ -76,7 +76,10 @@ function withKey(broker: Issuer, agent: PublishedIdentity): DidDocument | undefi
   };
 }
 
-/** Who is authenticated by the broker, or by tokens of its workload alone, has no key to show: the broker answers for it, and a child's parent does too. */
+/**
+ * The document of an agent without a key of its own, which is authenticated by the broker or by tokens of its workload: the broker is its controller,
+ * and for a child its parent, too.
+ */
 function keyless(
   broker: Issuer,
   { agent_id, agent_type, parent_agent_id, workload_id }: PublishedIdentity,
@@ -93,7 +96,7 @@ function keyless(
   };
 }
 
-/** The broker's own document, `did:web:<host>`: its root keys, those soon to be used included. Undefined without one. */
+/** Returns the broker's own document, `did:web:<host>`, with its root keys, including those that become active soon. Undefined without a key. */
 export function rootDocument(
   { did, baseUrl, keys }: Pick<Broker, 'baseUrl' | 'did' | 'keys'>,
   now: Instant,

@@ -1,13 +1,12 @@
-/** Ends agents, recorded: revoked by owners, expired, or with an unclaimed key. */
+/** Ends agents, and records it: agents that owners revoke, that expire, or that did not claim their key. */
 import { type Change, type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { type Ending, revokeAgent } from '../store/revoke-agent.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 
 /**
- * Ends an agent with everything that belongs to it, announces the ended held calls and access requests, and records the event,
- * in one transaction. Returns false when the agent is in none of the statuses of `ending`. Throws AuditUnavailable; then nothing
- * is changed.
+ * Ends an agent with everything that belongs to it, announces the ended held calls and access requests, and records the event, in one transaction.
+ * Returns false when the agent is in none of the statuses of `ending`. When it throws AuditUnavailable, nothing is changed.
  *
  * @param facts for the event and its receipt
  */

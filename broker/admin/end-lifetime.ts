@@ -1,4 +1,4 @@
-/** The end of a child's lifetime: noticed at its next call, or when its parent needs the place (specification, Child identity). */
+/** Ends an expired child: at its next call, or when its parent needs the slot (specification, Child identity). */
 
 import type { Changing } from '../audit/record-change.ts';
 import { correlationId } from '../crypto/ids.ts';
@@ -13,8 +13,9 @@ export type EndingChild = {
 };
 
 /**
- * Puts the end on record, once, whoever notices it: the row of the child, its parent's place, what it waits for, and an event with
- * its receipt go together. Never rejects: what cannot be recorded now is noticed again, and the child is refused by its row as it is.
+ * Ends and records the child once, however many callers detect the expiry: the child's row, its parent's slot, its pending calls and requests, and an
+ * event with its receipt change together. Never rejects: if recording fails, the next detection retries, and until then the child is refused because
+ * of its expiry.
  */
 export async function endLifetime(services: Changing, child: EndingChild): Promise<void> {
   const owner = { id: 'time', organisation_id: child.organisation_id };

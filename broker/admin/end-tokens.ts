@@ -1,4 +1,4 @@
-/** What a connection leaves behind at an authorization server when it is removed, or gets another credential. */
+/** Cleans up at an authorization server after a connection was removed, or got another credential. */
 import type { Uses } from '../broker.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
@@ -10,9 +10,9 @@ import { revokeAppTokens } from '../token-source/app-revocation.ts';
 import { revokeGiven } from './revoke-given.ts';
 
 /**
- * A connection as it was, with the manifest of its platform then. `removed`: it is there no more, or has moved to another platform; with
- * it went `people`'s tokens.
- * `appTokens`: those of an App's installation that were forgotten.
+ * A connection before the change, with the manifest of its platform at that time. `removed`: it was removed, or moved to another platform, together
+ * with `people`'s tokens.
+ * `appTokens`: cached tokens of an App's installation.
  */
 export type FormerConnection = {
   connection: ConnectionTable;
@@ -22,8 +22,8 @@ export type FormerConnection = {
 };
 
 /**
- * Revokes the tokens that a connection had, and forgets a registration that it no longer needs: after the transaction in which
- * nobody came to use them here any more, whatever the server says. False: it had none, or the server has no place to revoke them.
+ * Revokes a connection's former tokens, and deletes a registration that is not needed any more: after the transaction that made them unusable here,
+ * whatever the server answers. False: it had none, or the server has no revocation endpoint.
  */
 export async function endTokens(
   { broker, oauth }: Uses<'clock' | 'log' | 'store' | 'vault' | 'outbound'> & { oauth: OAuthConnections },
@@ -36,7 +36,7 @@ export async function endTokens(
     broker.log.warn({ connection: id, detail: revoked.detail }, 'tokens of a connection could not be revoked');
   if (!removed) return revoked;
   await revokeGiven({ broker, oauth }, { connection, manifest }, removed.people);
-  // Last: with it go the client's credentials, which revoking takes.
+  // Must be last: it deletes the client's credentials, which revoking needs.
   await forgetRegistration(broker.store.db, { organisationId, platformId, connectionId: id });
   return revoked;
 }

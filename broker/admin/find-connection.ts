@@ -1,4 +1,4 @@
-/** Connections and their platforms' manifests, for owners. */
+/** Loads connections and their platforms' manifests, for owners. */
 import { loadManifests } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { present } from '../runtime/present.ts';
@@ -10,7 +10,7 @@ import { ChangeRefused } from './refused.ts';
 /** A connection with the manifest of its platform. */
 export type ReadConnection = { connection: ConnectionTable; manifest: Manifest };
 
-/** All of an organisation, oldest first; credentials sealed. */
+/** Lists all connections of an organisation, oldest first; credentials stay sealed. */
 export async function readConnections(db: Db, organisationId: string): Promise<ReadConnection[]> {
   const manifests = await loadManifests(db, organisationId);
   const connections = await listConnections(db, organisationId);
@@ -22,14 +22,14 @@ export async function readConnections(db: Db, organisationId: string): Promise<R
 
 export const unknownConnection = () => new ChangeRefused('not_found', 'The organisation has no such connection.');
 
-/** One connection. Throws ChangeRefused not_found. */
+/** Loads one connection. Throws ChangeRefused not_found. */
 export async function loadConnection(db: Db, organisationId: string, id: string): Promise<ReadConnection> {
   const connection = await findConnection(db, organisationId, id);
   if (!connection) throw unknownConnection();
   return { connection, manifest: await loadManifest(db, organisationId, connection.platform_id) };
 }
 
-/** The manifest of a platform that an owner names. Throws ChangeRefused invalid_request. */
+/** Loads the manifest of a platform. Throws ChangeRefused invalid_request when there is none. */
 export async function loadManifest(db: Db, organisationId: string, platformId: string): Promise<Manifest> {
   const manifests = await loadManifests(db, organisationId);
   const found = manifests.get(platformId);

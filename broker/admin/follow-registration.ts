@@ -5,19 +5,19 @@ import type { Instant } from '../policy/facts.ts';
 import { findRegistrationByToken } from '../store/registrations.ts';
 import type { RegistrationTable } from '../store/tables/registrations.ts';
 
-/** How often the store is asked though nothing was heard: a missed notice costs no more than this. */
+/** Polling interval in addition to announcements: a missed announcement delays news by no more than this. */
 const LOOK_MS = 15_000;
 
 type Followed = Pick<RegistrationTable, 'id' | 'token_hash'>;
 /**
- * As it is at the moment of telling. `expires_at`: until when it can be decided; once it is approved, until when the key can be collected, null
- * when none waits to be.
+ * The state of a registration when it is reported. `expires_at`: the deadline of the decision; after an approval the deadline for collecting the key,
+ * null when no key is left to collect.
  */
 export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id'> & { expires_at: Instant | null };
 
 /**
- * Tells what is and becomes of a registration, perhaps several times the same, until nothing more can become of it, or it is
- * forgotten. Answers what ends that early; `over` is called at the end in any case.
+ * Calls `tell` with the state of a registration, now and after each change, possibly repeatedly with the same state, until the state is final or the
+ * registration is deleted. Returns the function that ends this early; `over` is called at the end in any case.
  */
 export function followRegistration(
   { broker, changes }: Uses<'clock' | 'log' | 'store'> & { changes: ApprovalChanges },
@@ -40,7 +40,7 @@ export function followRegistration(
     }
   };
   void follow()
-    // The reader comes again by itself, and finds what it missed.
+    // The reader reconnects by itself, and then gets the current state.
     .catch((error) => broker.log.warn({ err: error }, 'a registration could not be followed'))
     .finally(() => {
       watch.end();

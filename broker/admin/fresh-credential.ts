@@ -1,4 +1,4 @@
-/** The credential of a connection for what an owner asks of a platform: refreshed first, where it is a token that is over. */
+/** Opens a connection's credential for a request that an owner starts; an expired token is refreshed first. */
 
 import type { Credential } from '../calls/credentials.ts';
 import { type CallCredential, isDue, isRequest, renewerOf, type TokenServices } from '../calls/token-renewal.ts';
@@ -8,13 +8,13 @@ import { isExpired } from '../token-source/access-token.ts';
 import type { Installation } from '../token-source/app-installation.ts';
 import { tokenRequestAt } from '../token-source/token-request.ts';
 
-/** `detail`: why there is none, and what an owner does about it. */
-/** `installation`: of the App that the credential is a token of. */
+/** `detail`: why there is none, and what an owner can do. */
+/** `installation`: the App's installation that the credential belongs to. */
 export type FreshCredential =
   | { ok: true; credential: Credential; installation?: Installation }
   | { ok: false; detail: string };
 
-/** Opens it. Asks nobody but, where a token is due, whoever issues it. */
+/** Opens the credential. Sends requests only to the token issuer, and only when a token is due. */
 export async function freshCredential(
   services: TokenServices,
   connection: ConnectionTable,
@@ -26,7 +26,7 @@ export async function freshCredential(
   if (opened === undefined) return none(whyNone(manifest));
   if (opened === 'unreadable') return none('The stored secret cannot be opened: replace it.');
   const place = { organisationId, platformId, connectionId };
-  // An owner asks for no more than whether it works.
+  // A test needs no more than the minimal permission.
   const limits = manifest.app_permissions === undefined ? {} : { permissions: { metadata: 'read' } };
   const stored: CallCredential =
     'secret' in opened ? opened : { request: tokenRequestAt(place, manifest, opened, limits) };

@@ -1,14 +1,14 @@
-/** Rules that an owner gives, checked as those of a governance file are. */
+/** Validates rules that an owner submits like those of a governance file. */
 import { readRules } from '../config-file/rules.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import type { Db } from '../store/store.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** Rules of the right shape; `problems` name them by the member `at`. */
+/** Rules of the right shape; problems name them by the member `at`. */
 export type GivenRules = { kind: 'policy' | 'guardrail'; at: string; rules: Parameters<typeof readRules>[0] };
 
-/** Rules as they are stored, and warnings about them. Throws ChangeRefused `invalid_governance` with all problems. */
+/** Returns the rules in stored form, and warnings about them. Throws ChangeRefused `invalid_governance` with all problems. */
 export async function takeRules(
   db: Db,
   organisationId: string,
@@ -21,7 +21,7 @@ export async function takeRules(
 
 const MOST_SAID = 3;
 
-/** A refusal that says the first problems, and holds all of them. */
+/** Builds a refusal whose text names the first problems, and which holds all of them. */
 export function rulesRefused(
   code: 'invalid_governance' | 'invalid_request',
   problems: readonly string[],
@@ -33,7 +33,7 @@ export function rulesRefused(
 }
 
 /**
- * Whoever changes what another has changed meanwhile is told so, if they say which version they saw.
+ * Optimistic locking: refuses a change based on another version than the one in force. `seen` undefined: not checked.
  *
  * @throws ChangeRefused conflict
  */

@@ -1,4 +1,4 @@
-/** What an owner's patch makes of a grant, checked by the rules of governance files. */
+/** Applies an owner's patch to a grant, validated by the rules of governance files. */
 
 import type { Uses } from '../broker.ts';
 import { checkReferences } from '../config-file/check-references.ts';
@@ -20,16 +20,16 @@ import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { GrantTable } from '../store/tables/rules.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** What is absent stays as it is. */
+/** Absent members stay unchanged. */
 export type GrantPatch = {
   /** Absent: the grant that a call without a connection uses. */
   connectionId?: string;
-  /** All of them, or what comes to those that are there. */
+  /** All scopes of the grant, or scopes to add. */
   scopes?: { all: readonly string[] } | { more: readonly string[] };
-  /** From now, in milliseconds; null: without an end. */
+  /** Duration from now, in milliseconds; null: no expiry. */
   lastsMs?: number | null;
   requireApproval?: boolean;
-  /** null: no limit. */
+  /** For these members null removes the limit. */
   recipients?: readonly string[] | null;
   repos?: readonly string[] | null;
   allowRepoCreation?: boolean;
@@ -37,7 +37,7 @@ export type GrantPatch = {
   refChanges?: Constraints['ref_changes'] | null;
 };
 
-/** What a grant is about: an agent, a platform, and the connections that lead there. */
+/** The context of a grant: the agent, the platform, and its connections. */
 export type GrantContext = {
   agent: AgentTable;
   platformId: string;
@@ -45,7 +45,7 @@ export type GrantContext = {
   connections: readonly ConnectionTable[];
 };
 
-/** `no_agent`, `no_platform`: the organisation has none such. */
+/** Loads the context. `no_agent`, `no_platform`: the organisation has none with this id. */
 export async function findGrantContext(
   { broker, compiled }: Uses<'store'> & { compiled: Compiled },
   organisationId: string,
@@ -61,7 +61,7 @@ export async function findGrantContext(
   return { agent, platformId, manifest, connections: await listConnections(db, organisationId) };
 }
 
-/** The same for an owner's command. Throws ChangeRefused. */
+/** Loads the context for an owner's command. Throws ChangeRefused. */
 export async function loadGrantContext(
   services: Uses<'store'> & { compiled: Compiled },
   organisationId: string,
@@ -75,7 +75,7 @@ export async function loadGrantContext(
   return context;
 }
 
-/** What is said about a grant, by the rules of governance files. Throws ChangeRefused; answers warnings, in sentences. */
+/** Validates the terms of a grant by the rules of governance files. Throws ChangeRefused; returns warnings, in sentences. */
 export function checkTerms(context: GrantContext, terms: Partial<GrantTerms>): string[] {
   const { agent, platformId, manifest, connections } = context;
   if (agent.status === 'revoked')
@@ -102,8 +102,8 @@ export function checkTerms(context: GrantContext, terms: Partial<GrantTerms>): s
 }
 
 /**
- * The grant on a connection of a platform, or the one that calls without a connection use, as it is in the store. Throws
- * ChangeRefused when there is no such connection, or when it has to be named because several grants could be meant.
+ * Finds the grant on a connection of a platform, or the one that calls without a connection use. Throws ChangeRefused when there is no such
+ * connection, or when the connection has to be named because several grants match.
  */
 export async function findGrant(
   db: Db,
@@ -131,7 +131,7 @@ export async function findGrant(
   return grants.find(({ id }) => id === found?.id);
 }
 
-/** The grant as the owner's patch makes it. Throws ChangeRefused. */
+/** Applies the patch to the grant. Throws ChangeRefused. */
 export function changedGrant(
   { agent, platformId }: GrantContext,
   before: GrantTable | undefined,
@@ -153,7 +153,7 @@ export function changedGrant(
     constraints: JSON.stringify(changedLimits(limits, patch)),
     require_approval: (patch.requireApproval ?? before?.require_approval === 1) ? 1 : 0,
     expires_at: lastsMs === undefined ? (before?.expires_at ?? null) : lastsMs === null ? null : now + lastsMs,
-    // The words of a governance file stand only for what it decided.
+    // The text of a governance file is kept only while the expiry is the file's.
     expires_text: lastsMs === undefined ? (before?.expires_text ?? null) : null,
     created_at: before?.created_at ?? now,
   };
@@ -174,18 +174,18 @@ function changedLimits(before: Constraints, patch: GrantPatch): Constraints {
   };
 }
 
-/** Whether a grant is limited to repositories now that was not before. `before`: undefined when it is new. */
+/** Whether a grant becomes limited to repositories that was not before. `before`: undefined when it is new. */
 export function limitsReposFirst(before: GrantTable | undefined, after: GrantTable): boolean {
   const limits = (grant: GrantTable | undefined) =>
     grant !== undefined && limitsRepos(readConstraints(grant.constraints, grant.id));
   return limits(after) && !limits(before);
 }
 
-/** Whether these are limits to repositories (specification, Repository constraint). */
+/** Whether these constraints limit repositories (specification, Repository constraint). */
 export const limitsRepos = ({ repos, allow_repo_creation: creation }: Constraints): boolean =>
   repos !== undefined || creation === true;
 
-/** A grant as an event tells it: who receives is nobody's business there, so of recipients only how many. */
+/** Describes a grant for the event. Recipients are confidential, so only their number is included. */
 export function describeGrant(grant: GrantTable): JsonObject {
   const { recipients, repos, allow_repo_creation, refs, ref_changes } = readConstraints(grant.constraints, grant.id);
   return {

@@ -1,4 +1,4 @@
-/** What a new agent is granted, with limits: said in an invite, kept in its row, and in force from the moment the agent is made. */
+/** Grants with limits for a new agent: given in an invite, stored in its row, and in force from the creation of the agent. */
 import { z } from 'zod';
 import { checkReferences } from '../config-file/check-references.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -10,7 +10,7 @@ import type { GrantTable } from '../store/tables/rules.ts';
 import { limitsRepos } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** `lastsMs`: from the moment that the agent is made; absent: without an end. */
+/** `lastsMs`: from the creation of the agent; absent: no expiry. */
 export type GrantedOn = ScopesOn & { constraints?: Constraints; requireApproval?: boolean; lastsMs?: number };
 
 const Stored = z.array(
@@ -23,10 +23,10 @@ const Stored = z.array(
   }),
 );
 
-/** A column that holds them. `what`: of whom, for the error. Throws Error when it holds something else. */
+/** Parses a column that holds them. `what`: names the row in errors. Throws Error when it holds something else. */
 export const readGranted = (text: string, what: string): GrantedOn[] => readStored(Stored, text, what);
 
-/** The columns of a new grant. */
+/** Returns the columns of a new grant. */
 export const termsOf = (
   { constraints = {}, requireApproval, lastsMs }: GrantedOn,
   now: Instant,
@@ -39,7 +39,7 @@ export const termsOf = (
 export const limitsAnyRepos = (grants: readonly GrantedOn[]): boolean =>
   grants.some(({ constraints }) => constraints !== undefined && limitsRepos(constraints));
 
-/** By the rules of governance files. Throws ChangeRefused with the first that is wrong. */
+/** Validates recipients by the rules of governance files. Throws ChangeRefused for the first invalid one. */
 export function checkRecipients(grants: readonly GrantedOn[], platforms: ReadonlyMap<string, Manifest>): void {
   for (const { platformId, scopes, constraints } of grants) {
     const { recipients } = constraints ?? {};
@@ -58,7 +58,7 @@ export function checkRecipients(grants: readonly GrantedOn[], platforms: Readonl
   }
 }
 
-/** As an event tells it: who receives is nobody's business there, so of recipients only how many. */
+/** Describes grants for the event. Recipients are confidential, so only their number is included. */
 export const describeGranted = (grants: readonly GrantedOn[]): JsonObject[] =>
   grants.map(({ platformId, scopes, constraints = {}, requireApproval, lastsMs }) => ({
     platformId,

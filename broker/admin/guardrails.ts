@@ -1,4 +1,4 @@
-/** Guardrails, as owners read and change them: all of them at once, in force at the very next decision. */
+/** Reads and replaces an organisation's guardrails: a change applies to all of them, in force from the next decision. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { present } from '../runtime/present.ts';
@@ -12,15 +12,15 @@ import type { OrganisationTable } from '../store/tables/organisations.ts';
 import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
 import { nextOf, type RuleVersion, readVersions } from './rule-versions.ts';
 
-/** `version`: 0 before there were any. */
+/** `version`: 0 before the first change. */
 export type GuardrailsInForce = { version: number; guardrails: RuleSource[] };
 
-/** The guardrails in force. */
+/** Reads the guardrails in force. */
 export async function readGuardrails(db: Db, organisationId: string): Promise<GuardrailsInForce> {
   return await guardrailsOf(db, present(await findOrganisation(db, organisationId), 'organisation'));
 }
 
-/** Those of the version that the organisation's row names. Throws Error when they are not in the store, or altered. */
+/** Reads the guardrails of the version that the organisation's row names. Throws Error when they are missing from the store, or altered. */
 export async function guardrailsOf(
   db: Db,
   { id, guardrails_version: version }: OrganisationTable,
@@ -30,7 +30,7 @@ export async function guardrailsOf(
   return { version, guardrails: readStoredRules(rules, `guardrails version ${version}`) };
 }
 
-/** A page of their versions, newest first; `next`: of the next page. */
+/** Returns a page of their versions, newest first; `next`: cursor of the next page. */
 export async function listGuardrailVersions(
   db: Db,
   organisationId: string,
@@ -42,8 +42,8 @@ export async function listGuardrailVersions(
 }
 
 /**
- * Replaces them. `seen`: the version that was changed to these; when another is in force by now, nothing is changed.
- * Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ * Replaces the guardrails. `seen`: the version that was edited; when another is in force by now, nothing is changed. Throws ChangeRefused, or
+ * AuditUnavailable: then nothing is changed.
  */
 export async function changeGuardrails(
   services: Changing,

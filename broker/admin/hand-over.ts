@@ -1,4 +1,4 @@
-/** An admin gives agents of one owner to another one, who answers for them from the next decision on. */
+/** Hands agents of one owner over to another, who is responsible for them from the next decision. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { listAgents, updateAgent } from '../store/agents.ts';
 import { listOwners } from '../store/organisations.ts';
@@ -8,23 +8,23 @@ import { loadAgent } from './find-agent.ts';
 import { listedChanges } from './listed-changes.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** Ids in one statement: SQLite takes 32,766 parameters. */
+/** Ids per statement: SQLite allows 32,766 parameters. */
 const AT_ONCE = 1_000;
 
 export type HandOver = {
   /** Uuids of owners. */
   from: string;
   to: string;
-  /** Uuids or agent ids; undefined: all that are at work. */
+  /** Uuids or agent ids; undefined: all agents that are not revoked. */
   agents?: readonly string[] | undefined;
 };
 
 /**
- * All of them or none, in one transaction with its audit row. Children follow their parents, and so does who decides by passkey on what
- * they wait for. Agents that ended stay with whom they had; tokens in which an agent names its former owner go on working.
+ * Hands over all the agents or none, in one transaction with its audit row. Children follow their parents, and so does the right to decide their
+ * pending calls by passkey. Revoked agents keep their owner. Tokens in which an agent names its former owner stay valid.
  *
- * @returns the agents that were handed over, as they were
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @returns the agents that were handed over, as they were before
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function handOver(
   services: Changing,

@@ -1,4 +1,4 @@
-/** What runs here, for those who look after it in the console. */
+/** Reads the state of the installation, for its administrators in the console. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { listLiveInstances } from '../store/instances.ts';
@@ -6,9 +6,9 @@ import { findLastBackup } from '../store/last-backup.ts';
 
 export type Installation = {
   store: 'sqlite' | 'postgres';
-  /** By `agent-broker backup`; undefined: none was made with it. */
+  /** The last run of `agent-broker backup`; undefined: none on record. */
   lastBackup: Instant | undefined;
-  /** Every process that serves from this store now. `isThis`: the one that answers. Times in milliseconds. */
+  /** All processes that currently serve from this store. `isThis`: the one that answers. Times in milliseconds. */
   processes: { id: string; startedAt: number; seenAt: number; release: string | null; isThis: boolean }[];
 };
 

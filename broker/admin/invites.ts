@@ -1,4 +1,4 @@
-/** Invites: an admin describes an agent, and whoever holds the secret brings its key. */
+/** Invites: an admin describes an agent, and whoever holds the secret binds its key. */
 
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -39,7 +39,7 @@ const readInvite = ({ token_hash: _token, grants, ...invite }: InviteTable, now:
 const grantsOf = ({ id, grants }: Pick<InviteTable, 'id' | 'grants'>): GrantedOn[] =>
   readGranted(grants, `grants of invite ${id}`);
 
-/** All of an organisation, newest first; those that are over stay for 30 days. */
+/** Lists all invites of an organisation, newest first; used and expired ones for 30 days. */
 export async function listInvites(
   { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
   organisationId: string,
@@ -48,7 +48,7 @@ export async function listInvites(
   return (await listStored(db, organisationId)).map((invite) => readInvite(invite, now));
 }
 
-/** Makes an invite. `secret` is to be shown once. Throws ChangeRefused; AuditUnavailable, and then there is none. */
+/** Creates an invite. `secret` is to be shown once. Throws ChangeRefused, or AuditUnavailable: then nothing is created. */
 export async function createInvite(
   services: Changing & Uses<'config'>,
   by: ChangingOwner,
@@ -80,7 +80,7 @@ export async function createInvite(
   return { invite: readInvite(invite, now), secret };
 }
 
-/** Its secret is good for nothing from then on. Throws ChangeRefused, also when it was used. */
+/** Removes an invite: its secret is refused from then on. Throws ChangeRefused, also when it was used. */
 export async function removeInvite(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   const { organisation_id: organisationId } = by.owner;
   const known = (await listStored(services.broker.store.db, organisationId)).find((one) => one.id === id);
@@ -102,10 +102,10 @@ const gone = () =>
   new ChangeRefused('token_used', 'This invite is unknown, used, revoked or expired. Ask an owner for another.');
 
 /**
- * Makes the active agent of an invite, with its key, and records it: the invite is used up. One of concurrent callers wins.
- * Scopes that the platforms no longer have are dropped. Returns the agent.
+ * Creates the active agent of an invite, with its key, and records it: the invite is consumed. Of concurrent callers one wins. Scopes that the
+ * platforms no longer have are dropped. Returns the agent.
  *
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function bindInvite(
   services: Changing,
@@ -123,7 +123,7 @@ export async function bindInvite(
   return await recordInTurn(services, by, { reason: 'agent_invited', agent: ids }, async (db, note) => {
     const now = clock();
     if (!(await claimInvite(db, invite, ids.id, now))) throw gone();
-    // A governance file may have removed it meanwhile, and an agent without one is refused every call.
+    // A governance file may have removed the policy meanwhile, and an agent without one is refused every call.
     if (policy_id !== null && !(await findPolicy(db, organisation_id, policy_id)))
       throw new ChangeRefused('token_used', 'The policy that this invite names was removed. Ask an owner for another.');
     await refuseTakenName(db, organisation_id, name, 'Ask an owner for an invite by another name.');

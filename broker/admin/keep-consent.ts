@@ -1,4 +1,4 @@
-/** A person says whether what was obtained in a consent is to be kept. */
+/** Keeps or discards the tokens that were obtained in a consent, as the person decides. */
 import { recordChange } from '../audit/record-change.ts';
 import { announceConsent, changeOfConsent, changeOfWaiting } from '../people/consents.ts';
 import { beginAfterConsent, type SessionCookie, sessionsOf } from '../people/sessions.ts';
@@ -18,7 +18,7 @@ import {
 import { endKept, revokePersonTokens, revokeReplaced } from './person-tokens.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** Forgets what was obtained, as the browser asks that obtained it, and revokes it at the platform. @throws ChangeRefused */
+/** Deletes the tokens at the request of the browser that obtained them, and revokes them at the platform. @throws ChangeRefused */
 export async function discardByPerson(
   services: Consenting,
   consent: PersonConsentTable,
@@ -33,12 +33,12 @@ export async function discardByPerson(
 }
 
 /**
- * Keeps what was obtained, as the person says in the browser that obtained it, and completes the consent. Of a person whom only a
- * source asserts an owner confirms it before its first use. From then on the browser with this cookie shows it to the person. Said twice in that
- * browser, by a double click or because the first answer was lost, it is answered as at first, as long as what was kept is there.
+ * Keeps the tokens at the request of the browser that obtained them, and completes the consent. For a person whom only a source asserts, an owner has
+ * to confirm them before their first use. From then on the browser with this cookie can show them to the person. A repeated request of that browser
+ * (a double click, or a lost answer) gets the first answer again, as long as the tokens still exist.
  *
- * @returns `confirms`: it waits for an owner. `shows`: the browser has a session with this cookie
- * @throws ChangeRefused; AuditUnavailable, and then nothing is kept
+ * @returns `confirms`: an owner has to confirm. `shows`: the browser has a session with this cookie
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is kept
  */
 export async function keep(
   services: Consenting,
@@ -60,7 +60,7 @@ export async function keep(
 
 type Kept = { confirms: boolean; shows: boolean };
 
-/** What this browser kept in the consent before; undefined: nothing that is still there. */
+/** Returns the result of an earlier request of this browser; undefined when there was none, or the tokens do not exist any more. */
 async function keptBefore(
   broker: Consenting['broker'],
   { token_hash: tokenHash }: PersonConsentTable,
@@ -70,7 +70,7 @@ async function keptBefore(
   const consent = await findPersonConsent(broker.store.db, tokenHash);
   if (consent?.status !== 'completed' || !isBrowserOf(consent, browserHash)) return undefined;
   const given = await givenIn(broker, consent);
-  // A session that the person left, or that is over, does not begin again.
+  // A session that the person left, or that has expired, is not started again.
   return (
     given && {
       confirms: given.standing === 'unconfirmed',

@@ -1,4 +1,4 @@
-/** Which keys of the installation sign and seal now, and since when. */
+/** Lists the keys of the installation that sign and seal now, and since when. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { ownLogKeys } from '../receipt-log/log-keys.ts';
@@ -7,11 +7,11 @@ import { findSecretKeyInForce } from '../store/secret-keys.ts';
 export type KeyInForce = {
   use: 'evidence' | 'log' | 'session' | 'secrets' | 'master';
   kid: string;
-  /** Null of the master key: the store does not know. */
+  /** Null for the master key: the store has no record of it. */
   since: Instant | null;
 };
 
-/** One of each use at most; one that is made when it is needed first may not be there yet. */
+/** Returns at most one key per use; a key that is created on first use may not exist yet. */
 export async function keysInForce({
   store,
   keys,

@@ -1,4 +1,4 @@
-/** An admin labels an agent: in force at the very next decision, where a condition reads the labels. */
+/** Sets an agent's labels: in force from the next decision, for conditions that read labels. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { inOrder, storedLabels } from '../policy/labels.ts';
 import { present } from '../runtime/present.ts';
@@ -10,10 +10,10 @@ import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /**
- * Gives an agent these labels and no others. Labels that it has already are no change.
+ * Replaces the labels of an agent. Setting the same labels again is no change.
  *
- * @returns the agent as it is then
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @returns the updated agent
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function labelAgent(
   services: Changing,
@@ -34,7 +34,7 @@ export async function labelAgent(
   });
 }
 
-/** The labels of an organisation's agents in the order of the alphabet, with how many agents have each; without agents that were deleted. */
+/** Lists the labels of an organisation's agents in alphabetical order, with the number of agents for each; deleted agents are not counted. */
 export async function countLabels(db: Db, organisationId: string): Promise<{ label: string; agents: number }[]> {
   const counts = new Map<string, number>();
   for (const { id, labels, agents } of await listLabels(db, organisationId))

@@ -1,4 +1,4 @@
-/** What agents ask for, as owners look at it. */
+/** Reads access requests for owners. */
 import type { Broker, Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { findAccessRequest, listAccessRequests, type ShownRequest } from '../store/access-requests.ts';
@@ -10,7 +10,7 @@ import { ChangeRefused } from './refused.ts';
 
 export const noRequest = () => new ChangeRefused('not_found', 'The organisation has no such access request.');
 
-/** A page of them, newest first. */
+/** Returns a page of requests, newest first. */
 export const listRequests = (
   { store: { db } }: Pick<Broker, 'store'>,
   organisationId: string,
@@ -19,14 +19,14 @@ export const listRequests = (
 
 export type RequestWithChoices = {
   request: ShownRequest;
-  /** What the platform has; none of a platform or an agent that is gone. */
+  /** The platform's scopes; empty when the platform or the agent was removed. */
   platformScopes: string[];
   connections: readonly ConnectionTable[];
-  /** What the agent is granted on the platform now. */
+  /** The agent's current grants on the platform. */
   grants: GrantTable[];
 };
 
-/** One request, with what there is to grant, for whoever decides. Throws ChangeRefused. */
+/** Returns one request with what can be granted, for the deciding owner. Throws ChangeRefused. */
 export async function readRequest(
   services: Uses<'store'> & { compiled: Compiled },
   organisationId: string,

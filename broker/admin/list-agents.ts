@@ -1,4 +1,4 @@
-/** An organisation's agents as its owners look at them. */
+/** Lists an organisation's agents for its owners. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { listShownAgents } from '../store/agents.ts';
@@ -6,21 +6,21 @@ import { findAgentsStopped } from '../store/agents-stopped.ts';
 import { listBreakersOpenAt } from '../store/breakers.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 
-/** For how long children are listed after their end, and over how long calls are counted. */
+/** How long children are listed after their end, and the period in which calls are counted. */
 export const DAY_MS = 24 * 3600 * 1000;
 
 type OpenBreaker = Awaited<ReturnType<typeof listBreakersOpenAt>>[number];
 
-/** `parent`: of a child whose parent was not deleted. */
+/** `parent`: present for a child whose parent was not deleted. */
 export type ListedAgent = {
   agent: AgentTable;
   parent: AgentTable | undefined;
   breakers: readonly OpenBreaker[];
-  /** Whether all agents of the organisation are. */
+  /** Whether all agents of the organisation are stopped. */
   stopped: boolean;
 };
 
-/** All that are not deleted, oldest first; children for a day after their end. With the breakers that are open at `now`. */
+/** Lists all agents that are not deleted, oldest first; children for a day after their end. With the breakers that are open at `now`. */
 export async function listAgents(
   { store: { db } }: Pick<Broker, 'store'>,
   organisationId: string,

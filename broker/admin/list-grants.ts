@@ -5,7 +5,7 @@ import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { GrantTable } from '../store/tables/rules.ts';
 import { loadAgent } from './find-agent.ts';
 
-/** All grants of an agent, by platform, with the organisation's connections, which they name. Throws ChangeRefused. */
+/** Returns all grants of an agent, by platform, with the organisation's connections, which the grants name. Throws ChangeRefused. */
 export async function listGrantsOf(
   { store: { db } }: Pick<Broker, 'store'>,
   organisationId: string,

@@ -1,13 +1,13 @@
-/** A list of changes as it goes on record and into the receipt. */
+/** Limits a list of changes for the audit row and the receipt. */
 import { sha256Hex } from '../crypto/canonical.ts';
 
-/** Lines that are listed at most, and characters of each. */
+/** Limits of listed lines, and of characters in each. */
 export const MOST_LISTED = 50;
 const MOST_CHARACTERS = 300;
 
 /**
- * The first lines. Where that is not all, with the number of others and the hash of the whole list, a line feed after each, so that who
- * has the list can show what was left out.
+ * Returns the first lines. When that is not all, also the number of the others and the hash of the whole list (each line followed by a line feed), so
+ * that whoever has the list can prove what was left out.
  */
 export function listedChanges(lines: readonly string[]): { changes: string[]; more?: number; all_sha256?: string } {
   const listed = lines.slice(0, MOST_LISTED).map(clipped);

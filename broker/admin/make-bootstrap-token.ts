@@ -1,4 +1,4 @@
-/** An owner lets an agent bring its own key: a token, shown once, with which it binds one. */
+/** Creates a bootstrap token, shown once, with which an agent binds its own key. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { type BootstrapToken, mintBootstrapToken } from '../auth/bootstrap-token.ts';
@@ -13,10 +13,10 @@ import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /**
- * Earlier tokens of the agent end; its key goes on until another is bound, and one that it has not collected yet is destroyed.
+ * Revokes earlier tokens of the agent. Its key stays valid until another is bound; a generated key that was not collected yet is destroyed.
  *
  * @param rotates for an agent that has a key, which binding replaces
- * @throws ChangeRefused; AuditUnavailable, and then there is no token
+ * @throws ChangeRefused, or AuditUnavailable: then no token is created
  */
 export async function makeBootstrapToken(
   services: Changing,
@@ -36,7 +36,7 @@ export async function makeBootstrapToken(
         'This agent has its key already. Send {"rotate": true} for a token with which it replaces that key.',
       );
     const at = broker.clock();
-    // It brings its own: the key that it has not collected is not handed out any more.
+    // The agent will bind its own key, so the generated key must not be handed out any more.
     const move = { from: ['pending'], to: 'pending_bind', cause: null, detail: null } as const;
     const waited = await setAgentStatus(db, agent, move, at);
     if (waited) await destroyUncollectedKey(db, { organisationId, id: agent.id });

@@ -1,4 +1,4 @@
-/** Owners make and remove platforms one by one; a governance file does the same with the same steps. */
+/** Creates and removes single platforms; governance files use the same steps. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
@@ -10,7 +10,7 @@ import { writePlatformSecrets } from './platform-secrets.ts';
 import { type ReadPlatform, readPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** `entry`: as under `platforms` of a governance file; what its `auth` references comes in `secrets`. */
+/** `entry`: as under `platforms` of a governance file; the secrets that its `auth` references come in `secrets`. */
 export type NewPlatform = {
   platformId: string;
   entry: Readonly<Record<string, unknown>>;
@@ -18,9 +18,9 @@ export type NewPlatform = {
 };
 
 /**
- * Makes a platform, which must not be there.
+ * Creates a platform, which must not exist yet.
  *
- * @throws ChangeRefused; AuditUnavailable, and then there is none
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is created
  */
 export async function makePlatform(
   services: Changing & Uses<'vault'>,
@@ -49,13 +49,13 @@ export async function makePlatform(
 }
 
 /**
- * Removes a platform to which nothing leads.
+ * Removes a platform without grants and connections.
  *
- * @throws ChangeRefused; AuditUnavailable, and then it is there still
+ * @throws ChangeRefused, or AuditUnavailable: then it still exists
  */
 export async function removePlatform(services: Changing, by: ChangingOwner, platformId: string): Promise<void> {
   const { organisation_id: organisationId } = by.owner;
-  // Not on record what is none: a row names platforms that there are.
+  // An unknown platform must not be recorded: audit rows name existing platforms only.
   await readPlatform(services.broker.store.db, organisationId, platformId);
   await recordInTurn(services, by, { reason: 'platform_removed', platform: platformId }, async (tx) => {
     const { connections } = await readPlatform(tx, organisationId, platformId);

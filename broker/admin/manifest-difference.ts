@@ -1,9 +1,9 @@
-/** What a new manifest changes, in lines for people. */
+/** Describes what a new manifest changes, in lines for people. */
 import { difference, listDifference, sameJson } from '../config-file/differences.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 
 /**
- * What another address, or another auth, means for the credentials that are stored for a platform; nothing when neither is another.
+ * Returns warnings about stored credentials when the address or the auth of a platform changes; empty when neither does.
  *
  * @param stored how many connections have a credential, and how many people gave tokens of their own
  */
@@ -32,7 +32,7 @@ function whose({ connections, people }: { connections: number; people: number })
   return parts.length === 0 ? undefined : { words: `The credential${isOne ? '' : 's'} ${parts.join(' and ')}`, isOne };
 }
 
-/** Lines such as `base_url: https://a.example → https://b.example`; nothing when both say the same. */
+/** Returns lines such as `base_url: https://a.example → https://b.example`; empty when the manifests are equal. */
 export function manifestDifference(before: Manifest, after: Manifest): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Manifest)[]);
   fields.delete('scopes');
@@ -48,7 +48,7 @@ export function manifestDifference(before: Manifest, after: Manifest): string[] 
   ];
 }
 
-/** So many are told one by one: a built-in platform has hundreds. */
+/** Up to this number changes are listed one by one: a built-in platform has hundreds of sentences. */
 const FEW_SENTENCES = 5;
 
 function sentencesDifference(before: Manifest['sentences'] = {}, after: Manifest['sentences'] = {}): string[] {

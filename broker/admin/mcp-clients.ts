@@ -1,4 +1,4 @@
-/** Which MCP clients were authorised, by whom and as which agents; and how to revoke one. */
+/** Authorised MCP clients: who authorised them, as which agents, and how to revoke them. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -11,12 +11,13 @@ import type { GrantTable } from '../store/tables/rules.ts';
 import { mergeScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** As it is now, with what its agent may do now. */
+/** The current state, with the current grants of its agent. */
 export type ReadMcpClient = ReturnType<typeof readClient>;
 
 function readClient(one: ListedAuthorisation, grants: readonly GrantTable[], now: Instant) {
   const isOver = one.agent_status === 'revoked' || one.agent_status === 'deleted';
-  // Revoking an agent ends its authorisations at the same moment; those of agents that ended in other ways stay as they were.
+  // Revoking an agent ends its authorisations at the same moment, so equal times mean that the agent's end was the cause; authorisations that ended
+  // earlier keep their own cause.
   const withAgent = isOver && (one.ended_at === null || one.ended_at === one.agent_status_since);
   const own = grants.filter(({ agent_id }) => agent_id === one.agent_id);
   return {
@@ -35,7 +36,7 @@ function readClient(one: ListedAuthorisation, grants: readonly GrantTable[], now
   };
 }
 
-/** Newest first; ended ones stay for 90 days. */
+/** Lists authorisations, newest first; ended ones for 90 days. */
 export async function listMcpClients(
   { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
   organisationId: string,
@@ -46,9 +47,10 @@ export async function listMcpClients(
 }
 
 /**
- * Its tokens are refused from the next call on, on every replica; its agent stays, with what it may do. Answers it as it is then.
+ * Revokes an authorisation: its tokens are refused from the next call, on every replica; its agent and the agent's grants stay. Returns the updated
+ * authorisation.
  *
- * @throws ChangeRefused; AuditUnavailable, and then it goes on
+ * @throws ChangeRefused, or AuditUnavailable: then it stays in force
  */
 export async function endMcpClient(services: Changing, by: ChangingOwner, id: string): Promise<ReadMcpClient> {
   const { store, clock } = services.broker;

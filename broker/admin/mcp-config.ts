@@ -1,9 +1,9 @@
 import type { Broker } from '../broker.ts';
 
-/** What a person replaces: the configuration is made where the private key is not. */
+/** A placeholder: the configuration is generated where the private key is not known. */
 const KEY_PLACE = '<the private key, or the path of its file>';
 
-/** What an MCP client's configuration takes to reach the broker as this agent (docs/agents.md, Registering). */
+/** Returns the configuration with which an MCP client reaches the broker as this agent (docs/agents.md, Registering). */
 export const mcpConfig = ({ baseUrl }: Pick<Broker, 'baseUrl'>, agent: { agentId: string; ownerId: string }) => ({
   mcpServers: {
     'agent-broker': {

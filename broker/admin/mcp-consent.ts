@@ -1,4 +1,4 @@
-/** An owner lets an MCP client in: the agent that it acts as, what that may do, and the authorisation, all or nothing. */
+/** Authorises an MCP client: creates or chooses the agent that it acts as, its grants, and the authorisation, in one transaction. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
@@ -17,27 +17,27 @@ import type { ScopesOn } from '../store/tables/registrations.ts';
 import { choosePolicy, makeAgent, newIds, refuseTakenName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** What the client asked for, as the authorization server has it. */
+/** The client's request, as the authorization server stores it. */
 export type AskedConsent = Pick<McpAuthorisationTable, 'client_id' | 'client_name' | 'redirect_host' | 'scope'> & {
-  /** The stored interaction: of two decisions on it one counts. */
+  /** The stored interaction: of two decisions on it only one succeeds. */
   interaction: { kind: string; id: string };
 };
 
-/** What an owner lets it have. */
+/** What an owner allows. */
 export type AllowedConsent = {
-  /** As one that an MCP client was authorised as before, with what that may do: by its uuid or agent id. Or `name`. */
+  /** The uuid or agent id of an agent as which an MCP client was authorised before, with its grants; or else `name` is given. */
   agent: string | undefined;
-  /** As a new agent of this name. */
+  /** The name of a new agent. */
   name: string | undefined;
-  /** Of a new one: its id or name; undefined: the default one. */
+  /** For a new agent: id or name of its policy; undefined: the default policy. */
   policy: string | undefined;
-  /** Of a new one; undefined: nothing. */
+  /** For a new agent; undefined: no grants. */
   grants: readonly ScopesOn[] | undefined;
-  /** Of the scopes that it asked for; undefined: all of them. */
+  /** The requested scopes that are given; undefined: all of them. */
   scopes: readonly string[] | undefined;
 };
 
-/** An authorisation as it was made; `given`: what its tokens are good for. */
+/** A new authorisation; `given`: the scopes of its tokens. */
 export type MadeAuthorisation = { id: string; given: readonly string[] };
 
 type Choice =
@@ -47,11 +47,10 @@ type Choice =
 const decidedBefore = () => new ChangeRefused('conflict', 'This was decided already. Go back to the application.');
 
 /**
- * Lets the client in. `tell`, in the same transaction, tells the authorization server, and answers where the browser goes on to:
- * an authorisation that the server knows nothing of could be used by nobody, and would be listed all the same.
+ * Authorises the client. `tell` stores the authorisation in the authorization server, in the same transaction, and returns the address to which the
+ * browser continues: an authorisation that is unknown to the server could not be used, but would be listed.
  *
- * @throws ChangeRefused, `conflict` when the name is taken or somebody else has decided; AuditUnavailable, and then nothing is
- * decided
+ * @throws ChangeRefused, `conflict` when the name is taken or another owner has decided; AuditUnavailable, and then nothing is decided
  */
 export async function consentToMcpClient(
   services: Changing,
@@ -97,7 +96,7 @@ export async function consentToMcpClient(
   return { location, agentId: choice.ids.agent_id };
 }
 
-/** Sends the client away. `tell` as above. Throws ChangeRefused when somebody has decided. */
+/** Refuses the client. `tell`: see `consentToMcpClient`. Throws ChangeRefused when another owner has decided. */
 export async function refuseMcpClient(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   { interaction }: AskedConsent,
@@ -123,7 +122,7 @@ async function choiceOf(
   return { as: 'known', ids: { id: agent.id, agent_id: agent.agent_id } };
 }
 
-/** Of the scopes that it asked for, in that order. */
+/** Returns the given ones of the requested scopes, in that order. */
 function givenOf({ scope }: AskedConsent, { scopes }: AllowedConsent): readonly string[] {
   const asked = scope.split(' ');
   const foreign = scopes?.find((one) => !asked.includes(one));
@@ -132,7 +131,7 @@ function givenOf({ scope }: AskedConsent, { scopes }: AllowedConsent): readonly 
   return scopes === undefined ? asked : asked.filter((one) => scopes.includes(one));
 }
 
-/** Another client may act as an agent that was made for one, and as no other: nobody gets in beside an agent's own key. */
+/** A client may only act as an agent that was created for an MCP client, so that it cannot share an agent that has its own key. */
 async function refuseOthers(db: Db, organisationId: string, id: string): Promise<void> {
   const agent = await findAgent(db, organisationId, id);
   if (agent?.agent_type !== 'mcp_client' || agent.status === 'revoked' || agent.status === 'deleted')
@@ -153,7 +152,7 @@ async function bear(
   await makeAgent(db, { ...birth, origin: 'owner', status: 'active' }, 'mcp_client', grants, now);
 }
 
-/** `(platform id, scope)` → whether an owner may let a client have it: what the manifests name, and nothing else. */
+/** Returns a predicate of platform id and scope: whether an owner may give it to a client. Only scopes that the manifests name. */
 export const isOffered =
   (manifests: ReadonlyMap<string, Pick<Manifest, 'scopes'>>) =>
   (platformId: string, scope: string): boolean =>

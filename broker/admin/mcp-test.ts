@@ -1,4 +1,4 @@
-/** Tests a connection of an MCP server by the list of its tools, which each call reads. Nothing is put on file. */
+/** Tests a connection of an MCP server by listing its tools, as each call does. Nothing is stored. */
 import type { Broker } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { restPlatform } from '../calls/forward.ts';
@@ -12,7 +12,7 @@ const { version } = readBuild();
 
 export type McpTest = { ok: boolean; upstreamStatus: number | null; detail: string; sent: boolean };
 
-/** `timeoutMs`: of all requests together. */
+/** `timeoutMs`: for all requests together. */
 export async function testMcpServer(
   { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
   manifest: Manifest,

@@ -1,4 +1,4 @@
-/** Tools of an MCP platform: what an owner has accepted, what the server offers now, and what is held back until they look. */
+/** Tools of an MCP platform: those that an owner accepted, those that the server offers now, and the quarantined ones. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -12,17 +12,17 @@ import type { McpToolTable } from '../store/tables/platforms.ts';
 import { askServer } from './ask-mcp-server.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** `accepted`: what agents are told; `offered`: what the server says now. */
+/** `accepted`: the definition that agents see; `offered`: the server's current one. */
 export type ReadTool = ReturnType<typeof readTool>;
 
 export type ToolsOfServer = { server: string; tools: ReadTool[] };
 
-/** All that the broker has seen, by name. Throws ChangeRefused: no such platform, or it is no MCP server. */
+/** Lists all tools that the broker has seen, by name. Throws ChangeRefused when there is no such platform, or it is not an MCP server. */
 export async function readTools(db: Db, organisationId: string, platformId: string): Promise<ToolsOfServer> {
   return await toolsAt(db, await placeOf(db, organisationId, platformId));
 }
 
-/** Asks the server for its tools; the first list is accepted as it is. Throws ChangeRefused, also when the server does not answer. */
+/** Requests the tools from the server; the first list is accepted as a whole. Throws ChangeRefused, also when the server does not answer. */
 export async function refreshTools(
   services: Parameters<typeof askServer>[0],
   organisationId: string,
@@ -35,13 +35,13 @@ export async function refreshTools(
   return await toolsAt(db, place);
 }
 
-/** `hash`: of the tool as it was shown. `effect`: the owner's judgement; undefined: what the tool says of itself. */
+/** `hash`: hash of the tool that was shown. `effect`: the owner's classification; undefined: what the tool declares. */
 export type Accepting = { platformId: string; name: string; hash: string; effect: ToolEffect | undefined };
 
 /**
- * Accepts a tool as it was shown: in force at the very next call. If it has changed since, nothing is accepted.
+ * Accepts a tool as it was shown: in force from the next call. If it has changed since, nothing is accepted.
  *
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function acceptTool(
   services: Changing,
@@ -67,7 +67,7 @@ export async function acceptTool(
   return readTool(accepted);
 }
 
-/** What an owner has said of a tool stays said; what a tool says of itself goes with its definition. */
+/** An owner's classification is kept; a tool's own one follows its definition. */
 function effectAfter(before: ReadTool, said: ToolEffect | undefined, by: string) {
   if (said !== undefined) return { effect: said, effectBy: by };
   if (before.effect_by !== null) return { effect: before.effect, effectBy: before.effect_by };

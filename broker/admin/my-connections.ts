@@ -1,4 +1,4 @@
-/** What a person gave, as they see it in their own browser, and withdrawing it. */
+/** Lists and withdraws what a person gave, for the person's own browser. */
 import { recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
@@ -23,17 +23,17 @@ export type Given = {
   platform: string;
   organisation: string;
   account: string | null;
-  /** `unconfirmed`: an owner has to confirm it first. `reauth_needed`: the platform takes it no more. */
+  /** `unconfirmed`: an owner has to confirm it first. `reauth_needed`: the platform no longer accepts it. */
   state: 'unconfirmed' | 'active' | 'reauth_needed';
-  /** At the platform; null: it did not say. */
+  /** The platform's own scopes; null: not reported. */
   rights: readonly string[] | null;
   agents: readonly { name: string; scopes: readonly string[] }[];
   givenAt: Instant;
-  /** To within some minutes; null: never. */
+  /** Accurate to some minutes; null: never. */
   lastUsedAt: Instant | null;
 };
 
-/** What the person of these sessions gave, oldest first. */
+/** Lists what the person of these sessions gave, oldest first. */
 export async function listMine(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   sessions: readonly PersonSession[],
@@ -42,7 +42,7 @@ export async function listMine(
   return await Promise.all(rows.map((row) => shown(store.db, row, clock())));
 }
 
-/** A session after a consent shows only what was given in it. */
+/** A session that began with a consent shows only what was given in it. */
 async function rowsOf(db: Db, sessions: readonly PersonSession[]): Promise<PersonTokenTable[]> {
   const rows = new Map<string, PersonTokenTable>();
   for (const { organisation_id: organisationId, person_id: personId, consent_id: consentId } of sessions)
@@ -70,10 +70,10 @@ async function shown(db: Db, row: PersonTokenTable, now: Instant): Promise<Given
 }
 
 /**
- * Ends what the person gave, at once, and revokes it at the platform. `revoked` false: the platform has no place for that, or did not
+ * Deletes what the person gave, immediately, and revokes it at the platform. `revoked` false: the platform has no revocation endpoint, or did not
  * answer.
  *
- * @throws ChangeRefused not_found: nothing of these sessions has this id; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused not_found when these sessions contain nothing with this id; or AuditUnavailable: then nothing is changed
  */
 export async function withdraw(
   services: Connecting,

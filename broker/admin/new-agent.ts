@@ -1,4 +1,4 @@
-/** An agent that comes to be by a registration, an invite or an admin's word: its row and its grants. */
+/** Creates an agent from a registration, from an invite or for an admin: its row and its grants. */
 
 import type { Uses } from '../broker.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
@@ -16,7 +16,7 @@ import type { PolicyTable } from '../store/tables/rules.ts';
 import { checkRecipients, type GrantedOn, limitsAnyRepos, termsOf } from './granted-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** The same scopes, each platform and each scope once. */
+/** Merges scopes, so that each platform and each scope occurs once. */
 export function mergeScopes(wanted: readonly ScopesOn[]): ScopesOn[] {
   const byPlatform = new Map<string, Set<string>>();
   for (const { platformId, scopes } of wanted) {
@@ -27,7 +27,7 @@ export function mergeScopes(wanted: readonly ScopesOn[]): ScopesOn[] {
   return [...byPlatform].map(([platformId, scopes]) => ({ platformId, scopes: [...scopes] }));
 }
 
-/** What of one list stands in the other, and what does not; platforms without a scope are left out. */
+/** Partitions scopes by a predicate; platforms without a scope are left out. */
 export function splitScopes<Wanted extends ScopesOn>(
   wanted: readonly Wanted[],
   stands: (platformId: string, scope: string) => boolean,
@@ -39,7 +39,7 @@ export function splitScopes<Wanted extends ScopesOn>(
   return { in: part(true), out: part(false) };
 }
 
-/** Which of the scopes the organisation's platforms have; those of MCP servers are their own affair. */
+/** Partitions scopes by whether the organisation's platforms have them; scopes of MCP servers are not checked. */
 export async function knownScopes<Wanted extends ScopesOn>(db: Db, organisationId: string, wanted: readonly Wanted[]) {
   const platforms = await loadManifests(db, organisationId);
   return splitScopes(wanted, (platformId, scope) => {
@@ -57,7 +57,7 @@ export function refuseUnknownScopes([unknown]: readonly ScopesOn[]): void {
     );
 }
 
-/** The policy of this id or name; without one, the organisation's default. Throws ChangeRefused when it has none of it. */
+/** Returns the policy with this id or name; without one, the organisation's default. Throws ChangeRefused when there is none with this id or name. */
 export async function choosePolicy(db: Db, organisationId: string, idOrName: string | undefined) {
   const policy = await findPolicy(db, organisationId, idOrName ?? DEFAULT_POLICY);
   if (!policy && idOrName !== undefined)
@@ -65,7 +65,7 @@ export async function choosePolicy(db: Db, organisationId: string, idOrName: str
   return policy;
 }
 
-/** Two agents of one name are taken for each other, by people and by governance files. Throws ChangeRefused. */
+/** Refuses a name that another agent has, because people and governance files would confuse them. Throws ChangeRefused. */
 export async function refuseTakenName(db: Db, organisationId: string, name: string, whatToDo: string): Promise<void> {
   const namesake = await findLiveAgentNamed(db, organisationId, name);
   if (namesake)
@@ -75,10 +75,10 @@ export async function refuseTakenName(db: Db, organisationId: string, name: stri
     );
 }
 
-/** The ids of an agent that is about to be. */
+/** Generates the ids of a new agent. */
 export const newIds = () => ({ id: uuidv4(), agent_id: newAgentId() });
 
-/** What is known of an agent before it is one. `status`: `pending` until its key is collected. */
+/** The values of an agent that are known before it is created. `status`: `pending` until its key is collected. */
 type Birth = Pick<
   AgentTable,
   'organisation_id' | 'id' | 'agent_id' | 'name' | 'owner_id' | 'policy_id' | 'origin' | 'status'
@@ -86,7 +86,7 @@ type Birth = Pick<
 
 type OwnKey = Pick<AgentPublicKey, 'pem' | 'fingerprint'>;
 
-/** A new agent, which is no child. `key`: undefined when it has none of its own, or not yet. */
+/** Builds the row of a new agent that is not a child. `key`: undefined when it has none of its own, or not yet. */
 export const agentRow = (
   birth: Birth,
   agent_type: AgentTable['agent_type'],
@@ -107,10 +107,10 @@ export const agentRow = (
   labels: null,
 });
 
-/** What an agent is to be, as an admin says it. */
+/** A new agent, as an admin describes it. */
 export type NewAgent = { name: string; policy?: string; grants: readonly GrantedOn[] };
 
-/** The policy that it will be under. Throws ChangeRefused when there can be no such agent. */
+/** Returns the policy of the new agent. Throws ChangeRefused when the agent cannot be created. */
 export async function checkNewAgent(
   { broker }: Uses<'config'>,
   db: Db,
@@ -128,8 +128,8 @@ export async function checkNewAgent(
 }
 
 /**
- * Makes an agent with its key and its grants. To be called in a transaction. `mcp_client` stands for a key where the broker itself recognises
- * it, `workload` where its platform's tokens are to be taken for it.
+ * Creates an agent with its key and its grants. To be called in a transaction. In place of a key: `mcp_client` for an agent that the broker itself
+ * authenticates, `workload` for one that is authenticated by its platform's tokens.
  */
 export async function makeAgent(
   db: Db,

@@ -1,4 +1,4 @@
-/** Built-in platforms after an upgrade: what their manifests would be if they were connected with this release. */
+/** Built-in platforms after an upgrade: computes their manifests by the definitions of this release. */
 import { isDeepStrictEqual } from 'node:util';
 import { sameJson } from '../config-file/differences.ts';
 import { BUILTIN_PLATFORMS, parseEntryFields } from '../platforms/builtin.ts';
@@ -10,7 +10,7 @@ import type { ReadPlatform } from './platforms.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
-/** What belongs to where a platform is, and to whom it is called for, and never comes with a release. */
+/** Fields that depend on the installation, and are never part of a release. */
 const OF_THE_PLACE: ReadonlySet<string> = new Set([
   'name',
   'base_url',
@@ -21,8 +21,8 @@ const OF_THE_PLACE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The entry, as under `platforms` of a governance file, from which this release makes the manifest of a platform; undefined: it is not a
- * built-in one. Of a platform without a stored entry, which an earlier release made, it is inferred.
+ * Returns the entry, as under `platforms` of a governance file, from which this release builds the manifest of a platform; undefined when it is not a
+ * built-in one. For a platform without a stored entry, created by an earlier release, the entry is inferred.
  */
 export function newestEntry(platform: Pick<ReadPlatform, 'platform_id' | 'manifest' | 'entry'>): Entry | undefined {
   const { manifest } = platform;
@@ -33,8 +33,8 @@ export function newestEntry(platform: Pick<ReadPlatform, 'platform_id' | 'manife
 }
 
 /**
- * What is taken for a change that somebody made here, of a manifest of which only the result is known: where it is, fields that no release
- * brings, and in fields that are merged by entry, what the release does not have, and what was emptied.
+ * Infers the local changes in a manifest of which only the result is known: the fields that depend on the installation, fields that no release sets,
+ * and in fields that are merged by entry the entries that the release does not have, and emptied ones.
  */
 function differentHere(manifest: Manifest, builtin: object): Entry {
   const newest = builtin as Record<string, unknown>;
@@ -53,10 +53,10 @@ function differentHere(manifest: Manifest, builtin: object): Entry {
   return Object.fromEntries(kept);
 }
 
-/** What was found last of a manifest, which is one object for one text (`readManifest`): finding it takes 10 ms for a large one. */
+/** Caches the last result by manifest object, of which there is one per text (`readManifest`): computing it takes 10 ms for a large one. */
 const found = new WeakMap<Manifest, { entry: string | null; newer: boolean }>();
 
-/** Whether a platform would have another manifest with this release, or cannot be made from its entry any more. */
+/** Whether this release would give a platform another manifest, or cannot build one from its entry any more. */
 export function hasNewerManifest(platform: Pick<ReadPlatform, 'platform_id' | 'manifest' | 'entry'>): boolean {
   const known = found.get(platform.manifest);
   if (known?.entry === platform.entry) return known.newer;

@@ -18,14 +18,14 @@ import { readStored } from '../store/stored-json.ts';
 import type { OrganisationTable } from '../store/tables/organisations.ts';
 import type { Vault } from '../vault.ts';
 
-/** By the names of the API. */
+/** With the names of the API. */
 export type Settings = {
   approval_ttl_seconds: number;
   require_user_verification: boolean;
   publish_identity_documents: boolean;
-  /** When the broker suspends an agent by itself; null: never. */
+  /** When the broker suspends an agent automatically; null: never. */
   auto_suspend: AutoSuspend | null;
-  /** Whose assertions about people are believed. */
+  /** The issuers whose assertions about people are trusted. */
   caller_issuers: CallerIssuer[];
   /** How long audit rows are kept. */
   retention: Retention;
@@ -33,18 +33,18 @@ export type Settings = {
   passkey_deciders: PasskeyDeciders;
 };
 
-/** What is left out, or undefined, stays as it is. */
+/** Members that are omitted, or undefined, stay unchanged. */
 type Wanted<Values> = { [Name in keyof Values]?: Values[Name] | undefined };
 
 export type ReadOrganisation = Pick<OrganisationTable, 'id' | 'name' | 'created_at'> &
   Settings & {
     /** Null: its agents are not stopped as a whole. */
     agents_stopped: AgentsStopped | null;
-    /** Null: no restored store waits for a review. */
+    /** Null: the store was not restored, or the restore was reviewed. */
     restored: StoreRestored | null;
   };
 
-/** The row with its columns as values. */
+/** Parses the columns of the row. */
 export const readOrganisationRow = (row: OrganisationTable): ReadOrganisation => ({
   id: row.id,
   name: row.name,
@@ -64,7 +64,10 @@ export async function readOrganisation(db: Db, organisationId: string): Promise<
   return readOrganisationRow(present(await findOrganisation(db, organisationId), 'organisation'));
 }
 
-/** Changing nothing is no event; a retention that no admin set is set again. Throws AuditUnavailable, and then nothing is changed. */
+/**
+ * Changes settings. A change without effect records no event; a retention that no admin has set is set again. When it throws AuditUnavailable,
+ * nothing is changed.
+ */
 export async function changeOrganisation(
   services: Changing & Uses<'vault'>,
   by: ChangingOwner,
@@ -90,7 +93,7 @@ export async function changeOrganisation(
   });
 }
 
-/** In a transaction, for owners and governance files alike. */
+/** Writes settings in a transaction, for owners and for governance files. */
 export async function writeSettings(
   tx: Db,
   vault: Pick<Vault, 'seal'>,

@@ -1,4 +1,4 @@
-/** A sign-in link that an admin makes for a colleague. */
+/** Sign-in links that an admin makes for other owners. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { signInLink } from '../auth/sign-in-link.ts';
@@ -8,8 +8,8 @@ import type { OwnerTable } from '../store/tables/organisations.ts';
 import { ChangeRefused } from './refused.ts';
 
 /**
- * Makes a link that signs an owner of the same organisation in, once, within 15 minutes. Whoever has it is that owner, so making it is on
- * record; the link is not. Throws ChangeRefused; AuditUnavailable, and then there is none.
+ * Makes a link that signs an owner of the same organisation in, once, within 15 minutes. Whoever has it can act as that owner, so making it is
+ * recorded; the link itself is not. Throws ChangeRefused, or AuditUnavailable: then there is no link.
  */
 export async function makeOwnerLink(
   services: Changing & Uses<'baseUrl'>,

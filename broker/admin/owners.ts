@@ -1,4 +1,4 @@
-/** The people of an organisation: who is one, with which role. */
+/** The owners of an organisation and their roles. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -21,14 +21,14 @@ import type { OwnerTable } from '../store/tables/organisations.ts';
 import { agentsNamed } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** How the passkeys of an owner look to the admins of the organisation. */
+/** Returns the passkeys of all owners, as admins of the organisation see them. */
 export const passkeysByOwner = async (db: Db, organisationId: string): Promise<Map<string, PasskeyTable[]>> =>
   Map.groupBy(await listPasskeysOfAll(db, organisationId), ({ owner_id }) => owner_id);
 
-/** Oldest first. */
+/** Lists owners, oldest first. */
 export const listOwners = (db: Db, organisationId: string): Promise<OwnerTable[]> => listStored(db, organisationId);
 
-/** The id of the organisation of this name; without a name, of the only one. Throws ChangeRefused. */
+/** Returns the id of the organisation with this name; without a name, of the only one. Throws ChangeRefused. */
 export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {
   const organisations = await listOrganisations(store.db);
   const chosen = name === undefined ? organisations[0] : organisations.find((one) => one.name === name);
@@ -38,7 +38,7 @@ export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: 
   return chosen.id;
 }
 
-/** The owner with this address; without one, the first admin of the only organisation. For the operator. Throws ChangeRefused. */
+/** Returns the owner with this address; without one, the first admin of the only organisation. For the operator. Throws ChangeRefused. */
 export async function ownerNamed({ store }: Pick<Broker, 'store'>, email: string | undefined): Promise<OwnerTable> {
   if (email !== undefined) {
     const [found] = await findOwnersByEmail(store.db, email);
@@ -60,11 +60,14 @@ export async function ownerNamed({ store }: Pick<Broker, 'store'>, email: string
 export type AddedOwner = {
   email: string;
   role: OwnerTable['role'];
-  /** Whoever next signs in at the identity provider with this verified address is this owner, and whoever was it is out. */
+  /**
+   * Unlinks the account of the identity provider: whoever next signs in there with this verified address becomes this owner, and the former account
+   * loses access.
+   */
   forgetsIdentity: boolean;
 };
 
-/** Adds an owner, or changes the role of one. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** Adds an owner, or changes an owner's role. Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function addOwner(
   services: Changing,
   by: ChangingOwner,
@@ -75,7 +78,7 @@ export async function addOwner(
   const email = foldEmail(address);
   const known = (await listStored(store.db, organisationId)).find((owner) => owner.email === email);
   const forgets = forgetsIdentity && known !== undefined;
-  // Whoever had the role by groups has it from an admin from then on.
+  // Setting a role explicitly replaces one that came from groups of the identity provider.
   if (known?.role === role && known.role_by_groups === 0 && !forgets) return known;
   const reason = known ? 'owner_changed' : 'owner_added';
   return await recordInTurn(services, by, { reason, detail: email }, async (tx, note) => {
@@ -95,7 +98,7 @@ export async function addOwner(
   });
 }
 
-/** Owners are changed one after the other: of two admins who remove each other, one is left. */
+/** Refuses a change that would leave the organisation without an admin. Changes of owners are serialised, so that two admins cannot remove each other. */
 function refuseLastAdmin(owners: readonly OwnerTable[], owner: OwnerTable): void {
   if (owner.role === 'admin' && owners.every((one) => one.id === owner.id || one.role !== 'admin'))
     throw new ChangeRefused(
@@ -107,8 +110,8 @@ function refuseLastAdmin(owners: readonly OwnerTable[], owner: OwnerTable): void
 const unknown = () => new ChangeRefused('not_found', 'The organisation has no such owner.');
 
 /**
- * Removes an owner, with sessions and passkeys: in force at the very next request. Agents of that owner that ended are of the one
- * who asks from then on. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ * Removes an owner, with sessions and passkeys: in force from the next request. The owner's ended agents pass to the admin who removes them. Throws
+ * ChangeRefused, or AuditUnavailable: then nothing is changed.
  */
 export async function removeOwner(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   const { id: heir, organisation_id: organisationId } = by.owner;
@@ -134,8 +137,8 @@ export async function removeOwner(services: Changing, by: ChangingOwner, id: str
 }
 
 /**
- * In a transaction, for owners and governance files alike: removes an owner no agent at work is left of. What ended, and the MCP
- * clients that the owner authorised, are of `heir` from then on.
+ * In a transaction, for owners and governance files: removes an owner who has no live agent. Ended agents, and the MCP clients that the owner
+ * authorised, pass to `heir`.
  *
  * @throws ChangeRefused when something was assigned to the owner meanwhile
  */

@@ -1,4 +1,4 @@
-/** Owners and the tokens of people: how many there are, confirming one before its first use, and ending them. */
+/** The tokens of people, for owners: list them, confirm one before its first use, and end them. */
 import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { readFacts } from '../oauth-client/facts.ts';
@@ -17,7 +17,7 @@ import type { Connecting } from './connections.ts';
 import { endKept, revokePersonTokens, revokeReplaced } from './person-tokens.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** Never who the person is. `account`: only while an owner has to confirm it, which nobody could without. */
+/** Never contains who the person is. `account`: only while an owner has to confirm it, since that is impossible without it. */
 export type GivenTokens = Pick<
   PersonTokenTable,
   'id' | 'person_id' | 'platform_id' | 'connection_id' | 'named_by' | 'created_at'
@@ -28,7 +28,7 @@ export type GivenTokens = Pick<
   agent: string | null;
 };
 
-/** All of an organisation, oldest first, or only those that wait for an owner. */
+/** Lists all tokens of an organisation, oldest first, or only those that wait for an owner. */
 export async function listPeople(
   { store }: Pick<Broker, 'store'>,
   organisationId: string,
@@ -36,7 +36,7 @@ export async function listPeople(
 ): Promise<GivenTokens[]> {
   const filter = unconfirmed ? ({ standing: 'unconfirmed' } as const) : {};
   const rows = await listGivenTokens(store.db, organisationId, filter);
-  // Few agents ask many people.
+  // One query per agent is fine: the tokens come from few agents.
   const agents = new Map(
     await Promise.all(
       [...new Set(rows.map((row) => row.agent_id))].map(
@@ -60,7 +60,7 @@ export async function listPeople(
 
 type Services = Connecting & { people: People };
 
-/** The person that an owner names by what agents call them; undefined: not known here. The value is hashed and forgotten. */
+/** Finds the person whom an owner names by the value that agents use; undefined: not known here. The value is hashed and not stored. */
 async function personOf(
   { broker, people }: Services,
   organisationId: string,
@@ -72,8 +72,8 @@ async function personOf(
 }
 
 /**
- * Confirms that an account is the person's whom the tokens are for. `caller`: who that is meant to be, if the owner wants that
- * compared. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ * Confirms that an account belongs to the person whom the tokens are for. `caller`: the expected person, if the owner wants that compared. Throws
+ * ChangeRefused, or AuditUnavailable: then nothing is changed.
  */
 export async function confirmPerson(
   services: Services,
@@ -106,7 +106,7 @@ const isWaiting = ({ standing }: PersonTokenTable): boolean => standing === 'unc
 
 export type EndedTokens = { ended: number; revoked: number };
 
-/** Ends tokens: of one row, of a person by id or by what agents call them, of a connection, or all. Throws ChangeRefused; AuditUnavailable. */
+/** Ends tokens: of one row, of a person by id or by the value that agents use, of a connection, or all. Throws ChangeRefused; AuditUnavailable. */
 export async function endPeople(
   services: Services,
   by: ChangingOwner,

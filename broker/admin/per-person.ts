@@ -1,4 +1,4 @@
-/** Owners switch tokens per person on and off for a platform, and say which sources may assert who a person is. */
+/** Switches tokens per person on and off for a platform, and sets which sources may assert who a person is. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
@@ -9,18 +9,18 @@ import { storedEntry } from './platform-entry.ts';
 import { readPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** How many people gave tokens for a platform, by state; never who. */
+/** Numbers of people who gave tokens for a platform, by state; never who. */
 export type PeopleOfPlatform = {
   platform_id: string;
   name: string;
-  /** Null: it never held one token per person. */
+  /** Null: tokens per person were never switched on. */
   per_person: PerPerson | null;
   unconfirmed: number;
   active: number;
   reauth_needed: number;
 };
 
-/** Of all platforms to which people can connect, and those for which somebody gave tokens; by id. */
+/** Lists all platforms that support tokens per person, and those for which somebody gave tokens; by id. */
 export async function peopleByPlatform(
   { store }: Pick<Broker, 'store'>,
   organisationId: string,
@@ -45,9 +45,9 @@ export async function peopleByPlatform(
 }
 
 /**
- * In force from the next call on, as a new version of the platform's manifest. What people gave stays as it is.
+ * In force from the next call, as a new version of the platform's manifest. Existing tokens stay unchanged.
  *
- * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function setPerPerson(
   services: Changing,

@@ -1,4 +1,4 @@
-/** A person's browser comes back in a consent: from the issuer of the assertion, or from the platform. */
+/** Handles callbacks of a person's browser in a consent: from the issuer of the assertion, or from the platform. */
 import type { Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -27,7 +27,7 @@ import { revokeGiven } from './revoke-given.ts';
 /** A callback of this browser, with the consent and the flow that it belongs to. */
 type Callback = { consent: PersonConsentTable; flow: Flow; browserHash: string };
 
-/** The consent that the state of a callback is of, over or not, and whichever browser came back; undefined: of none. */
+/** Returns the consent that the state of a callback belongs to, ended or not, whichever browser came back; undefined: none. */
 export async function consentOfState(
   { broker }: Pick<Consenting, 'broker'>,
   query: URLSearchParams,
@@ -38,8 +38,8 @@ export async function consentOfState(
 }
 
 /**
- * The consent that a callback belongs to; undefined: it belongs to none that waits. In another browser than the one that was sent it
- * belongs to none, either.
+ * Returns the consent that a callback belongs to; undefined when it belongs to no pending one, or comes from another browser than the one that was
+ * sent.
  */
 export async function consentOfCallback(
   services: Pick<Consenting, 'broker'> & Uses<'vault'>,
@@ -54,12 +54,12 @@ export async function consentOfCallback(
   return { consent, flow, browserHash };
 }
 
-/** Once: a code that is sent twice makes a server revoke what it gave for it (RFC 6749 section 4.1.2). */
+/** Consumes the flow: a code that is sent twice makes a server revoke the tokens issued for it (RFC 6749 section 4.1.2). */
 async function useFlow({ broker }: Consenting, { consent }: Callback): Promise<void> {
   if (consent.state_hash === null || !(await useConsentFlow(broker.store.db, consent.state_hash))) throw over();
 }
 
-/** The issuer has signed somebody in. Answers where the browser goes next, if it is who is meant. @throws ChangeRefused */
+/** Handles a sign-in at the issuer. Returns where the browser goes next, if the person is the expected one. @throws ChangeRefused */
 export async function signedIn(
   services: Consenting & Uses<'vault'>,
   callback: Callback,
@@ -90,8 +90,8 @@ export async function signedIn(
 }
 
 /**
- * The platform's authorization server has answered: what it gives waits until the person says that it is to be kept. If another browser
- * began the consent meanwhile it is revoked there at once.
+ * Handles the answer of the platform's authorization server: the tokens are stored until the person confirms that they are to be kept. If another
+ * browser began the consent meanwhile, they are revoked there immediately.
  *
  * @throws ChangeRefused
  */

@@ -1,6 +1,6 @@
 /**
- * A person goes through a consent in a browser: signs in where the assertion is from, consents at the platform, and says that the
- * tokens are to be kept. State is bound to the consent and to the browser, and who completes must be who is meant.
+ * The steps of a person's consent in a browser: sign in at the issuer of the assertion, consent at the platform, and confirm that the tokens are to
+ * be kept. State is bound to the consent and to the browser, and the person who completes it has to be the expected one.
  */
 
 import { z } from 'zod';
@@ -28,7 +28,7 @@ import { ChangeRefused } from './refused.ts';
 
 export type Consenting = Connecting & { people: People; signIns: SignIns };
 
-/** Where a browser was sent. */
+/** The state of a redirect: where the browser was sent. */
 export const Flow = z.discriminatedUnion('kind', [
   SignInState.extend({ kind: z.literal('sign_in') }),
   z.strictObject({ kind: z.literal('platform'), kept: StoredFlow }),
@@ -54,7 +54,7 @@ const withdrawn = () =>
     'The agent that asked was revoked meanwhile, so there is nothing to consent to. Close this page.',
   );
 
-/** What a page tells of a consent. `account`: once the person has consented at the platform, as far as that says. */
+/** What a page shows of a consent. `account`: present after the person consented at the platform, if that reports it. */
 export type ConsentShown = {
   agent: string;
   organisation: string;
@@ -62,12 +62,15 @@ export type ConsentShown = {
   scopes: readonly string[];
   namedBy: string;
   verified: boolean;
-  /** Whether an owner looks at it before it is used. */
+  /** Whether an owner has to confirm it before its first use. */
   confirms: boolean;
   obtained: { account: string | null } | undefined;
 };
 
-/** `browserHash`: of the browser that asks; only the one that obtained something is told what. @throws ChangeRefused */
+/**
+ * Returns what the page shows. `browserHash`: of the requesting browser; only the browser that obtained tokens sees the account. @throws
+ * ChangeRefused
+ */
 export async function showConsent(
   { broker }: Pick<Consenting, 'broker'>,
   consent: PersonConsentTable,
@@ -96,7 +99,7 @@ export async function showConsent(
   };
 }
 
-/** The tokens that were given in a consent, kept or waiting for an owner; undefined: they were replaced or ended since, or there are none. */
+/** Returns the tokens that were given in a consent, kept or waiting for an owner; undefined: they were replaced or ended since, or there are none. */
 export async function givenIn(
   { store }: Pick<Consenting['broker'], 'store'>,
   { organisation_id: organisationId, person_id: personId, id }: PersonConsentTable,
@@ -108,7 +111,7 @@ export async function givenIn(
 export const isBrowserOf = ({ browser_hash: hash }: PersonConsentTable, browserHash: string): boolean =>
   hash === browserHash;
 
-/** Why a consent that was this browser's is so no more. */
+/** Returns why a consent does not belong to this browser any more. */
 export async function whyOver(
   { broker }: Pick<Consenting, 'broker'>,
   { token_hash: tokenHash }: PersonConsentTable,
@@ -119,7 +122,7 @@ export async function whyOver(
   return goesOn && hash !== browserHash ? elsewhere() : over();
 }
 
-/** @throws ChangeRefused unless the consent is this browser's */
+/** @throws ChangeRefused unless the consent belongs to this browser */
 export function checkBrowser(consent: PersonConsentTable, browserHash: string): void {
   if (consent.browser_hash === null || consent.status === 'completed') throw over();
   if (!isBrowserOf(consent, browserHash)) throw elsewhere();
@@ -128,7 +131,7 @@ export function checkBrowser(consent: PersonConsentTable, browserHash: string): 
 export const needsOwner = ({ verified }: PersonConsentTable, { per_person: perPerson }: Manifest): boolean =>
   verified === 0 && perPerson?.asserted_consent !== 'link';
 
-/** The connection and its platform, as long as people can give tokens for it, and an agent is there that asks. @throws ChangeRefused */
+/** Loads the connection and its platform, if people can still give tokens for it, and the requesting agent still exists. @throws ChangeRefused */
 export async function loadForPeople(
   { store }: Consenting['broker'],
   {
@@ -138,7 +141,7 @@ export async function loadForPeople(
     family_id: familyId,
   }: PersonConsentTable,
 ): Promise<{ connection: ConnectionTable; manifest: Manifest }> {
-  // What a revoked agent waited for ends with it. Of a child its parent counts, which outlives it.
+  // The end of the agent ends its pending consents. For a child its parent counts, which outlives it.
   const agent = await findAgent(store.db, organisationId, familyId);
   if (!agent || agent.status === 'revoked' || agent.status === 'deleted') throw withdrawn();
   const found = await loadConnection(store.db, organisationId, id);
@@ -146,7 +149,7 @@ export async function loadForPeople(
   return found;
 }
 
-/** Where the browser goes: to the issuer of the assertion, to sign in, or else to the platform at once. @throws ChangeRefused */
+/** Returns where the browser goes: to the issuer of the assertion, to sign in, or else directly to the platform. @throws ChangeRefused */
 export async function goOn(
   services: Consenting & Uses<'vault'>,
   consent: PersonConsentTable,
@@ -165,10 +168,10 @@ export async function goOn(
   return begun.url;
 }
 
-/** The browser that is sent on. `goesOn`: it began the consent already, and goes on only as long as no other one did since. */
+/** The browser that is redirected. `goesOn`: it has begun the consent already, and may continue only if no other browser has begun it since. */
 type Goer = { browserHash: string; goesOn: boolean };
 
-/** To the platform, which asks the person. @throws ChangeRefused */
+/** Redirects to the platform, which asks the person. @throws ChangeRefused */
 export async function toPlatform(
   services: Consenting & Uses<'vault'>,
   consent: PersonConsentTable,
@@ -183,14 +186,14 @@ export async function toPlatform(
   return begun.url;
 }
 
-/** What calls wanted beyond what the person gave before. */
+/** Returns the scopes that calls needed beyond what the person gave before. */
 const scopesWantedOf = async ({ store }: Consenting['broker'], consent: PersonConsentTable): Promise<string[]> =>
   (await listPersonTokens(store.db, consent)).flatMap(scopesWanted);
 
 export const flowPlace = ({ organisation_id: organisationId, id }: PersonConsentTable) =>
   ({ table: 'person_consents', column: 'flow', organisationId, rowId: id }) as const;
 
-/** What another browser obtained ends with its turn: whoever has the link could else keep it for the person, or be shown it. */
+/** Discards what another browser obtained: otherwise whoever has the link could keep it for the person, or see it. */
 async function putFlow(
   services: Consenting & Uses<'vault'>,
   consent: PersonConsentTable,

@@ -1,4 +1,4 @@
-/** People sign in at an issuer of assertions that an organisation trusts, to see what they gave. */
+/** Signs people in at an issuer of assertions that an organisation trusts, so that they can see what they gave. */
 import { readCallerIssuers } from '../people/caller-issuer.ts';
 import { beginSignedIn, type SessionCookie } from '../people/sessions.ts';
 import type { SignInAnswer, SignInAt, SignInState } from '../people/sign-in.ts';
@@ -8,10 +8,10 @@ import { inTransaction } from '../store/transaction.ts';
 import type { Consenting } from './person-consent.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** Where people of an organisation can sign in. */
+/** The issuers at which people of an organisation can sign in. */
 export type SignInPlaces = { id: string; name: string; issuers: readonly string[] };
 
-/** Of the organisation with this id, or, without one, of the only one that there is; undefined: of none. */
+/** Returns them for the organisation with this id or, without one, for the only organisation; undefined: none. */
 export async function signInPlaces(
   { broker }: Pick<Consenting, 'broker'>,
   organisationId: string | undefined,
@@ -24,7 +24,7 @@ export async function signInPlaces(
   return { id: found.id, name: found.name, issuers: issuers.map(({ issuer }) => issuer) };
 }
 
-/** What a browser keeps until it comes back. */
+/** The state that a browser keeps until it comes back. */
 export type PersonSignIn = SignInState & { organisation: string; issuer: string };
 
 /** @throws ChangeRefused */
@@ -37,7 +37,7 @@ export async function beginPersonSignIn(
   return { url: begun.url, kept: { ...begun.kept, ...at } };
 }
 
-/** Begins the person's session. False: this person gave nothing here. @throws ChangeRefused */
+/** Begins the person's session. Returns false when this person gave nothing here. @throws ChangeRefused */
 export async function finishPersonSignIn(
   services: Consenting,
   answer: SignInAnswer,

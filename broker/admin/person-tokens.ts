@@ -1,4 +1,4 @@
-/** Tokens of people come and go: replaced, thrown away, and revoked where they are from. */
+/** Replaces, discards and revokes tokens of people. */
 import { isOtherAccount, readFacts } from '../oauth-client/facts.ts';
 import { deletePersonTokens, listPersonTokens, lockPerson } from '../store/people.ts';
 import type { PersonTokenTable } from '../store/tables/people.ts';
@@ -6,13 +6,13 @@ import type { Connecting } from './connections.ts';
 import { loadConnection } from './find-connection.ts';
 import { revokeGiven } from './revoke-given.ts';
 
-/** In the transaction that keeps other tokens of the person: takes away those that are kept. */
+/** In the transaction that keeps new tokens of the person: deletes those that were kept before. */
 export async function endKept(
   tx: Parameters<typeof listPersonTokens>[0],
   fresh: PersonTokenTable,
 ): Promise<PersonTokenTable[]> {
   const { organisation_id, person_id } = fresh;
-  // Of two that are kept at once the second one has to see the first.
+  // Of two concurrent requests the second has to see the tokens of the first.
   await lockPerson(tx, organisation_id, person_id);
   const kept = (await listPersonTokens(tx, fresh)).filter(({ standing }) => standing === 'kept');
   return await deletePersonTokens(
@@ -22,7 +22,10 @@ export async function endKept(
   );
 }
 
-/** Of another account than the new tokens: with the same one, or one that may be, a server might take the new ones away, too. */
+/**
+ * Revokes replaced tokens that belong to another account than the new ones. If the account is the same or not known, a server might revoke the new
+ * ones, too.
+ */
 export async function revokeReplaced(
   services: Connecting,
   now: PersonTokenTable,
@@ -33,7 +36,7 @@ export async function revokeReplaced(
   await revokePersonTokens(services, others);
 }
 
-/** Revokes tokens of one organisation that are forgotten here already; answers how many. Never fails. */
+/** Revokes tokens of one organisation that are deleted here already; returns how many were revoked. Never rejects. */
 export async function revokePersonTokens(services: Connecting, rows: readonly PersonTokenTable[]): Promise<number> {
   const { broker } = services;
   const perConnection = Map.groupBy(rows, ({ connection_id: id }) => id);

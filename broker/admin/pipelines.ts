@@ -1,4 +1,4 @@
-/** Pipelines that plan and apply governance files: which an organisation trusts, by the issuer and the subject of their tokens. */
+/** The pipelines that may plan and apply governance files, identified by the issuer and the subject of their tokens. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { deletePipeline, listPipelines as listStored, putPipeline } from '../store/pipelines.ts';
@@ -10,13 +10,13 @@ const MOST = 100;
 
 export type ListedPipeline = PipelineTable;
 
-/** By name. */
+/** Lists pipelines by name. */
 export const listPipelines = (db: Db, organisationId: string): Promise<ListedPipeline[]> =>
   listStored(db, organisationId);
 
 export type AddedPipeline = Pick<PipelineTable, 'name' | 'role' | 'issuer' | 'subject' | 'jwks_uri'>;
 
-/** Trusts a pipeline. Throws ChangeRefused; AuditUnavailable, and then there is none. */
+/** Trusts a pipeline. Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function addPipeline(services: Changing, by: ChangingOwner, added: AddedPipeline): Promise<PipelineTable> {
   const { organisation_id } = by.owner;
   return await recordInTurn(services, by, { reason: 'pipeline_added', detail: added.name }, async (db, note) => {
@@ -42,7 +42,7 @@ export async function addPipeline(services: Changing, by: ChangingOwner, added: 
   });
 }
 
-/** Trusts a pipeline no more: its next request is refused. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** Removes the trust in a pipeline: its next request is refused. Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function removePipeline(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   const { organisation_id: organisationId } = by.owner;
   const find = async (db: Db): Promise<PipelineTable> => {

@@ -1,4 +1,4 @@
-/** What an owner writes of a platform: an entry as under `platforms` of a governance file, and the values that its `auth` references. */
+/** A platform as an owner describes it: an entry as under `platforms` of a governance file, and the secrets that its `auth` references. */
 import { schemaProblem } from '../../json/schema-problem.ts';
 import { platformReferences } from '../config-file/secrets.ts';
 import type { Secret } from '../crypto/secret.ts';
@@ -14,15 +14,15 @@ import { ChangeRefused } from './refused.ts';
 
 export type GivenSecrets = { [name in PlatformSecretName]?: Secret | undefined };
 
-/** What is kept of an entry beside the manifest that is made from it: null of a platform of one's own. */
+/** Returns the entry text that is stored beside the manifest built from it; null for a platform that is not built in. */
 export const keptEntry = (entry: Readonly<Record<string, unknown>>): string | null =>
   entry.use === undefined ? null : JSON.stringify(entry);
 
-/** What was kept of it. @throws Error that names the platform */
+/** Parses the stored entry. @throws Error that names the platform */
 export const storedEntry = ({ platform_id, entry }: Pick<ReadPlatform, 'platform_id' | 'entry'>): JsonObject | null =>
   entry === null ? null : readStored(StoredObject, entry, `entry of platform ${platform_id}`);
 
-/** Throws ChangeRefused with all problems, each with its place in the entry. */
+/** Parses an entry. Throws ChangeRefused with all problems, each with its path in the entry. */
 export function readPlatformEntry(entry: Readonly<Record<string, unknown>>): Manifest {
   const parsed = parsePlatformEntry(entry);
   if (parsed.success) return parsed.data;
@@ -32,7 +32,9 @@ export function readPlatformEntry(entry: Readonly<Record<string, unknown>>): Man
   throw rulesRefused('invalid_request', problems);
 }
 
-/** Each that is referenced and not `stored`, or given again; no other. Throws ChangeRefused. */
+/**
+ * Returns the secrets to store: those that are referenced and not `stored` yet, or given again. Throws ChangeRefused for missing and unknown ones.
+ */
 export function secretsFor(
   manifest: Manifest,
   given: GivenSecrets,

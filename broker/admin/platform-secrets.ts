@@ -1,4 +1,4 @@
-/** Client ids, client secrets and private keys of platforms, as whatever door stores them: sealed, and never told. */
+/** Stores client ids, client secrets and private keys of platforms for all entry points: sealed and write-only. */
 
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
@@ -16,14 +16,14 @@ import type { FormerConnection } from './end-tokens.ts';
 
 type Sealing = Pick<Vault, 'seal' | 'open'>;
 
-/** Why a value is not taken, as a phrase that follows its name; undefined when it is. */
+/** Returns why a value is not accepted, as a phrase that follows its name; undefined when it is. */
 export function whyNotPlatformSecret(name: PlatformSecretName, secret: Secret): string | undefined {
   if (secret.reveal() === '') return 'is empty';
   const key = name === 'private_key' ? readRsaKey(secret.reveal(), APP_KEY) : undefined;
   return key?.ok === false ? key.problem : undefined;
 }
 
-/** Of a platform: undefined stands for one that is no longer used. `manifest`: as it was before. */
+/** A change of a platform's secrets: undefined removes one that is no longer used. `manifest`: as it was before. */
 export type PlatformSecretChange = {
   organisationId: string;
   platformId: string;
@@ -32,8 +32,8 @@ export type PlatformSecretChange = {
 };
 
 /**
- * Stores them, each in place of the one of its name. Answers the connections whose tokens were got with another key of an App, which are
- * to be ended after the transaction (`endTokens`).
+ * Stores the secrets, each replacing the one of the same name. Returns the connections whose tokens were obtained with another key of an App; they
+ * have to be ended after the transaction (`endTokens`).
  */
 export async function writePlatformSecrets(
   db: Db,
@@ -63,8 +63,8 @@ export async function writePlatformSecrets(
 }
 
 /**
- * What was got with another key of the App is revoked. Replicas keep tokens in memory for the credential as it is sealed (see
- * `Installation.given`), so it is sealed again.
+ * Collects tokens that were obtained with another key of the App, to be revoked. Replicas cache tokens by the sealed credential (see
+ * `Installation.given`), so the credential is sealed again to invalidate these caches.
  */
 async function endAppTokens(
   db: Db,
@@ -82,7 +82,7 @@ async function endAppTokens(
       const resealed = vault.seal(place, vault.open(place, credential).toString('utf8'));
       await storeResealed(db, { organisationId, id }, resealed);
     } catch (error) {
-      // Nobody can use it.
+      // Nobody can use such a credential.
       if (!(error instanceof SealError)) throw error;
     }
     former.push({ connection, manifest, removed: false, appTokens });

@@ -1,4 +1,4 @@
-/** Platforms, as owners read them and switch them off. */
+/** Reads an organisation's platforms and switches them off and on. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -8,10 +8,10 @@ import type { Db } from '../store/store.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** A platform with the manifest in force and its connections, credentials sealed. */
+/** A platform with the manifest in force and its connections; credentials stay sealed. */
 export type ReadPlatform = Omit<PlatformInForce, 'manifest'> & { manifest: Manifest; connections: ConnectionTable[] };
 
-/** All of an organisation, by id. */
+/** Lists all platforms of an organisation, by id. */
 export async function readPlatforms(db: Db, organisationId: string): Promise<ReadPlatform[]> {
   const connections = Map.groupBy(await listConnections(db, organisationId), (one) => one.platform_id);
   const platforms = await listPlatforms(db, organisationId);
@@ -22,7 +22,7 @@ export async function readPlatforms(db: Db, organisationId: string): Promise<Rea
   }));
 }
 
-/** One of them. Throws ChangeRefused not_found. */
+/** Reads one platform. Throws ChangeRefused not_found. */
 export async function readPlatform(db: Db, organisationId: string, platformId: string): Promise<ReadPlatform> {
   const found = (await readPlatforms(db, organisationId)).find((one) => one.platform_id === platformId);
   if (!found) throw new ChangeRefused('not_found', 'The organisation has no such platform.');
@@ -32,9 +32,9 @@ export async function readPlatform(db: Db, organisationId: string, platformId: s
 export type PlatformSwitch = { platformId: string; suspended: boolean; detail: string | null };
 
 /**
- * The organisation's switch, in force at the very next decision. Answers the platform as it is then.
+ * Suspends or resumes a platform for the organisation, in force from the next decision. Returns the updated platform.
  *
- * @throws ChangeRefused, also when it is so already; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, also when it is in that state already; or AuditUnavailable: then nothing is changed
  */
 export async function switchPlatform(
   services: Changing,
@@ -42,7 +42,7 @@ export async function switchPlatform(
   { platformId, suspended, detail }: PlatformSwitch,
 ): Promise<ReadPlatform> {
   const { organisation_id: organisationId } = by.owner;
-  // Not on record what is none: a row names platforms that there are.
+  // An unknown platform must not be recorded: audit rows name existing platforms only.
   await readPlatform(services.broker.store.db, organisationId, platformId);
   const change = { reason: suspended ? 'platform_suspended' : 'platform_resumed', detail, platform: platformId };
   return await recordChange(services, by, change, async (tx) => {

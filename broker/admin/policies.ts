@@ -1,4 +1,4 @@
-/** Policies, as owners read and change them. A version is never changed; a change is a new one, in force at the next decision. */
+/** Reads and changes policies. A version is immutable; each change creates a new one, in force from the next decision. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { RuleSource } from '../policy/facts.ts';
@@ -16,21 +16,21 @@ import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts
 import { ChangeRefused } from './refused.ts';
 import { inWords, nextOf, type RuleVersion, readVersions } from './rule-versions.ts';
 
-/** `agents`: how many, not revoked, are under it. */
+/** `agents`: number of agents under it that are not revoked. */
 export type ListedPolicy = Omit<PolicyInForce, 'rules'> & { agents: number };
-/** `words`: of each rule what it says. */
+/** `words`: a description of each rule. */
 export type WholePolicy = ListedPolicy & { rules: RuleSource[]; words: string[] };
-/** `warnings`: what is allowed, and may not be what was meant. */
+/** `warnings`: about rules that are allowed, but may not be intended. */
 export type ChangedPolicy = WholePolicy & { warnings: string[] };
 
-/** All of them, by name. */
+/** Lists all policies, by name. */
 export async function listPolicies(db: Db, organisationId: string): Promise<ListedPolicy[]> {
   const agents = await countAgentsByPolicy(db, organisationId);
   const policies = await listStored(db, organisationId);
   return policies.map((policy) => ({ ...policy, agents: agents.get(policy.id) ?? 0 }));
 }
 
-/** With the rules in force. Throws ChangeRefused. */
+/** Reads a policy with the rules in force. Throws ChangeRefused. */
 export async function readPolicy(db: Db, organisationId: string, idOrName: string): Promise<WholePolicy> {
   const found = await findPolicy(db, organisationId, idOrName);
   if (!found) throw new ChangeRefused('not_found', 'The organisation has no such policy.');
@@ -39,7 +39,7 @@ export async function readPolicy(db: Db, organisationId: string, idOrName: strin
   return { ...found, agents, rules, words: inWords(rules) };
 }
 
-/** A page of the versions of a policy, newest first; `next`: of the next page. Throws ChangeRefused. */
+/** Returns a page of the versions of a policy, newest first; `next`: cursor of the next page. Throws ChangeRefused. */
 export async function listPolicyVersions(
   db: Db,
   organisationId: string,
@@ -55,7 +55,7 @@ export async function listPolicyVersions(
 
 const given = (rules: GivenRules['rules']): GivenRules => ({ kind: 'policy', at: 'rules', rules });
 
-/** Makes a policy. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/** Creates a policy. Throws ChangeRefused, or AuditUnavailable: then nothing is changed. */
 export async function createPolicy(
   services: Changing,
   by: ChangingOwner,
@@ -77,8 +77,8 @@ export async function createPolicy(
 }
 
 /**
- * Gives a policy a new version of its rules. `seen`: the version that was changed to these; when another is in force by now,
- * nothing is changed. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ * Creates a new version of a policy's rules. `seen`: the version that was edited; when another is in force by now, nothing is changed. Throws
+ * ChangeRefused, or AuditUnavailable: then nothing is changed.
  */
 export async function changePolicy(
   services: Changing,

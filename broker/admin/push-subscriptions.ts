@@ -1,4 +1,4 @@
-/** Devices on which an owner is told by Web Push: each is a channel of that person, made by a browser. */
+/** Devices on which an owner gets Web Push notifications: each is a channel of that person, created by a browser. */
 
 import { createHash, createPublicKey } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
@@ -22,7 +22,7 @@ import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** Nobody carries more; each gets every message. */
+/** Limit per owner; each device gets every message. */
 const MOST_DEVICES = 20;
 
 export type ReadSubscription = {
@@ -30,15 +30,15 @@ export type ReadSubscription = {
   device: string;
   /** Host of the push service. */
   service: string;
-  /** SHA-256 of the endpoint in hex: by it a browser knows itself in the list. */
+  /** SHA-256 of the endpoint in hex, by which a browser recognises itself in the list. */
   endpointHash: string;
   rules: ChannelRules;
 };
 
-/** As `PushSubscription.toJSON()` gives it, and what the device is called. */
+/** The form of `PushSubscription.toJSON()`, with a name for the device. */
 export type GivenSubscription = StoredSubscription & { device: string; rules: ChannelRules };
 
-/** A name that no shared channel can have. */
+/** Begins names that no shared channel can have. */
 const PREFIX = 'push:';
 const hashOf = (endpoint: string): string => createHash('sha256').update(endpoint).digest('hex');
 
@@ -53,7 +53,7 @@ function read(channel: NoticeChannelTable): ReadSubscription {
   };
 }
 
-/** The owner's own devices, oldest first. */
+/** Lists the owner's own devices, oldest first. */
 export async function readSubscriptions(
   db: Db,
   owner: Pick<OwnerTable, 'organisation_id' | 'id'>,
@@ -63,7 +63,7 @@ export async function readSubscriptions(
 
 const invalid = (detail: string) => new ChangeRefused('invalid_request', detail);
 
-/** Throws ChangeRefused when nothing could be sent there. What its name resolves to is looked at with each message. */
+/** Throws ChangeRefused when nothing could be sent to the endpoint. The address that its name resolves to is checked with each message. */
 function checkEndpoint(endpoint: string): URL {
   const url = new URL(endpoint);
   if (url.protocol !== 'https:') throw invalid('endpoint: is not https; send what PushSubscription.toJSON() gives.');
@@ -75,7 +75,7 @@ function checkEndpoint(endpoint: string): URL {
   return url;
 }
 
-/** Throws ChangeRefused when a browser cannot have made these keys. */
+/** Throws ChangeRefused when the keys cannot come from a browser. */
 function checkKeys({ p256dh, auth }: StoredSubscription['keys']): void {
   const point = Buffer.from(p256dh, 'base64url');
   const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((half) => half.toString('base64url'));
@@ -89,8 +89,8 @@ function checkKeys({ p256dh, auth }: StoredSubscription['keys']): void {
 }
 
 /**
- * Adds the device of whoever asks. The same browser again takes the place of what it was before, also of another owner's: it is
- * the same screen. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ * Adds a device of the requesting owner. The same browser replaces its earlier subscription, even one of another owner, since it is the same screen.
+ * Throws ChangeRefused, or AuditUnavailable: then nothing is changed.
  */
 export async function addSubscription(
   services: Changing & Uses<'vault'>,
@@ -129,7 +129,7 @@ export async function addSubscription(
   });
 }
 
-/** Throws ChangeRefused: also for a device of somebody else. */
+/** Loads a device of the owner. Throws ChangeRefused, also for a device of somebody else. */
 async function load(db: Db, owner: { id: string; organisation_id: string }, id: string): Promise<ReadSubscription> {
   const found = await findChannel(db, owner.organisation_id, id);
   if (found?.owner_id !== owner.id || found.kind !== 'web_push')
@@ -137,7 +137,7 @@ async function load(db: Db, owner: { id: string; organisation_id: string }, id: 
   return read(found);
 }
 
-/** What is told on it, and when. Throws ChangeRefused; AuditUnavailable. */
+/** Changes which notices the device gets, and when. Throws ChangeRefused; AuditUnavailable. */
 export async function changeSubscription(
   services: Changing,
   by: ChangingOwner,
@@ -151,7 +151,7 @@ export async function changeSubscription(
   });
 }
 
-/** Removes a device with all that was to be sent to it. Throws ChangeRefused; AuditUnavailable. */
+/** Removes a device with its undelivered messages. Throws ChangeRefused; AuditUnavailable. */
 export async function removeSubscription(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   await recordInTurn(services, by, { reason: 'push_device_removed' }, async (tx, note) => {
     const { channel, device, service } = await load(tx, by.owner, id);
@@ -160,7 +160,7 @@ export async function removeSubscription(services: Changing, by: ChangingOwner, 
   });
 }
 
-/** Sends a test notice now. Answers what came of it, in our words; a device that is gone is removed by it. */
+/** Sends a test notice immediately. Returns the result as a text of ours; a device that does not exist any more is removed. */
 export async function testSubscription(
   services: Changing & Uses<'config' | 'baseUrl' | 'vault' | 'outbound' | 'publicOutbound'>,
   by: ChangingOwner,

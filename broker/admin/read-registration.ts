@@ -1,4 +1,4 @@
-/** Registrations, as owners look at them, and as whoever holds their token. */
+/** Reads registrations, for owners and for holders of a registration's token. */
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
@@ -21,7 +21,7 @@ import { ChangeRefused } from './refused.ts';
 type Reader = Pick<OwnerTable, 'id' | 'organisation_id' | 'role'>;
 type Reading = Pick<Broker, 'store' | 'clock'>;
 
-/** As it is now, without its token and key. `mayDecide`: whether whoever reads it may decide it. */
+/** The current state, without its token and key. `mayDecide`: whether the reader may decide it. */
 export type ReadRegistration = ReturnType<typeof readRegistrationRow>;
 
 export function readRegistrationRow(row: ShownRegistration, owner: Reader, now: Instant) {
@@ -40,7 +40,7 @@ export function readRegistrationRow(row: ShownRegistration, owner: Reader, now: 
 export const requestedScopes = ({ id, requested_scopes: text }: RegistrationTable): ScopesOn[] =>
   readStored(ScopesOnPlatforms, text, `requested scopes of registration ${id}`);
 
-/** The named owner decides, or an admin of that owner's organisation; whoever only reads does not. */
+/** The named owner may decide, and so may an admin of that owner's organisation; viewers may not. */
 export function mayDecide(
   owner: Reader,
   registration: { organisation_id: string | null; owner_id: string },
@@ -49,7 +49,7 @@ export function mayDecide(
   return owner.role === 'admin' || registration.owner_id === owner.id;
 }
 
-/** A page of them, newest first; `next`: where the next one begins. */
+/** Returns a page of registrations, newest first; `next`: cursor of the next page. */
 export async function listRegistrations(
   { store, clock }: Reading,
   owner: Reader,
@@ -65,7 +65,7 @@ export async function listRegistrations(
   };
 }
 
-/** One of the organisation. Throws ChangeRefused. */
+/** Loads a registration of the organisation. Throws ChangeRefused. */
 export async function loadRegistration(
   { store }: Pick<Broker, 'store'>,
   organisationId: string,
@@ -76,7 +76,7 @@ export async function loadRegistration(
   return found;
 }
 
-/** The one with this token, of any organisation. Throws ChangeRefused. */
+/** Loads the registration with this token, of any organisation. Throws ChangeRefused. */
 export async function loadRegistrationByToken(
   { store }: Pick<Broker, 'store'>,
   token: string,
@@ -88,15 +88,15 @@ export async function loadRegistrationByToken(
 }
 
 export type WholeRegistration = ReadRegistration & {
-  /** Of those that were asked for: scopes that no platform of the organisation has. */
+  /** The requested scopes that no platform of the organisation has. */
   unknownScopes: ScopesOn[];
-  /** The one that the agent would be under; undefined: there is no default one. */
+  /** The policy that the agent would get; undefined: there is no default one. */
   policy: PolicyTable | undefined;
-  /** The agent id of whom is called so already. */
+  /** The id of an agent that already has this name. */
   namesake: string | null;
 };
 
-/** One of the organisation, with what an approval would make of it now. Throws ChangeRefused. */
+/** Loads a registration of the organisation, with what an approval would create now. Throws ChangeRefused. */
 export async function readRegistration(broker: Reading, owner: Reader, id: string): Promise<WholeRegistration> {
   const { organisation_id } = owner;
   const { db } = broker.store;

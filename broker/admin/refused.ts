@@ -1,6 +1,6 @@
 /**
- * Why an operation is not done, in words for whoever asked: routes answer it with this error code. In a transaction, undoes it.
- * `token_used`: the token is unknown, used or expired, or whom it is for takes no key any more; which of these, nobody is told.
+ * An operation was refused, with a text for the client; routes answer with this error code. Thrown in a transaction, it rolls back. `token_used`: the
+ * token is unknown, used or expired, or its agent accepts no key any more; the answer does not reveal which.
  */
 export class ChangeRefused extends Error {
   readonly code:
@@ -25,7 +25,7 @@ export class ChangeRefused extends Error {
     | 'key_gone'
     | 'upstream_unreachable'
     | 'credential_unreadable';
-  /** Members of the answer beside code and detail. */
+  /** Further members of the answer. */
   readonly extra: Record<string, unknown>;
   constructor(code: ChangeRefused['code'], detail: string, extra: Record<string, unknown> = {}) {
     super(detail);

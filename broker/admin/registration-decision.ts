@@ -1,4 +1,4 @@
-/** What an owner's word makes of a registration: recorded in the transaction that makes it. */
+/** Decides registrations: recorded in the transaction that decides. */
 
 import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
@@ -17,23 +17,22 @@ import { ChangeRefused } from './refused.ts';
 import { CLAIM_MS } from './registration.ts';
 import { makeKeyPair, sealPrivateKey } from './registration-key.ts';
 
-/** What is left out: all that was asked for, the organisation's default policy, the name that was asked for. */
+/** Defaults: all requested scopes, the organisation's default policy, the requested name. */
 export type Approving = { scopes?: readonly ScopesOn[]; policy?: string; name?: string };
 
 export type DecidingOwner = ChangingOwner & { owner: Pick<OwnerTable, 'id' | 'organisation_id' | 'role'> };
 
 export type RegistrationDecided = {
   registration: ReadRegistration;
-  /** Of an approval: scopes that no platform of the organisation has, and that were not granted. */
+  /** For an approval: scopes that no platform of the organisation has, and that were not granted. */
   dropped?: ScopesOn[];
 };
 
 /**
- * Decides a registration, and answers it as it is then. An approval makes the agent, under its policy, with those scopes that the
- * organisation's platforms have; it is active once its key is collected: until then nobody holds it. Of any number of owners at
- * the same instant one decides.
+ * Decides a registration, and returns it updated. An approval creates the agent, under its policy, with those scopes that the organisation's
+ * platforms have; the agent becomes active when its key is collected. Of concurrent decisions one wins.
  *
- * @throws ChangeRefused; AuditUnavailable, and then nothing is decided
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is decided
  */
 export async function decideRegistration(
   services: Changing & Uses<'vault'>,
@@ -42,7 +41,7 @@ export async function decideRegistration(
   word: { status: 'rejected' } | ({ status: 'approved' } & Approving),
 ): Promise<RegistrationDecided> {
   const { broker, changes } = services;
-  // Those at nobody are nobody's to decide, and answered like those at somebody else.
+  // A registration for an unknown owner is answered like one for another owner, so that nobody learns which owners exist.
   if (!mayDecide(by.owner, found))
     throw new ChangeRefused(
       'forbidden',
@@ -62,15 +61,15 @@ export async function decideRegistration(
   return { registration, ...decided };
 }
 
-/** So many are rejected by one request: each has its own row and receipt. */
+/** The most registrations that one request rejects: each has its own audit row and receipt. */
 export const REJECTED_AT_ONCE = 200;
 
 /**
- * Rejects the pending registrations from one network that the owner may decide, oldest first, REJECTED_AT_ONCE at most. Answers which, and
- * whether more wait.
+ * Rejects the pending registrations from one network that the owner may decide, oldest first, REJECTED_AT_ONCE at most. Returns the ids rejected, and
+ * whether more are pending.
  *
- * @param network as `siteOf` has it
- * @throws AuditUnavailable: those before are rejected
+ * @param network in the form of `siteOf`
+ * @throws AuditUnavailable: the registrations before are rejected already
  */
 export async function rejectNetwork(
   services: Changing,
@@ -82,7 +81,7 @@ export async function rejectNetwork(
   const theirs = waiting.filter((one) => siteOf(one.source) === network && mayDecide(by.owner, one));
   const rejected: string[] = [];
   for (const one of theirs.slice(0, REJECTED_AT_ONCE)) {
-    // Whoever else decided it, or its time, was first.
+    // Otherwise another owner decided it first, or it expired.
     if ((await reject(services, by, one)) instanceof RolledBack) continue;
     services.changes.tell({ organisation_id: one.organisation_id, id: one.id });
     rejected.push(one.id);
@@ -127,7 +126,7 @@ async function approve(
     });
     if (!decided) return rollback(DECIDED_BEFORE);
     const policy = await choosePolicy(tx, organisation_id, policyName);
-    // Which policy an agent is under changes what it may do: an admin says that, here as for every agent.
+    // The policy determines what an agent may do, so choosing one takes an admin, as for every agent.
     if (by.owner.role !== 'admin' && policy?.id !== (await choosePolicy(tx, organisation_id, undefined))?.id)
       throw new ChangeRefused(
         'forbidden',
@@ -148,7 +147,7 @@ async function approve(
   });
 }
 
-/** The scopes that an approval is about. Throws ChangeRefused for one that nobody asked for. */
+/** Returns the approved scopes. Throws ChangeRefused for one that was not requested. */
 function narrowed(registration: KnownRegistration, given: readonly ScopesOn[] | undefined): ScopesOn[] {
   const asked = requestedScopes(registration);
   if (given === undefined) return asked;

@@ -1,4 +1,4 @@
-/** The key pair of a registered agent: made at the approval, the private half kept sealed until it is collected, once. */
+/** The key pair of a registered agent: generated at the approval; the private half is stored sealed until it is collected, once. */
 
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -20,7 +20,7 @@ import { ChangeRefused } from './refused.ts';
 
 const BITS = 2048;
 
-/** A new RSA key pair: the private half as PKCS#8 PEM. It takes a tenth of a second, on another thread. */
+/** Generates an RSA key pair: the private half as PKCS#8 PEM. Takes a tenth of a second, in another thread. */
 export async function makeKeyPair(): Promise<{ publicKey: AgentPublicKey; privatePem: Secret }> {
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', {
     modulusLength: BITS,
@@ -42,7 +42,7 @@ export function sealPrivateKey({ vault }: Pick<Broker, 'vault'>, ref: Registrati
   return vault.seal(placeOf(ref), pem.reveal());
 }
 
-/** Throws SealError when what is stored was altered or is another row's. */
+/** Throws SealError when the stored value was altered or belongs to another row. */
 export function openPrivateKey(
   { vault }: Pick<Broker, 'vault'>,
   registration: RegistrationRef & { private_key: NonNullable<RegistrationTable['private_key']> },
@@ -58,7 +58,7 @@ const STOPPED =
 const OTHERWISE =
   'An owner has the agent bring another key, so the one that was made for it is destroyed. Ask the owner for the bootstrap token.';
 
-/** Why the key of an approved registration cannot be collected; undefined: it can. `agent`: the one that it made. */
+/** Returns why the key of an approved registration cannot be collected; undefined when it can. `agent`: the agent that the approval created. */
 function whyNoKey(
   { claimed_at, claim_until, private_key }: RegistrationTable,
   agent: AgentTable | undefined,
@@ -67,7 +67,7 @@ function whyNoKey(
   if (claimed_at !== null) return KEY_COLLECTED;
   if (agent?.status === 'pending')
     return private_key === null || claim_until === null || claim_until <= now ? TOO_LATE : undefined;
-  // With the key in a registration that was read a moment before its agent, somebody collected it in between.
+  // The registration was read before its agent: it still had the key, so the key was collected between the two reads.
   if (private_key !== null && agent?.status === 'active') return KEY_COLLECTED;
   if (agent && agent.status !== 'revoked' && agent.status !== 'deleted') return OTHERWISE;
   return agent?.status_cause === 'unknown' ? TOO_LATE : STOPPED;
@@ -76,10 +76,10 @@ function whyNoKey(
 const keyGone = (detail: string) => new ChangeRefused('key_gone', detail);
 
 /**
- * Hands out the private key of an approved registration, to one caller, ever, in time, and to none once the agent was stopped or
- * waits for another key. With the commit the key is destroyed, and the agent active.
+ * Returns the private key of an approved registration, to one caller, ever, before the deadline, and not after the agent was stopped or waits for
+ * another key. The commit destroys the stored key and activates the agent.
  *
- * @throws ChangeRefused; AuditUnavailable, and then nothing has happened
+ * @throws ChangeRefused, or AuditUnavailable: then nothing is changed
  */
 export async function claimKey(
   services: Changing & Uses<'vault'>,
@@ -105,12 +105,12 @@ export async function claimKey(
     return pem;
   });
   if (!(claimed instanceof RolledBack)) return claimed;
-  // Whoever was first is told of by what is there now.
+  // A concurrent request was first: reads the state again to report why.
   await loadClaimable(broker, token);
   throw keyGone(KEY_COLLECTED);
 }
 
-/** The registration with its agent, whose key can be collected as far as anybody can tell. Throws ChangeRefused. */
+/** Loads the registration with its agent, if the key appears to be collectable. Throws ChangeRefused. */
 async function loadClaimable(broker: Pick<Broker, 'clock' | 'store'>, token: string) {
   const found = await loadRegistrationByToken(broker, token);
   const now = broker.clock();

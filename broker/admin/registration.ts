@@ -1,4 +1,4 @@
-/** An agent that asks to be one (specification, Registration): raised by anybody, decided by an owner. */
+/** Registrations of agents (specification, Registration): anybody may send one, an owner decides. */
 
 import { type ApprovalChanges, changeAndTell } from '../audit/changes.ts';
 import { siteOf } from '../auth/client-address.ts';
@@ -21,13 +21,13 @@ import type { ScopesOn } from '../store/tables/registrations.ts';
 
 /** How long an owner has to decide. */
 export const REGISTRATION_MS = 24 * 3_600_000;
-/** How long the private key can be collected, from the approval on. */
+/** How long the private key can be collected after the approval. */
 export const CLAIM_MS = 3_600_000;
-/** Per owner. A list that is full takes one of a network that has fewer in it than another; see `makeRoom`. */
+/** Limit per owner. When it is reached, networks with fewer registrations displace those of networks with more; see `makeRoom`. */
 const MOST_OPEN_REGISTRATIONS = 100;
-/** Per owner and network: an owner's id is no secret, and one stranger must not take all of the list. */
+/** Limit per owner and network: an owner's id is public, and one stranger must not be able to fill the list. */
 const MOST_OPEN_PER_NETWORK = 5;
-/** Per owner and network within REGISTRATION_MS: who was rejected so often must not fill the list again at once. */
+/** Limit of rejections per owner and network within REGISTRATION_MS: a rejected sender must not be able to fill the list again immediately. */
 const MOST_REJECTED_PER_NETWORK = 10;
 
 export type Applicant = {
@@ -39,22 +39,21 @@ export type Applicant = {
   source: string;
 };
 
-/** `retryAfterMs`: until the first of those that are in the way no longer counts. */
+/** `retryAfterMs`: until the first of the counted registrations no longer counts. */
 export type Registered =
   | { kind: 'opened'; token: Secret; agentId: string }
   | { kind: 'too_many'; whose: 'network' | 'owner'; limit: number; retryAfterMs: number };
 
-/** Stands for the organisation of nobody, in news that nobody hears. */
+/** The organisation id in announcements about registrations for unknown owners; nothing listens to it. */
 const NOBODY = 'nobody';
 
 /**
- * Takes a registration, whether there is such an owner or not: who registers with an owner_id that is nobody's waits, is
- * turned away at the same limit, and is told `expired` in the end, like everybody whom nobody answers; so nobody learns
- * here who is an owner. Such a row holds nothing that was sent but the owner_id, and whence; it is forgotten with the others,
- * or when there are too many of its kind.
+ * Accepts a registration, whether the owner exists or not. A registration for an unknown owner_id is pending, subject to the same limit, and finally
+ * `expired`, like any that nobody decides; so the endpoint does not reveal who is an owner. Such a row holds nothing that was sent but the owner_id,
+ * and the source address; it is deleted with the others, or when there are too many of its kind.
  *
- * The key pair is made when an owner approves: a stranger's request costs no such work, and what is never approved never
- * had a key. The limit is counted and then written to, so as many as ask at the same instant may pass it.
+ * The key pair is generated when an owner approves: a stranger's request does not cost that work, and a registration that is never approved never had
+ * a key. The limit is checked before the insert, so concurrent requests may exceed it.
  */
 export async function openRegistration(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
@@ -97,10 +96,9 @@ export async function openRegistration(
 }
 
 /**
- * Says why an owner's list takes no more of this network, or makes room for one and answers what it displaced. A full list gives each
- * network its share: a newcomer displaces the newest registration of the network with the most, if that still has at least as many as
- * the newcomer's afterwards. So whoever holds the list with few networks keeps nobody out: that takes
- * MOST_OPEN_REGISTRATIONS of them at once.
+ * Returns why an owner's list accepts no more registrations of this network, or makes room and returns what was displaced. A full list gives each
+ * network its share: a newcomer displaces the newest registration of the network with the most, if that network then still has at least as many as
+ * the newcomer's. So an attacker with few networks cannot block others: that takes MOST_OPEN_REGISTRATIONS networks at the same time.
  */
 async function makeRoom(
   tx: Db,
@@ -128,13 +126,13 @@ async function makeRoom(
 
 type Place = { ownerId: string; organisationId: string | undefined; source: string; now: Instant };
 
-/** The registrations of the network that has the most, in the order of the list. */
+/** Returns the registrations of the network that has the most, in the order of the list. */
 function largestNetwork(open: readonly OpenRegistration[]): OpenRegistration[] {
   const networks = Map.groupBy(open, (one) => siteOf(one.source));
   return [...networks.values()].reduce((most, one) => (one.length > most.length ? one : most), []);
 }
 
-/** Writes down which registrations nobody decided in time. To whoever reads them they were expired already. */
+/** Stores which registrations have expired. Readers see them as expired already. */
 export const expireRegistrations = (
   { store }: Pick<Broker, 'store'>,
   changes: ApprovalChanges,

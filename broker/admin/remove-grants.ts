@@ -1,4 +1,4 @@
-/** Owners take away what an agent is granted on a platform: in force at the very next decision on every replica. */
+/** Removes an agent's grants on a platform: in force from the next decision on every replica. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { deleteGrant, listGrants } from '../store/agents.ts';
@@ -9,13 +9,13 @@ import { loadAgent } from './find-agent.ts';
 import { describeGrant } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** `connection`: the name of the one whose grant is meant; absent: all of them. */
+/** `connection`: the label of the connection whose grant is meant; absent: all grants on the platform. */
 export type RemoveGrants = { agentId: string; platformId: string; connection?: string };
 
 /**
- * Takes them away, which together are one event, on record. Answers what they were.
+ * Removes the grants, recorded as one event. Returns the removed grants.
  *
- * @throws ChangeRefused, also when there are none; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused, also when there are none; or AuditUnavailable: then nothing is changed
  */
 export async function removeGrants(
   services: Changing,

@@ -1,4 +1,4 @@
-/** Reviewing a restored store: what is as of then, and that an admin has looked at it. */
+/** Reviews a restored store: lists what is in force as of the backup, and records that an admin has reviewed it. */
 import {
   type Changing,
   type ChangingOwner,
@@ -20,7 +20,7 @@ export type Reviewed = Omit<Review, 'agents' | 'grants'> & {
   agents: (Review['agents'][number] & { grants: (Omit<ReviewedGrant, 'scopes'> & { scopes: string[] })[] })[];
 };
 
-/** Puts on record, once, that the store was restored, in each organisation. Throws AuditUnavailable. */
+/** Records, once per organisation, that the store was restored. Throws AuditUnavailable. */
 export async function noteRestored(services: Changing): Promise<void> {
   const { store, log } = services.broker;
   for (const { id, restored: text } of await listOrganisations(store.db)) {
@@ -30,7 +30,7 @@ export async function noteRestored(services: Changing): Promise<void> {
     if (before.noted) continue;
     const detail = before.madeAt === null ? null : `From a backup of ${new Date(before.madeAt).toISOString()}.`;
     await recordChange(services, operatorAtStart(id), { reason: 'store_restored', detail }, async (tx, note) => {
-      // Another replica that starts at the same moment was first.
+      // Another replica that started at the same time recorded it first.
       if (!(await putRestored(tx, id, { before, after: { ...before, noted: true } }))) return rollback('noted');
       note({ restored_at: new Date(before.at).toISOString(), ended: before.ended });
       return 'done';
@@ -38,7 +38,7 @@ export async function noteRestored(services: Changing): Promise<void> {
   }
 }
 
-/** All that may act, for a review; and whether a restored store waits for one. */
+/** Lists all that may act, for a review, and whether a restored store needs one. */
 export async function reviewRestored(
   db: Db,
   organisationId: string,
@@ -63,9 +63,9 @@ export async function reviewRestored(
 }
 
 /**
- * Lets calls go on, from the very next one on every replica. `restoredAt`: the restore that was reviewed, in milliseconds.
+ * Ends the review and allows calls again, from the next one on every replica. `restoredAt`: the restore that was reviewed, in milliseconds.
  *
- * @throws ChangeRefused when it does not wait for a review; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused when no review is pending; or AuditUnavailable: then nothing is changed
  */
 export async function endReview(
   services: Changing,

@@ -1,15 +1,15 @@
-/** Revokes tokens of people at the server that issued them (RFC 7009), after they were forgotten here. */
+/** Revokes tokens of people at the server that issued them (RFC 7009), after they were deleted here. */
 import type { Uses } from '../broker.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { inTurns } from '../runtime/in-turns.ts';
 import type { PersonTokenTable } from '../store/tables/people.ts';
 import type { ReadConnection } from './find-connection.ts';
 
-/** A server that is down must not keep an owner waiting once for each person. */
+/** Limits the wait: an unreachable server must not delay an owner once per person. */
 const PATIENCE = { atOnce: 8, patienceMs: 20_000 };
 
 /**
- * Answers how many were revoked; never fails. What is left over is said in the log.
+ * Returns how many were revoked; never rejects. Failures are logged.
  *
  * @param at the connection that they are for and its manifest, also when it was removed just now
  */

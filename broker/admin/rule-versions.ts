@@ -1,4 +1,4 @@
-/** Versions of rules as owners read them: what each says, and who made it. */
+/** Versions of rules for owners: their content, and their authors. */
 import { z } from 'zod';
 import { AuditFlags, NotedChange, readFlagsAs } from '../audit/audit-flags.ts';
 import type { RuleSource } from '../policy/facts.ts';
@@ -7,9 +7,9 @@ import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
 import { findVersionEvents } from '../store/version-events.ts';
 
-/** Who made a version: an owner's id, or `operator`; how; and the audit row that says so. */
+/** The author of a version: an owner's id, or `operator`; how it was changed; and the audit row of the change. */
 export type MadeBy = { by: string; how: string; auditId: string };
-/** `words`: of each rule what it says. `madeBy` null: nobody is on record, as of what came with the organisation. */
+/** `words`: a description of each rule. `madeBy` null: no author is on record, as for rules that came with the organisation. */
 export type RuleVersion = {
   version: number;
   created_at: number;
@@ -19,12 +19,12 @@ export type RuleVersion = {
 };
 
 type Stored = { version: number; rules: string; created_at: number };
-/** Of which policy, or of the guardrails. */
+/** The policy whose rules they are, or the guardrails. */
 type Whose = { policy: { id: string; name: string } } | 'guardrails';
 
 export const inWords = (rules: readonly RuleSource[]): string[] => rules.map(ruleInWords);
 
-/** Opens versions as they are stored; of each it reads the record around its moment. */
+/** Parses stored versions, and finds the author of each in the audit rows around its time. */
 export async function readVersions(
   db: Db,
   organisationId: string,
@@ -41,7 +41,7 @@ export async function readVersions(
   return versions;
 }
 
-/** What to send as `before` for the next page; null: this was the last one. */
+/** Returns the `before` parameter of the next page; null: this was the last one. */
 export function nextOf(versions: readonly { version: number }[], limit: number): number | null {
   const last = versions.length === limit ? versions.at(-1) : undefined;
   return last && last.version > 1 ? last.version : null;
@@ -56,7 +56,7 @@ const Noted = AuditFlags.extend({
   }),
 });
 
-/** `create policy careful`, `update guardrails guardrails`. */
+/** Whether a line such as `create policy careful` or `update guardrails guardrails` is about these rules. */
 const isLineOf = (line: string, whose: Whose): boolean =>
   whose === 'guardrails' ? /^\w+ guardrails /.test(line) : line.replace(/^\w+ /, '') === `policy ${whose.policy.name}`;
 

@@ -1,4 +1,4 @@
-/** An owner authorises one secret to come, from whoever holds the token: for one agent, one platform, and nothing else. */
+/** Authorises whoever holds the token to send one secret: for one agent and one platform only. */
 
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
@@ -18,20 +18,20 @@ import type { SecretAuthorizationTable } from '../store/tables/registrations.ts'
 import { checkTerms, findGrant, findGrantContext } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** How long a secret may take to come. */
+/** How long an authorisation can be used. */
 const SECRET_AUTHORIZATION_MS = 24 * 3_600_000;
 
 export type Authorizing = {
-  /** By its uuid or its agent id. */
+  /** The agent's uuid or agent id. */
   agentId: string;
   platformId: string;
-  /** What the connection is to be called; undefined: `<platform>-<agent id>`. */
+  /** The label of the new connection; undefined: `<platform>-<agent id>`. */
   label: string | undefined;
-  /** Of the grant that is made, where the agent has none on the platform. */
+  /** Scopes of the new grant, when the agent has none on the platform. */
   scopes: readonly string[] | undefined;
 };
 
-/** Makes an authorisation. `token` is to be shown once. Throws ChangeRefused; AuditUnavailable, and then there is none. */
+/** Creates an authorisation. `token` is to be shown once. Throws ChangeRefused, or AuditUnavailable: then nothing is created. */
 export async function authorizeSecret(
   services: Changing & { compiled: Compiled },
   by: ChangingOwner,
@@ -107,11 +107,11 @@ const readRow = ({ token_hash: _token, scopes, ...one }: SecretAuthorizationTabl
   scopes: scopes === null ? null : authorizedScopes(one.id, scopes),
 });
 
-/** The scopes of an authorisation (JSON text) that names some. */
+/** Parses the scopes of an authorisation (JSON text) that has some. */
 export const authorizedScopes = (id: string, scopes: string): string[] =>
   readStored(Texts, scopes, `scopes of secret authorisation ${id}`);
 
-/** All of an organisation, newest first; those that are over stay for 30 days. */
+/** Lists all authorisations of an organisation, newest first; used and expired ones for 30 days. */
 export async function listSecretAuthorizations(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   organisationId: string,
@@ -120,7 +120,7 @@ export async function listSecretAuthorizations(
   return (await listStored(store.db, organisationId)).map((one) => readRow(one, now));
 }
 
-/** What was sealed with it is good for nothing from then on. Throws ChangeRefused, also when the secret came. */
+/** Removes an authorisation: secrets sealed with it are refused from then on. Throws ChangeRefused, also when the secret was received. */
 export async function removeSecretAuthorization(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   const { organisation_id: organisationId } = by.owner;
   const known = (await listStored(services.broker.store.db, organisationId)).find((one) => one.id === id);

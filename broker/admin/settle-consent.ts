@@ -1,4 +1,4 @@
-/** An owner who consents to more at a platform answers the agents that waited for just that. No grant changes by it. */
+/** After an owner consented to more at a platform, answers the access requests that waited for just that. No grant is changed. */
 
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -7,13 +7,13 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import { rollback } from '../store/transaction.ts';
 import { standingOf } from './access.ts';
 
-/** For the agent to read. */
+/** Shown to the agent. */
 const NOTE = 'The platform was connected again, with the consent that was missing.';
 const MOST = 500;
 
 /**
- * Approves what waits for more consent on a platform and could be called now, in the name of the owner who has just
- * connected it. What else would keep a call from being made still waits. Throws AuditUnavailable.
+ * Approves the access requests for more consent on a platform whose calls would be possible now, in the name of the owner who has just connected it.
+ * Requests with another obstacle stay pending. Throws AuditUnavailable.
  */
 export async function settleConsent(
   services: Changing & { facts: FactsReader; loadFacts: FactsLoader },

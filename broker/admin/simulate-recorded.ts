@@ -1,4 +1,4 @@
-/** What proposed rules would have made of the calls on record; nothing is written or sent. */
+/** Evaluates recorded calls by proposed rules; nothing is written or sent. */
 import { type Judged, judgeRecorded } from '../calls/judge-recorded.ts';
 import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import type { Facts } from '../policy/facts.ts';
@@ -15,8 +15,8 @@ type Trying = {
 };
 
 /**
- * Judges the recorded calls of the agents under a policy by other rules of it, and of all agents by other guardrails. `warnings`: about
- * the proposed rules. Throws ChangeRefused.
+ * Evaluates the recorded calls of the agents under a policy by other rules of it, and of all agents by other guardrails. `warnings`: about the
+ * proposed rules. Throws ChangeRefused.
  */
 export async function simulateRecorded(
   services: Parameters<typeof judgeRecorded>[0],

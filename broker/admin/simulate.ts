@@ -1,4 +1,4 @@
-/** What would become of an agent's call, asked by an owner: by the rules in force, or by proposed ones. */
+/** Evaluates an agent's call for an owner: by the rules in force, or by proposed ones. */
 import { type Asked, type Simulated, simulate } from '../calls/simulate.ts';
 import { GIT_PLATFORM, nameOf, readTarget } from '../git/git-call.ts';
 import type { GitRef } from '../policy/facts.ts';
@@ -9,16 +9,16 @@ import { type GivenRules, takeRules } from './given-rules.ts';
 import { ChangeRefused } from './refused.ts';
 
 export type Simulating = {
-  /** By its uuid or its agent id. */
+  /** The agent's uuid or agent id. */
   agentId: string;
   action: Action;
-  /** Of a push by git, the refs that it changes; no call of another kind has any. */
+  /** For a push by git, the refs that it changes; absent for any other call. */
   refs?: readonly GitRef[] | undefined;
   policyRules: GivenRules['rules'] | undefined;
   guardrails: GivenRules['rules'] | undefined;
 };
 
-/** Nothing is written or sent. `warnings`: about the proposed rules. Throws ChangeRefused. */
+/** Evaluates the call; nothing is written or sent. `warnings`: about the proposed rules. Throws ChangeRefused. */
 export async function simulateCall(
   services: Parameters<typeof simulate>[0],
   organisationId: string,
@@ -36,13 +36,13 @@ export async function simulateCall(
   });
   if (simulated.kind === 'invalid') {
     const { code, detail } = simulated.refused;
-    // A body that is simulated was read.
+    // The simulated body is part of this request, whose own size was accepted.
     throw new ChangeRefused(code === 'payload_too_large' ? 'invalid_request' : code, detail);
   }
   return { ...simulated, warnings: [...(policy?.warnings ?? []), ...(guards?.warnings ?? [])] };
 }
 
-/** A request of git is judged as its own door reads it: by a path without `.git`, and with what is known of it. Throws ChangeRefused. */
+/** Converts a request of git as `/git` does: its path has no `.git`, and only the known parts are set. Throws ChangeRefused. */
 function asGit(action: Action, refs: readonly GitRef[] | undefined): Asked {
   const refuse = (detail: string) => new ChangeRefused('invalid_request', detail);
   const { platform, method, endpoint } = action;

@@ -1,4 +1,4 @@
-/** Standing approvals, as owners list and revoke them. */
+/** Lists and revokes standing approvals for owners. */
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -17,7 +17,7 @@ import {
 import type { Db } from '../store/store.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** `terms` undefined: they cannot be opened. `call`: what the held call does that it was made from; null: it is gone. */
+/** `terms` undefined: they cannot be opened. `call`: the sentence of the held call from which it was made; null: that call was deleted. */
 export type ReadStandingApproval = {
   row: ListedStanding;
   status: 'in_force' | 'ended' | 'expired';
@@ -27,7 +27,7 @@ export type ReadStandingApproval = {
 
 type Reading = Pick<Broker, 'store' | 'vault' | 'log' | 'clock'>;
 
-/** A page, newest first. `next`: the id to go on from. `all`: those that are over, too, which stay for 90 days. */
+/** Returns a page, newest first. `next`: cursor of the next page. `all`: includes ended ones, which are listed for 90 days. */
 export async function readStandingApprovals(
   broker: Reading,
   organisationId: string,
@@ -41,7 +41,10 @@ export async function readStandingApprovals(
   };
 }
 
-/** It lets nothing pass from the next call on, on every replica. Throws ChangeRefused; AuditUnavailable, and then it goes on. */
+/**
+ * Revokes a standing approval: it allows no call any more, from the next call on every replica. Throws ChangeRefused, or AuditUnavailable: then it
+ * stays in force.
+ */
 export async function revokeStandingApproval(
   services: Changing & Uses<'vault'>,
   by: ChangingOwner,

@@ -1,4 +1,4 @@
-/** An agent begins the consent of a person before its first call for them (specification, POST /v1/consent/caller/start). */
+/** Starts the consent of a person, before the agent's first call for them (specification, POST /v1/consent/caller/start). */
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
 import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
@@ -10,7 +10,7 @@ import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
 import { decide } from '../policy/decide.ts';
 import type { Instant } from '../policy/facts.ts';
 
-/** `detail`: for the agent, in a sentence. */
+/** `detail`: a sentence for the agent. */
 export type StartedConsent =
   | { kind: 'begun'; consent: BegunConsent }
   | { kind: 'not_on_plan' | 'unsuitable' | 'unidentified' | 'too_many'; detail: string };
@@ -47,7 +47,7 @@ export async function startConsent(
     : { kind: 'begun', consent };
 }
 
-/** The connection that calls would use, chosen as theirs is; or why there is none, in a sentence. */
+/** Returns the connection that calls would use, chosen in the same way; or a sentence that says why there is none. */
 function connectionOfConsent(
   { facts, connections }: LoadedFacts,
   platformId: string,
@@ -58,7 +58,7 @@ function connectionOfConsent(
   const grant = effectiveGrant(facts, ask);
   const found = grant && connections.get(grant.id);
   if (found) {
-    // Nobody is asked for what no call could use: the call that comes later would be refused.
+    // A consent for scopes that no call could use is not started: the later call would be refused.
     const verdicts = grant.scopes.map((scope) => decide(facts, { ...ask, scope }, now));
     if (verdicts.some(({ kind }) => kind !== 'deny')) return found;
     return `The agent can use nothing of this platform now (${verdicts[0]?.reason ?? 'scope_not_granted'}), so nobody is asked for a consent.`;

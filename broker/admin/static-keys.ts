@@ -1,4 +1,4 @@
-/** Static keys: an owner issues a bearer of an agent for one connection, to clients that cannot sign (decisions, Raw door and sidecar). */
+/** Static keys: an owner issues an agent's bearer for one connection, to clients that cannot sign (decisions, Raw door and sidecar). */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { storedUuid, UUID_PATTERN, uuidv4 } from '../crypto/ids.ts';
@@ -19,7 +19,7 @@ import { ChangeRefused } from './refused.ts';
 const DAY_S = 24 * 3600;
 /** In seconds. */
 export const STATIC_KEY_LIFETIME = { least: 60, default: 30 * DAY_S, most: 90 * DAY_S } as const;
-/** Live ones of an agent. */
+/** Limit of live keys per agent. */
 const MOST_STATIC_KEYS = 20;
 
 /** `connection`: label or id. */
@@ -32,7 +32,7 @@ const read = ({ token_hash: _hash, ...key }: ListedStaticKey, now: Instant): Rea
   status: key.ended_at !== null ? 'ended' : key.expires_at <= now ? 'expired' : 'live',
 });
 
-/** An agent's keys, newest first; those that are over stay for 90 days. Throws ChangeRefused. */
+/** Lists an agent's keys, newest first; revoked and expired ones for 90 days. Throws ChangeRefused. */
 export async function readStaticKeys(
   { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
   organisationId: string,
@@ -42,7 +42,7 @@ export async function readStaticKeys(
   return (await listStaticKeys(db, agent)).map((key) => read(key, clock()));
 }
 
-/** Issues a key. `secret` is to be shown once. Throws ChangeRefused; AuditUnavailable, and then there is none. */
+/** Issues a key. `secret` is to be shown once. Throws ChangeRefused, or AuditUnavailable: then nothing is issued. */
 export async function issueStaticKey(
   services: Changing,
   by: ChangingOwner,
@@ -57,7 +57,7 @@ export async function issueStaticKey(
   const key = await recordInTurn(services, by, { reason: 'static_key_issued', ...about }, async (tx, note) => {
     const now = clock();
     await refuseAgent(tx, present(await findAgent(tx, organisation_id, agent.id), 'agent'), now);
-    // It may have been removed meanwhile, which ends its keys.
+    // The connection may have been removed meanwhile, which ends its keys.
     const { id: connection_id } = await connectionNamed(tx, organisation_id, connection.id);
     const id = uuidv4();
     const expires_at = now + lifetimeSeconds * 1000;
@@ -78,7 +78,7 @@ export async function issueStaticKey(
   return { key: { ...key, status: 'live' }, secret };
 }
 
-/** It is refused from the next request on, on every replica. Throws ChangeRefused; AuditUnavailable, and then it goes on. */
+/** Revokes a key: it is refused from the next request on every replica. Throws ChangeRefused, or AuditUnavailable: then it stays valid. */
 export async function revokeStaticKey(
   services: Changing,
   by: ChangingOwner,
@@ -100,7 +100,7 @@ export async function revokeStaticKey(
   return read(ended, clock());
 }
 
-/** By its label, else its id. Throws ChangeRefused. */
+/** Finds a connection by its label, else its id. Throws ChangeRefused. */
 async function connectionNamed(db: Db, organisationId: string, named: string): Promise<ConnectionTable> {
   const connections = await listConnections(db, organisationId);
   const id = UUID_PATTERN.test(named) ? storedUuid(named) : undefined;
@@ -116,7 +116,7 @@ async function connectionNamed(db: Db, organisationId: string, named: string): P
   );
 }
 
-/** Throws ChangeRefused where the agent may get no key. */
+/** Throws ChangeRefused when the agent cannot have a key. */
 async function refuseAgent(db: Db, agent: AgentTable, now: Instant): Promise<void> {
   if (agent.agent_type === 'child' || agent.agent_type === 'mcp_client')
     throw new ChangeRefused('conflict', 'Children and the agents of MCP clients get no static keys.');

@@ -1,13 +1,13 @@
-/** Reads the numbers of an organisation, at most every few seconds: however many people look, the store is asked once. */
+/** Caches an organisation's statistics for some seconds, so that concurrent readers cause one query. */
 import type { Broker } from '../broker.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { type ActivityStats, activityStats, type Range } from './activity-stats.ts';
 
 const KEPT_MS = 15_000;
-/** Organisations, ranges and zones whose numbers are kept. */
+/** Limit of cached combinations of organisation, range and zone. */
 const MOST_KEPT = 200;
 
-/** `zone`: by whose days (IANA). */
+/** `zone`: time zone that defines the days (IANA). */
 export type StatsReader = (organisationId: string, range: Range, zone: string) => Promise<ActivityStats>;
 
 export function statsReader(broker: Pick<Broker, 'store' | 'clock'>): StatsReader {
@@ -18,7 +18,7 @@ export function statsReader(broker: Pick<Broker, 'store' | 'clock'>): StatsReade
     const known = kept.get(key);
     if (known !== undefined && now >= known.at && now - known.at < KEPT_MS) return known.stats;
     const stats = activityStats(broker, organisationId, { range, zone, now });
-    // What failed is asked again; so is nothing, which costs nothing, and the first call is waited for.
+    // Failures are not cached. Neither is an empty result: it is cheap to compute, and the first call should show immediately.
     stats.then(
       ({ totals }) => totals.calls === 0 && kept.delete(key),
       () => kept.delete(key),

@@ -1,16 +1,15 @@
-/** Owners stop all agents of their organisation at once, and resume them. */
+/** Stops all agents of an organisation together, and resumes them. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { AgentsStopped } from '../policy/agents-stopped.ts';
 import { countActiveAgents, findAgentsStopped, putAgentsStopped } from '../store/agents-stopped.ts';
 import { ChangeRefused } from './refused.ts';
 
 /**
- * Stops all agents in force at the very next decision on every replica, also those that come later. Their own status stays what it
- * is, so that letting them go on gives back just what this took. What is under way is stopped by each replica (calls/access-watch.ts); what
- * waits, waits.
+ * Stops all agents, including future ones, in force from the next decision on every replica. Their own status is not changed, so that resuming
+ * restores exactly the state before. Calls in flight are stopped by each replica (calls/access-watch.ts); pending approvals stay pending.
  *
- * @param detail the owner's own words, which the agents read
- * @throws ChangeRefused when they are stopped already; AuditUnavailable, and then nothing is changed
+ * @param detail the owner's own text, which the agents read
+ * @throws ChangeRefused when they are stopped already; or AuditUnavailable: then nothing is changed
  */
 export async function stopAllAgents(
   services: Changing,
@@ -29,9 +28,9 @@ export async function stopAllAgents(
 }
 
 /**
- * Lets them go on: agents that were suspended or revoked one by one stay so. Answers what was ended.
+ * Resumes the agents; those that were suspended or revoked one by one stay so. Returns the stop that was ended.
  *
- * @throws ChangeRefused when they are not stopped; AuditUnavailable, and then nothing is changed
+ * @throws ChangeRefused when they are not stopped; or AuditUnavailable: then nothing is changed
  */
 export async function resumeAllAgents(
   services: Changing,

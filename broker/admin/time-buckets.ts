@@ -1,4 +1,4 @@
-/** Hours, days and weeks of a stretch of time, for counts by the hour. */
+/** Hours, days and weeks of a range, for hourly counters. */
 import type { Instant } from '../policy/facts.ts';
 
 const HOUR_MS = 3_600_000;
@@ -9,19 +9,19 @@ const FIRST_MONDAY = 4 * DAY_MS;
 
 export type Step = 'hour' | 'day' | 'week';
 
-/** `starts`: in order. `startOf`: the bucket of a moment; undefined: it is in none. */
+/** `starts`: in order. `startOf`: returns the bucket of a time; undefined: it is in none. */
 export type Buckets = { starts: Instant[]; startOf: (at: Instant) => Instant | undefined };
 
 /**
- * The buckets that a stretch touches, the first one whole. Days are those of a time zone (IANA), to the hour: where a zone is
- * half an hour off, so are its days. Weeks begin on Monday in UTC.
+ * Returns the buckets that overlap a range, the first one complete. Days are those of a time zone (IANA), rounded to the hour: in a zone with a half-hour offset, days are shifted
+ * by half an hour. Weeks begin on Monday in UTC.
  */
 export function bucketsOf(step: Step, zone: string, { since, until }: { since: Instant; until: Instant }): Buckets {
   if (step === 'day') return daysOf(zone, since, until);
   const [length, origin] = step === 'hour' ? [HOUR_MS, 0] : [WEEK_MS, FIRST_MONDAY];
   const floor = (at: Instant) => at - ((((at - origin) % length) + length) % length);
   const starts: Instant[] = [];
-  // The stretch ends within the last bucket, and begins a whole number of them before.
+  // The range ends within the last bucket, and begins a whole number of buckets earlier.
   for (let at = floor(since) + length; at <= until; at += length) starts.push(at);
   const known = new Set(starts);
   return { starts, startOf: (at) => (known.has(floor(at)) ? floor(at) : undefined) };

@@ -1,4 +1,4 @@
-/** What a connection has to be granted beyond what the manifest asks for: what agents wait for, and what it has already. */
+/** Which OAuth scopes a connection needs beyond those of the manifest: what agents wait for, and what was granted before. */
 import type { Uses } from '../broker.ts';
 import { scopesWanted } from '../oauth-client/wanted-scopes.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -8,7 +8,7 @@ import type { ConnectionTable } from '../store/tables/connections.ts';
 
 const MOST = 500;
 
-/** The platform's scopes, by our names, that agents wait for because a connection was granted less than they need. */
+/** Returns the platform's scopes, by our names, for which agents wait because a connection was granted less than they need. */
 export async function scopesWaitingForConsent(
   { broker: { store, clock } }: Uses<'clock' | 'store'>,
   organisationId: string,
@@ -20,14 +20,14 @@ export async function scopesWaitingForConsent(
   return [...new Set(waiting.map(({ scope }) => scope))].filter((scope) => scope !== '').sort();
 }
 
-/** The OAuth scopes to ask for beside those of the manifest: of each scope that agents wait for one that it needs. */
+/** Returns the OAuth scopes to request beside those of the manifest: for each scope that agents wait for, one that suffices. */
 export async function wantedConsent(
   services: Uses<'clock' | 'store'>,
   connection: ConnectionTable,
   { needs = {} }: Manifest,
 ): Promise<string[]> {
   const { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted } = connection;
-  // What was consented to before is not lost by connecting again; disconnecting gives it up.
+  // Connecting again keeps earlier consent; disconnecting drops it.
   const needed = new Set(Object.values(needs).flat());
   const had = granted === null ? [] : readStored(Texts, granted, `upstream scopes of connection ${connection.id}`);
   const wanted = [...new Set([...had.filter((scope) => needed.has(scope)), ...scopesWanted(connection)])];

@@ -1,4 +1,4 @@
-/** Workloads of agents: by whose tokens an agent is authenticated that keeps no key of its own. */
+/** Workloads of agents: the token issuer by which an agent without a key of its own is authenticated. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -20,8 +20,8 @@ export type SetWorkload = Pick<WorkloadTable, 'issuer' | 'subject' | 'jwks_uri'>
 export type ReadWorkload = WorkloadTable;
 
 /**
- * From now on the agent is authenticated by tokens of this subject, too, and by those of no other workload. Answers the agent's id (`agt_…`) with it.
- * Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ * Sets the workload of an agent: from now on tokens of this subject authenticate it, in addition to its key, and those of a former workload do not.
+ * Returns the agent's id (`agt_…`) with it. Throws ChangeRefused, or AuditUnavailable: then nothing is changed.
  */
 export async function setWorkload(
   services: Changing,
@@ -60,7 +60,8 @@ export async function setWorkload(
 }
 
 /**
- * Makes an active agent that has no key: tokens of its workload are taken for it alone. Throws ChangeRefused; AuditUnavailable, and then there is none.
+ * Creates an active agent without a key: it is authenticated only by tokens of its workload. Throws ChangeRefused, or AuditUnavailable: then nothing
+ * is created.
  */
 export async function createWithWorkload(
   services: Changing & Uses<'config'>,
@@ -90,7 +91,7 @@ export async function createWithWorkload(
   });
 }
 
-/** One that was not used yet. */
+/** Builds the row of a workload that was not used yet. */
 export const newWorkload = (
   { organisation_id, id: agent_id }: Pick<AgentTable, 'organisation_id' | 'id'>,
   { issuer, subject, jwks_uri }: SetWorkload,
@@ -109,8 +110,9 @@ export const newWorkload = (
 });
 
 /**
- * In a transaction: stores the workload of an agent. One that waits for a key waits no more: it is active, and the tokens with which it could bring one
- * are used up. Where it takes the place of another one, the agent's children end: whoever had tokens of that one may have made them. Returns those.
+ * In a transaction: stores the workload of an agent. An agent that waits for a key becomes active, and its bootstrap tokens are revoked. When it
+ * replaces another workload, the agent's children are ended, since whoever had tokens of the former one may have made them. Returns the ended
+ * children.
  */
 export async function giveWorkload(
   db: Db,
@@ -132,7 +134,10 @@ export async function giveWorkload(
 
 const SAID = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof WorkloadTable)[];
 
-/** The agent is authenticated by its key alone, and its children, which whoever had its tokens may have made, end. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+/**
+ * Removes the workload: the agent is authenticated by its key alone, and its children are ended, since whoever had its tokens may have made them.
+ * Throws ChangeRefused, or AuditUnavailable: then nothing is changed.
+ */
 export async function removeWorkload(services: Changing, by: ChangingOwner, id: string): Promise<void> {
   const { db } = services.broker.store;
   const agent = await loadAgent(db, by.owner.organisation_id, id);
