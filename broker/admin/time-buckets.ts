@@ -13,8 +13,8 @@ export type Step = 'hour' | 'day' | 'week';
 export type Buckets = { starts: Instant[]; startOf: (at: Instant) => Instant | undefined };
 
 /**
- * Returns the buckets that overlap a range, the first one complete. Days are those of a time zone (IANA), rounded to the hour: in a zone with a half-hour offset, days are shifted
- * by half an hour. Weeks begin on Monday in UTC.
+ * Returns the buckets that overlap a range, the first one complete. Days are those of a time zone (IANA), rounded to the hour: in a zone with a
+ * half-hour offset, days are shifted by half an hour. Weeks begin on Monday in UTC.
  */
 export function bucketsOf(step: Step, zone: string, { since, until }: { since: Instant; until: Instant }): Buckets {
   if (step === 'day') return daysOf(zone, since, until);
