@@ -1,4 +1,4 @@
-/** Access requests as owners see and decide them. */
+/** Access requests through the owner API. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
 import type { GrantTable } from '../../broker/store/tables/rules.ts';
@@ -14,8 +14,8 @@ import type { Organisation } from '../world/world.ts';
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 const MANY = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`many:${i}`, [`GET /${i}`]]));
 
-describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store) => {
-  /** What is about none of a store's statements. */
+describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (store) => {
+  /** For tests that do not depend on the store's SQL. */
   const onOne = testOnOne(store);
   let policy: string;
   const world = givenWorld(store);
@@ -28,7 +28,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
   type Grants = NonNullable<NonNullable<Parameters<Organisation['agent']>[0]>['grants']>;
   const newAgent = (grants: Grants = { demo: { scopeList: ['demo:read'] } }, more: object = {}) =>
     organisation.agent({ policy, grants, ...more });
-  /** Asks, and answers the id by which owners know it. */
+  /** Sends an access request, and returns the id by which owners find it. */
   async function ask(agent: TestAgent, body: Record<string, unknown> = {}): Promise<string> {
     const answer = await agent.request('POST', '/v1/access-request', {
       body: JSON.stringify({ platform: 'demo', scope: 'demo:write', ...body }),
@@ -79,7 +79,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
       grants: [expect.objectContaining({ platform: 'demo', connection: null, scopes: ['demo:read'], expired: false })],
     });
     expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(DAY_MS);
-    // The token is the agent's.
+    // Owners never see the agent's token.
     expect(text).not.toContain('req_');
     await approve(id, { note: 'fine' });
     expect((await read(id)).body).toMatchObject({
@@ -166,7 +166,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
     expect((await agent.act(WRITE)).status).toBe(403);
   });
 
-  test('decided is decided', async () => {
+  test('a second decision on a request is refused', async () => {
     const agent = await newAgent();
     const approved = await ask(agent);
     const denied = await ask(agent, { scope: 'demo:delete' });
@@ -218,7 +218,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
       expectEnvelope(await approve(id, { connection_id }), 400, 'invalid_request');
   });
 
-  test('an answer of nothing but yes: the scope that was asked for, and the rest of the grant as it was', async () => {
+  test('an approval without a body grants the requested scope and keeps the other terms of the grant', async () => {
     const expires_at = Date.now() + DAY_MS;
     const constraints = JSON.stringify({ recipients: ['@acme.example'] });
     const terms = {
@@ -245,7 +245,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
     expect(JSON.stringify([payload, row])).not.toContain('acme.example"');
   });
 
-  test('what is said beside yes is part of the grant', async () => {
+  test('terms that are sent with an approval become part of the grant', async () => {
     const agent = await newAgent({});
     const id = await ask(agent);
     const began = Date.now();
@@ -350,7 +350,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
     expect(body.next_steps).toEqual([{ reason: 'governance_file', detail: expect.stringContaining('apply') }]);
   });
 
-  test('an agent that is revoked gets nothing: what it asked for ended with it', async () => {
+  test('a request of a revoked agent cannot be approved any more', async () => {
     const revoked = await newAgent();
     const id = await ask(revoked);
     await organisation.ask('POST', `/owner/agents/${revoked.id}/revoke`, {});
@@ -370,7 +370,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
     expect((await deny(ofGone)).body.status).toBe('denied');
   });
 
-  test('of 50 who decide at once one does: one grant, one event', async () => {
+  test('of 50 concurrent decisions one succeeds: one grant, one event', async () => {
     const agent = await newAgent({});
     const id = await ask(agent);
     const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => (i % 5 === 4 ? deny(id) : approve(id))));
@@ -385,7 +385,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
     expect(events.map((row: { reason: string }) => row.reason)).toEqual([`access_request_${status}`]);
   });
 
-  test('20 requests of one agent that are approved at once: none of the scopes is lost', async () => {
+  test('20 requests of one agent that are approved concurrently: no scope is lost', async () => {
     const agent = await newAgent({ many: { scopeList: [] } });
     const ids: string[] = [];
     for (const scope of Object.keys(MANY)) ids.push(await ask(agent, { platform: 'many', scope }));
@@ -399,7 +399,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
     expect((await grantsOf(fresh)).map(({ scopes }) => JSON.parse(scopes).sort())).toEqual([['many:1', 'many:2']]);
   });
 
-  test('what cannot be recorded is not decided', async () => {
+  test('a decision that cannot be recorded is not made', async () => {
     const agent = await newAgent();
     const id = await ask(agent);
     const end = await refuseAuditRows(world);

@@ -1,4 +1,4 @@
-/** Access requests on two brokers on one PostgreSQL. */
+/** Access requests with two brokers on one PostgreSQL. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -49,7 +49,7 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
     return (await query.executeTakeFirstOrThrow()).id;
   };
   const approve = async (at: string, id: string): Promise<Answer> => {
-    // A session is for one address.
+    // A session is bound to one address.
     const { token } = mintOwnerSession({ ...world.running.broker, baseUrl: at }, organisation.owner);
     return await send(`${at}/owner/access-requests/${id}/approve`, {
       method: 'POST',
@@ -61,7 +61,7 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
     });
   };
 
-  test('what one decides the other’s waiting agent reads, and its very next call passes there', async () => {
+  test('a decision at one replica reaches the agent that waits at the other, whose next call passes there', async () => {
     for (let round = 0; round < 3; round++) {
       const { there } = await newAgents();
       const asked = await ask(there);
@@ -74,7 +74,7 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
     }
   });
 
-  test('while notices cannot arrive at all, the store is asked', async () => {
+  test('while no notices arrive, waiting requests poll the store', async () => {
     const { there } = await newAgents();
     const asked = await ask(there);
     const waiting = there.get(`${asked.body.poll_url}?wait=45`);
@@ -96,7 +96,7 @@ describe.runIf(STORES.includes('postgres'))(`access requests and replicas on pos
     await keepDown;
   });
 
-  test('50 who ask at once, at both, raise one request; of 50 who approve it, at both, one does', async () => {
+  test('50 concurrent requests at both replicas create one request; of 50 concurrent approvals one succeeds', async () => {
     const { here, there } = await newAgents();
     const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => ask(i % 2 ? here : there)));
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([...Array(49).fill(200), 202]);

@@ -1,4 +1,4 @@
-/** POST /v1/access-request and its status (specification, Approvals and access requests), as agents meet them. */
+/** POST /v1/access-request and its status, for agents (specification, Approvals and access requests). */
 import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { expireRequests } from '../../broker/approvals/access-requests.ts';
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     return [(performance.now() - began) / 1000, value];
   };
 
-  test('refused for a scope, the agent asks, an owner approves, and the very next call passes', async () => {
+  test('after a refusal the agent requests access, an owner approves, and the next call passes', async () => {
     const agent = await newAgent();
     const refused = await agent.act(WRITE);
     expect([refused.status, refused.body.reason]).toEqual([403, 'scope_not_granted']);
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     });
     expect(row.detail).toBe('Rename, do not delete.');
     expect(JSON.stringify(payload)).not.toContain('Rename');
-    // What is there is not asked for again.
+    // Access that exists cannot be requested again.
     expectEnvelope(await askForWrite(agent), 409, 'conflict');
   });
 
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     ['no policy', null, true],
     ['a policy that says nothing of it', [{ effect: 'allow', scopes: ['demo:read'] }], true],
     ['a policy that denies it', [{ effect: 'allow' }, { effect: 'deny', scopes: ['demo:write'] }], false],
-  ])('a refused call names the access request where one could help: %s', async (_what, rules, named) => {
+  ])('a refused call suggests an access request only where one can help: %s', async (_what, rules, named) => {
     const agent = await newAgent({ policy: rules === null ? null : await organisation.policy(rules) });
     const refused = await agent.act(WRITE);
     expect(refused.status).toBe(403);
@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     expect((await askForWrite(agent)).status).toBe(named ? 202 : 403);
   });
 
-  test('denied, the agent reads why; asked again, it is another request', async () => {
+  test('the agent reads the reason of a denial; repeating the request creates a new one', async () => {
     const agent = await newAgent();
     const { poll_url } = (await askForWrite(agent)).body;
     const denied = await decide(await idOf(agent), 'deny', { note: 'Read is enough.' });
@@ -124,7 +124,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     expect(again.body.poll_url).not.toBe(poll_url);
   });
 
-  describe('why it is missing, or why nobody could grant it', () => {
+  describe('reasons for a request, and refusals that no owner could grant', () => {
     const NEEDS = { needs: { 'demo:write': ['items.write'] } };
     const DENY = [{ effect: 'allow' }, { effect: 'deny', scopes: ['demo:write'] }];
     type Place = { organisation: Organisation; platform: string };
@@ -143,7 +143,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       await organisation.connection(id, { secret: null });
       return place;
     };
-    /** Two connections, of which none is the default. */
+    /** Two connections, neither of which is the default. */
     const connectedTwice = async (id: string, secret: { secret?: null } = {}): Promise<Place> => {
       const place = await here(id, { secret: null });
       for (let i = 0; i < 2; i++) await organisation.connection(id, { isDefault: false, ...secret });
@@ -320,7 +320,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       else expect([answer.status, answer.body.reason_code], answer.text).toEqual([202, expected]);
     });
 
-    test('the words of a refusal say what to do', async () => {
+    test('the detail of a refusal says what to do', async () => {
       const agent = await newAgent();
       const slip = await ask(agent, { platform: 'demo', scope: 'demo:wirte' });
       expect(slip.body.detail).toBe(
@@ -342,7 +342,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       );
     });
 
-    test('a guardrail that denies it flatly cannot be asked away', async () => {
+    test('access that a guardrail denies unconditionally cannot be requested', async () => {
       const strict = await world.organisation({
         guardrails: [{ name: 'never', effect: 'deny', scopes: ['demo:delete'] }],
       });
@@ -354,7 +354,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect((await askForWrite(agent)).status).toBe(202);
     });
 
-    test('a platform that is switched off', async () => {
+    test('access to a suspended platform cannot be requested', async () => {
       const { platform } = await here('e1');
       const { db } = world.running.broker.store;
       await db.updateTable('platforms').set({ suspended: 1 }).where('platform_id', '=', platform).execute();
@@ -362,14 +362,14 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expectEnvelope(await ask(agent, { platform, scope: 'demo:write' }), 403, 'scope_not_grantable');
     });
 
-    test('a child cannot ask for what its parent lacks', async () => {
+    test('a child cannot request what its parent lacks', async () => {
       const parent = await newAgent();
       const child = await childOf(world, organisation, parent);
       const { db } = world.running.broker.store;
       await db.updateTable('grants').set({ scopes: '[]' }).where('agent_id', '=', child.id).execute();
       expectEnvelope(await askForWrite(child), 403, 'scope_not_grantable');
       expect((await ask(child, { platform: 'demo', scope: 'demo:read' })).status).toBe(202);
-      // The parent sees nothing of it, and has no request by it.
+      // The parent is not affected, and has no pending request.
       expectEnvelope(await ask(parent, { platform: 'demo', scope: 'demo:read' }), 409, 'conflict');
     });
   });
@@ -382,7 +382,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       Date.now(),
     );
 
-  test('a breaker for one platform does not keep the agent from asking', async () => {
+  test('an open breaker of one platform does not prevent an access request', async () => {
     await organisation.platform({ id: 'healthy' });
     const agent = await newAgent({ grants: { demo: { scopeList: ['demo:read'] }, healthy: {} } });
     await openBreaker(agent, 'breaker_upstream_failure', 'demo');
@@ -414,7 +414,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('a reason of 2 KiB is taken, and shown to owners as it is', async () => {
+  test('a reason of 2 KiB is accepted, and shown to owners unchanged', async () => {
     const agent = await newAgent();
     const reason = `${'ä'.repeat(1000)}<b>"\u202e${'x'.repeat(30)}`;
     expect((await ask(agent, { platform: 'demo', scope: 'demo:write', reason })).status).toBe(202);
@@ -422,7 +422,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     expect(shown.body.reason).toBe(reason);
   });
 
-  test('404: a platform that the organisation does not have, whoever else has it', async () => {
+  test('404: a platform that the organisation does not have, even if another one has it', async () => {
     const other = await world.organisation();
     await other.platform({ id: 'theirs' });
     const agent = await newAgent();
@@ -444,7 +444,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     ['suspend', 'suspended', 'pending'],
     ['revoke', 'revoked', 'expired'],
   ])(
-    '403 after %s: the agent asks for nothing, but reads what became of what it asked',
+    '403 after %s: the agent cannot request access, but can read the status of earlier requests',
     async (verb, state, became) => {
       const agent = await newAgent();
       const { poll_url } = (await askForWrite(agent)).body;
@@ -459,7 +459,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('403 while a breaker halts the agent, which is active all the same', async () => {
+  test('403 while a breaker halts the agent, although its status is active', async () => {
     const agent = await newAgent();
     await openBreaker(agent, 'breaker_api_error', '');
     const answer = await askForWrite(agent);
@@ -476,7 +476,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     expectEnvelope(await askForWrite(agent), 409, 'agent_inactive');
   });
 
-  test('a request is one agent’s: 403 to its neighbours, and to another organisation it is not there', async () => {
+  test('a request can be read by its own agent only: 403 to another agent of the organisation, 404 to another organisation', async () => {
     const agent = await newAgent();
     const neighbour = await newAgent();
     const other = await world.organisation();
@@ -492,7 +492,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
   });
 
   const AT_ONCE = sized(12, 50);
-  test(`${AT_ONCE} who ask concurrently raise one request`, async () => {
+  test(`${AT_ONCE} concurrent identical requests create one access request`, async () => {
     const agent = await newAgent();
     const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => askForWrite(agent)));
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([...Array(AT_ONCE - 1).fill(200), 202]);
@@ -501,7 +501,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     expect(access_requests.filter((one: { agent: { id: string } }) => one.agent.id === agent.id)).toHaveLength(1);
   });
 
-  test('DOS-10 of 40 that are asked for at once 20 are open, then 429; what was decided makes room', async () => {
+  test('DOS-10 of 40 concurrent requests 20 are opened, the others get 429; decided requests free their slots', async () => {
     const agent = await newAgent({ grants: {} });
     const answers = await Promise.all(Object.keys(MANY).map((scope) => ask(agent, { platform: 'many', scope })));
     const refused = answers.filter(({ status }) => status === 429);
@@ -511,19 +511,19 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expectEnvelope(answer, 429, 'too_many_open_requests');
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     }
-    // What waits is still found, and other agents are not kept from asking.
+    // A pending request is still returned, and other agents are not affected.
     const open = Object.keys(MANY)[answers.findIndex(({ status }) => status === 202)];
     expect((await ask(agent, { platform: 'many', scope: open })).status).toBe(200);
     expect((await askForWrite(await newAgent())).status).toBe(202);
     const closed = Object.keys(MANY)[answers.findIndex(({ status }) => status === 429)];
     await decide(await idOf(agent), 'deny');
     expect((await ask(agent, { platform: 'many', scope: closed })).status).toBe(202);
-    // And so does what nobody decided in time, before anybody has written that down.
+    // An expired request frees its slot, too, even before the sweep has marked it.
     world.clock.skewMs = DAY_MS + 1_000;
     expect((await askForWrite(agent)).status).toBe(202);
   });
 
-  test('nobody decides in time: it is expired, cannot be decided, and can be asked for again', async () => {
+  test('a request that nobody decides in time expires, cannot be decided, and can be repeated', async () => {
     const agent = await newAgent();
     const { poll_url, request_token } = (await askForWrite(agent)).body;
     const id = await idOf(agent);
@@ -544,7 +544,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     expect((await agent.act(WRITE)).body.reason).toBe('scope_not_granted');
   });
 
-  test('housekeeping writes down what expired, and says so', async () => {
+  test('the sweep marks expired requests and announces the change', async () => {
     const agent = await newAgent();
     await askForWrite(agent);
     const id = await idOf(agent);
@@ -565,11 +565,11 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
     expect(row?.status).toBe('expired');
   });
 
-  describe('waiting', () => {
+  describe('waiting for a decision', () => {
     const waiters = (id: string) => world.running.services.changes.waiting(id);
     const isWaiting = (id: string) => vi.waitUntil(() => waiters(id) > 0, { timeout: 10_000, interval: 2 });
 
-    test.each(['approve', 'deny'] as const)('%s answers whoever waits', async (verb) => {
+    test.each(['approve', 'deny'] as const)('%s answers a waiting agent', async (verb) => {
       const agent = await newAgent();
       const { poll_url } = (await askForWrite(agent)).body;
       const id = await idOf(agent);
@@ -582,7 +582,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect(waiters(id)).toBe(0);
     });
 
-    test('without a decision it says pending when the time is over', async () => {
+    test('without a decision the answer after the wait is pending', async () => {
       const agent = await newAgent();
       const { poll_url } = (await askForWrite(agent)).body;
       const [took, { body }] = await seconds(agent.get(`${poll_url}?wait=1`));
@@ -592,7 +592,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
         expectEnvelope(await agent.get(`${poll_url}?wait=${wrong}`), 400, 'invalid_request');
     });
 
-    test('it may expire meanwhile', async () => {
+    test('a request may expire during the wait', async () => {
       const agent = await newAgent();
       const { poll_url } = (await askForWrite(agent)).body;
       const id = await idOf(agent);
@@ -607,7 +607,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect(took).toBeLessThan(20);
     });
 
-    test('an agent that hangs up is not waited for', async () => {
+    test('a wait ends when the agent disconnects', async () => {
       const agent = await newAgent();
       const { poll_url } = (await askForWrite(agent)).body;
       const id = await idOf(agent);
@@ -621,7 +621,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       await vi.waitUntil(() => waiters(id) === 0, { timeout: 10_000 });
     });
 
-    test('owners who listen hear of a request, and of its decision', async () => {
+    test('owners’ event streams report a new request and its decision', async () => {
       const heard: string[] = [];
       const stop = world.running.services.changes.subscribe((ref) => heard.push(`${ref.organisation_id} ${ref.id}`));
       const agent = await newAgent();
@@ -652,7 +652,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       connection = await organisation.connection('consent', { upstreamScopes: ['items.read'] });
     });
 
-    test('raises the access request, once, and says where to poll it', async () => {
+    test('opens the access request, once, and returns where to poll it', async () => {
       const agent = await newAgent({ grants: BOTH });
       const first = await agent.act(CALL);
       expect(first.status, first.text).toBe(409);
@@ -687,7 +687,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       await db.updateTable('connections').set({ upstream_scopes: before }).where('id', '=', connection).execute();
     });
 
-    test('with too many open already it is refused all the same, and says that nobody was asked', async () => {
+    test('with too many open requests it is still refused, and reports that no consent was requested', async () => {
       const agent = await newAgent({ grants: BOTH });
       for (const scope of Object.keys(MANY).slice(0, 20)) await ask(agent, { platform: 'many', scope });
       const answer = await agent.act(CALL);
@@ -695,7 +695,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       expect(answer.body).not.toHaveProperty('request_token');
     });
 
-    test('a credential that the platform refused raises none, and names the one that is pending for the same scope', async () => {
+    test('a credential that the platform refused opens no request, but names the pending one for the same scope', async () => {
       await organisation.platform({ id: 'refusing' });
       const agent = await newAgent({ grants: { refusing: { scopeList: ['demo:read', 'demo:write'] } } });
       const call = { ...CALL, platform: 'refusing' };
@@ -721,7 +721,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('other refusals raise none', async () => {
+    test('other refusals open no request', async () => {
       const agent = await newAgent();
       await agent.act(WRITE);
       const { access_requests } = await listed('?limit=200');
@@ -731,7 +731,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
 });
 
 describe('limits', () => {
-  test('21 within a minute: 429 with Retry-After', async () => {
+  test('the 21st request within a minute is refused: 429 with Retry-After', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
     const organisation = await world.organisation();
     await organisation.platform();

@@ -29,7 +29,7 @@ const WRITE = {
   reason: 'because',
 };
 
-/** Who decide one call at the same instant. */
+/** Owners who decide one call concurrently. */
 const RIVALS = sized(20, 50);
 
 describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
@@ -46,7 +46,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     organisation.ask('POST', `/owner/approvals/${id}/approve`, body, by);
   const deny = (id: string, body: unknown = {}) => organisation.ask('POST', `/owner/approvals/${id}/deny`, body);
 
-  test('an approved call is made once, as it was held, and the agent reads the answer', async () => {
+  test('an approved call is made once, unchanged, and the agent reads the answer', async () => {
     const id = await hold();
     const waiting = await agent.get(`/v1/approvals/${id}`);
     expect(waiting.status, waiting.text).toBe(200);
@@ -145,7 +145,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(word.row).toMatchObject({ kind: 'event', reason: 'approval_denied', detail: 'Not today.' });
   });
 
-  test('an owner sees the exact request, who asks, why it was held, and how long there is', async () => {
+  test('an owner sees the exact request, the agent, why it was held, and the time left', async () => {
     const id = await hold();
     const { status, body } = await organisation.ask('GET', `/owner/approvals/${id}`);
     expect(status).toBe(200);
@@ -175,7 +175,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(JSON.stringify(body)).not.toContain(CANARY);
   });
 
-  test('the list has pages, and a filter by what the status is now', async () => {
+  test('the list has pages, and a filter by current status', async () => {
     const own = await world.organisation();
     await own.platform();
     const asker = await own.agent();
@@ -194,7 +194,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(await list('limit=2')).toEqual([ids.slice(0, 2), ids[1]]);
     expect(await list(`limit=2&before=${ids[1]}`)).toEqual([ids.slice(2, 4), ids[3]]);
     expect(await list('status=denied')).toEqual([[ids[0]], null]);
-    // Those that run out first come first, page by page.
+    // The calls that expire first come first, page by page.
     const waiting = ids.slice(1).reverse();
     expect(await list('status=pending')).toEqual([waiting, null]);
     expect(await list('status=pending&limit=3')).toEqual([waiting.slice(0, 3), waiting[2]]);
@@ -215,7 +215,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
       expectEnvelope(await own.ask('GET', `/owner/approvals?${wrong}`), 400, 'invalid_request');
   });
 
-  test('all pending calls of an agent are denied at once, each with its receipt, and nobody else’s', async () => {
+  test('a bulk denial denies all pending calls of one agent, each with its receipt, and no others', async () => {
     const own = await world.organisation();
     await own.platform();
     const [flooding, quiet] = [await own.agent(), await own.agent()];
@@ -239,7 +239,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(rows.filter(({ kind, receipt }) => kind === 'event' && receipt !== null)).toHaveLength(3);
   });
 
-  test('AP-23 another agent, another organisation and a guess are answered alike; a malformed id is a 400', async () => {
+  test('AP-23 another agent’s id, another organisation’s and an unknown one get the same answer; a malformed id is a 400', async () => {
     const id = await hold();
     const other = await organisation.agent();
     const foreign = await world.organisation();
@@ -266,7 +266,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await agent.get(`/v1/approvals/${id.toUpperCase()}`)).status).toBe(200);
   });
 
-  test('AP-25 an approver decides, a viewer only looks, and an agent does neither', async () => {
+  test('AP-25 an approver decides, a viewer can only read, and an agent can do neither', async () => {
     const id = await hold();
     const viewer = await organisation.addOwner('viewer');
     expect((await organisation.ask('GET', `/owner/approvals/${id}`, undefined, viewer)).status).toBe(200);
@@ -279,7 +279,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await approve(id, {}, await organisation.addOwner('approver'))).body.status).toBe('approved');
   });
 
-  test('what was shown is what is decided: another hash decides nothing', async () => {
+  test('a decision with another hash than that of the pending request decides nothing', async () => {
     const id = await hold();
     const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
     const other = (
@@ -299,7 +299,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await approve(id, { request_hash })).body.status).toBe('approved');
   });
 
-  test(`AP-01 of ${RIVALS} owners who approve at the same instant one does; the platform sees one call`, async () => {
+  test(`AP-01 of ${RIVALS} concurrent approvals one succeeds; the platform gets one call`, async () => {
     const owners = await Promise.all(Array.from({ length: 5 }, () => organisation.addOwner('approver')));
     const id = await hold();
     const before = world.upstream.seen.length;
@@ -318,7 +318,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('AP-02 approving against denying has one winner, and what it says is done', async () => {
+  test('AP-02 of a concurrent approval and denial one wins, and its decision is carried out', async () => {
     for (let round = 0; round < sized(4, 10); round++) {
       const id = await hold();
       const before = world.upstream.seen.length;
@@ -330,7 +330,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('AP-03 after its time nobody decides it: 410, and the agent reads expired', async () => {
+  test('AP-03 after its deadline a call cannot be decided: 410, and the agent reads expired', async () => {
     const id = await hold();
     world.clock.skewMs = DAY_MS + 1_000;
     for (const late of [approve, deny])
@@ -346,7 +346,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('expired');
   });
 
-  test('R8 approving against expiring: whoever is first, the call is made or expired, never both', async () => {
+  test('R8 an approval races the expiry: the call is made or expired, never both', async () => {
     const { services } = world.running;
     for (let round = 0; round < sized(4, 10); round++) {
       world.clock.skewMs = 0;
@@ -360,7 +360,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('pending actions: what waits, and what was over within a day', async () => {
+  test('pending actions: pending calls, and those settled within a day', async () => {
     const asker = await organisation.agent();
     const ids = [];
     for (let i = 0; i < 4; i++) ids.push(await hold(asker, { ...WRITE, data: { i } }));
@@ -397,7 +397,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await (await organisation.agent()).get('/v1/agents/me/pending-actions')).body.pending).toEqual([]);
   });
 
-  test('pending actions: newest first, also what expired a moment ago', async () => {
+  test('pending actions: newest first, including calls that expired a moment ago', async () => {
     const asker = await organisation.agent();
     const expired = await hold(asker);
     world.clock.skewMs = DAY_MS - 60_000;
@@ -413,7 +413,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('pending actions tell what waits, however many were decided since', async () => {
+  test('pending actions list all pending calls, however many were decided since', async () => {
     const asker = await organisation.agent();
     const waits = await hold(asker);
     const { broker } = world.running;
@@ -450,7 +450,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(body.recently_completed).toHaveLength(999);
   });
 
-  test('a browser decides with its cookie and the header that no other site can send; no body is an empty one', async () => {
+  test('a browser decides with its cookie and the CSRF header; a missing body counts as an empty one', async () => {
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);
     const click = (id: string, headers: Record<string, string>) =>
       send(`${agent.baseUrl}/owner/approvals/${id}/approve`, {
@@ -461,7 +461,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expectEnvelope(await withoutCalls(world, () => click(id, {})), 403, 'forbidden');
     const clicked = await click(id, { 'x-svc-csrf': '1' });
     expect([clicked.status, clicked.body.how], clicked.text).toEqual([200, 'console']);
-    // A length of 0, and no length at all.
+    // Content-Length 0, and no length at all.
     const port = Number(new URL(agent.baseUrl).port);
     for (const framing of ['Content-Length: 0', 'Transfer-Encoding: chunked']) {
       const lines = [
@@ -478,7 +478,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('a new master key opens requests and results all the same; altered ones are nobody’s', async () => {
+  test('after a master key rotation requests and results can still be opened; altered ones cannot', async () => {
     const [made, waits] = [await hold(), await hold()];
     await approve(made);
     const { vault, store: opened } = world.running.broker;
@@ -520,7 +520,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await approve(id)).body).toMatchObject({ status: 'approved', executed_at: expect.any(String) });
   });
 
-  test('a condition of a decision is in its transaction: where it does not hold, nothing is decided', async () => {
+  test('a condition of a decision is evaluated in its transaction: if it fails, nothing is decided', async () => {
     const id = await hold();
     const { services } = world.running;
     const word = { status: 'approved', how: 'passkey' } as const;
@@ -542,7 +542,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
 });
 
 describe('limits of the approval routes', () => {
-  test('60 and 30 a minute for each agent, then 429 with Retry-After', async () => {
+  test('60 and 30 requests a minute per agent, then 429 with Retry-After', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
     const organisation = await world.organisation();
     const agent = await organisation.agent();
@@ -558,7 +558,7 @@ describe('limits of the approval routes', () => {
   });
 });
 
-describe.each(STORES)(`what an approval's row cannot say on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`the database rejects inconsistent approval rows on %s${postgresNote}`, (store) => {
   test.each([
     `status = 'approved'`,
     `note = 'x'`,

@@ -1,4 +1,4 @@
-/** Corrections: an owner changes what a call asks before it is decided, and what is approved and made is that and nothing else. */
+/** Corrections: an owner changes a call's request before it is decided, and exactly the corrected request is approved and made. */
 import { describe, expect, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { findApproval } from '../../broker/store/approvals.ts';
@@ -33,7 +33,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
   const made = async (id: string) =>
     await expect.poll(async () => (await mine(id)).executed_at).toEqual(expect.any(String));
 
-  test('what is approved and made is what was corrected, and its agent is told', async () => {
+  test('the corrected request is what is approved and made, and the agent reads the correction', async () => {
     const id = await hold();
     const before = await shown(id);
     expect(before).toMatchObject({ correctable: true, asked: null, corrected: null });
@@ -56,7 +56,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(told.result.status).toBe(200);
   });
 
-  test('who corrected it, and from what to what, is on record with a receipt; the decision is on the corrected one', async () => {
+  test('the author and the difference of a correction are recorded with a receipt; the decision refers to the corrected request', async () => {
     const id = await hold();
     const { request_hash: first } = await shown(id);
     await correct(id, { data: { amount: 1 } });
@@ -74,7 +74,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     });
     const approved = rows.find(({ reason }) => reason === 'approval_approved')!;
     expect(JSON.parse(approved.flags!).approval.request_hash).toBe(second);
-    // Of what its agent asked no row says that it was what the owner made of it.
+    // No row attributes the owner's version to the agent.
     const listed = (await organisation.ask('GET', '/owner/audit')).body.rows as {
       reason: string;
       result: string | null;
@@ -86,7 +86,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(payload).toMatchObject({ jti: row.id, reason: 'approval_corrected' });
   });
 
-  test('nobody approves what they were not shown: with the old hash, without one, or in several', async () => {
+  test('a corrected call cannot be approved with the old hash, without a hash, or in bulk without its hash', async () => {
     const id = await hold();
     const { request_hash: old } = await shown(id);
     await correct(id, { data: { amount: 1 } });
@@ -101,12 +101,12 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     });
     expect(several.body.results[0].outcome).toBe('request_changed');
     expect((await shown(id)).status).toBe('pending');
-    // To deny it takes no hash.
+    // A denial needs no hash.
     expect((await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'no' })).status).toBe(200);
     expect((await mine(id)).status).toBe('denied');
   });
 
-  test('nor by passkey: sign/begin takes the hash of a corrected request, and no other', async () => {
+  test('sign/begin of a passkey accepts the hash of the corrected request only', async () => {
     const key = await enrol(world, organisation);
     const id = await hold();
     const { request_hash: old } = await shown(id);
@@ -125,7 +125,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ amount: 1 });
   });
 
-  test('of an approval and a correction at the same instant one wins, and what is made was approved', async () => {
+  test('of a concurrent approval and correction one wins, and only what was approved is made', async () => {
     for (let times = 0; times < 6; times++) {
       const id = await hold();
       const { request_hash: hash } = await shown(id);
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     }
   });
 
-  test('no member of the body is left out, whatever its name', async () => {
+  test('no member of the body is lost, whatever its name', async () => {
     const id = await hold();
     const data = JSON.parse('{"__proto__": {"amount": 1}, "constructor": 2, "amount": 3}');
     const { body } = await correct(id, { data });
@@ -152,7 +152,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(world.upstream.seen.at(-1)!.body).toBe(JSON.stringify(data));
   });
 
-  test('whoever decides is shown the rules that hold the corrected call, not those of what the agent asked', async () => {
+  test('owners see the rules that hold the corrected call, not those of the original', async () => {
     const asking = { effect: 'require_approval' };
     await organisation.guardrails([
       { ...asking, name: 'large', when: 'has(request.body.amount) && request.body.amount > 100' },
@@ -188,7 +188,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     ]);
   });
 
-  test('a correction to an endpoint at another address of the platform is made there', async () => {
+  test('a correction to an endpoint at another address of the platform is sent there', async () => {
     const manifest = {
       base_url: `${world.upstream.url}/v1`,
       base_urls: { 'POST /uploads/**': `${world.upstream.url}/uploading` },
@@ -213,21 +213,21 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(both.find(({ status }) => status === 409)!.body.error).toBe('request_changed');
   });
 
-  test('it can be corrected again; what the agent asked stays what it was', async () => {
+  test('a call can be corrected again; the agent’s original request stays unchanged', async () => {
     const id = await hold();
     await correct(id, { data: { amount: 1 } });
     await correct(id, { endpoint: '/items?dry=1', data: { amount: 2 } });
     const { request, asked, path } = await shown(id);
     expect([request.endpoint, request.body, path]).toEqual(['/items?dry=1', { amount: 2 }, '/items']);
     expect(asked.body).toEqual({ title: 'x', amount: 500 });
-    // Back to what was asked is a correction as any other.
+    // Restoring the original request is a correction as any other.
     const back = await correct(id, { endpoint: '/items', data: { title: 'x', amount: 500 } });
     expect(back.status, back.text).toBe(200);
     const same = await correct(id, { data: { title: 'x', amount: 500 } });
     expect([same.status, same.body.error]).toEqual([400, 'invalid_request']);
   });
 
-  test('what the rules would refuse the agent is refused, and nothing is changed or counted', async () => {
+  test('a correction that the rules would deny is refused, and nothing is changed or counted', async () => {
     await organisation.guardrails([
       { name: 'small', effect: 'suspend', when: 'has(request.body.amount) && request.body.amount > 1000' },
     ]);
@@ -247,11 +247,11 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
       expect(refused.text).toMatch(detail);
     }
     expect(await shown(id)).toEqual({ ...before, expires_in_seconds: expect.any(Number) });
-    // Nobody suspended the agent for what an owner wrote.
+    // An owner's correction does not count as a strike of the agent.
     expect((await organisation.ask('GET', `/owner/agents/${agent.agentId}`)).body.status).toBe('active');
   });
 
-  test('a rule that holds nothing of what was corrected does not let it pass: it waits', async () => {
+  test('a call that is corrected so that no rule holds it still waits for a decision', async () => {
     const few = await organisation.agent({
       rules: [
         { effect: 'allow' },
@@ -268,7 +268,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ amount: 5 });
   });
 
-  test('only who may decide corrects, only their own organisation’s, and only while it waits', async () => {
+  test('only owners who may decide can correct, only calls of their own organisation, and only pending ones', async () => {
     const id = await hold();
     const { request_hash: hash } = await shown(id);
     const change = { request_hash: hash, data: { amount: 1 } };
@@ -283,7 +283,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect((await shown(id)).correctable).toBe(false);
   });
 
-  test('bytes are not corrected, which is said', async () => {
+  test('a raw body cannot be corrected, and the refusal says so', async () => {
     const answer = await rawClient(() => agent)('POST', '/proxy/demo-main/items', {
       body: '{"amount":500}',
       headers: { 'content-type': 'application/json', 'x-svc-wait': '0' },
@@ -296,7 +296,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(refused.body.detail).toContain('Deny this one');
   });
 
-  test('what is stored of it is sealed', async () => {
+  test('corrections are stored sealed', async () => {
     const id = await hold(agent, { data: { text: 'CANARY-of-a-correction' } });
     await correct(id, { data: { text: 'CANARY-corrected' } });
     const stored = (await findApproval(world.running.broker.store.db, organisation.id, id))!;
@@ -304,7 +304,7 @@ describe.each(ONE_STORE)(`corrections of held calls on %s${postgresNote}`, (stor
     expect(stored.basis).toBeNull();
   });
 
-  test('at /mcp the agent is told what was made in place of what it asked', async () => {
+  test('at /mcp the agent is shown the corrected request that was made', async () => {
     const id = await hold();
     await correct(id, { data: { amount: 5 } });
     await approve(id, { request_hash: (await shown(id)).request_hash });

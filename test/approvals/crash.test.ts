@@ -29,7 +29,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     spawn(): BrokerProcess;
   };
 
-  /** A world whose broker has stopped, to be served by processes of their own. */
+  /** A world whose broker has stopped, so that separate processes can serve it. */
   async function scene(prepare?: (organisation: Organisation, agents: TestAgent[]) => Promise<void>): Promise<Scene> {
     const world = await startWorld(store, { LOG_LEVEL: 'warn' });
     const organisation = await world.organisation();
@@ -63,7 +63,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     return body;
   };
 
-  test('R4 R5 killed while the platform works: outcome unknown, signed, and never sent again', async () => {
+  test('R4 R5 killed while the platform works: the outcome is unknown, signed, and the call is never sent again', async () => {
     const held: string[] = [];
     const on = await scene(async (_organisation, [agent]) => {
       for (let i = 0; i < sized(1, 2); i++) held.push((await agent!.act({ ...WRITE, data: { i } })).body.approval_id);
@@ -91,7 +91,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
         reason: 'outcome_unknown',
         approval: { approval_id: id, how: 'api' },
       });
-      // Two more rounds of recovery.
+      // Two further recovery rounds.
       await pause(600);
       expect(world.upstream.seen.length).toBe(before + 1);
       expect((await approve(on, id)).status).toBe(409);
@@ -100,7 +100,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     }
   });
 
-  test('R2 killed after the decision, before anything was sent: made once in time, and not at all after it', async () => {
+  test('R2 killed after the decision and before sending: the call is made once before the deadline, and not at all after it', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();
     await organisation.platform();
@@ -128,7 +128,7 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     expect(world.upstream.seen).toHaveLength(1);
   });
 
-  test('R2 a start that brings new governance decides by that, not by what was there before', async () => {
+  test('R2 a restart with new governance decides by the new rules', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();
     await organisation.platform();

@@ -1,4 +1,4 @@
-/** Several held calls decided at once: each by itself, each told, and none that was not shown. */
+/** Bulk decisions on held calls: each decided independently, each with its own result, and only calls that were shown. */
 import { describe, expect, test } from 'vitest';
 import { MOST_DECIDED } from '../../broker/approvals/decide-many.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -13,7 +13,7 @@ type Item = { approval_id: string; request_hash: string };
 type Result = { approval_id: string; outcome: string; detail: string | null; decided_by_email: string | null };
 
 describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
-  /** What is about none of a store's statements. */
+  /** For tests that do not depend on the store's SQL. */
   const onOne = testOnOne(store);
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
@@ -138,7 +138,7 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
     expect(await statusOf(item)).toBe('pending');
   });
 
-  test('two people at once: each call is decided once, and each person is told of each', async () => {
+  test('two owners concurrently: each call is decided once, and both get the result of every call', async () => {
     const items = await hold(8);
     const colleague = await organisation.addOwner('approver');
     const [mine, theirs] = await Promise.all([
@@ -175,7 +175,7 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
     expect(outcomes(several)).toEqual(['approved']);
   });
 
-  test('what cannot be recorded is not decided, and says so', async () => {
+  test('a decision that cannot be recorded is not made, and is reported as such', async () => {
     const items = await hold(2);
     const repair = await refuseAuditRows(world);
     try {

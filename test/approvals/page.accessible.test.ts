@@ -1,4 +1,4 @@
-/** The approval page, signing in and the passkeys page for everybody: axe, phones of 360 and 320 pixels, light and dark. */
+/** Accessibility of the approval page, the sign-in page and the passkeys page: axe, phones of 360 and 320 pixels, light and dark. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { axeFindings, expectAccessible, overflowing } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -36,7 +36,7 @@ describe.skipIf(withoutChromium)(
     beforeAll(async () => {
       await page.authenticator();
     });
-    /** As it is now, with a picture for people to look at. */
+    /** Checks the page as it is now, and takes a picture of it. */
     const holds = async (name: string) => {
       await expectAccessible(page, name);
       if (process.env.PICTURES)
@@ -54,7 +54,7 @@ describe.skipIf(withoutChromium)(
       await page.prefer('light');
     };
 
-    test('the checks find what they look for', async () => {
+    test('the checks detect violations', async () => {
       await page.open(`${world.running.baseUrl}/console/sign-in`);
       await page.until(`document.querySelector('#by-passkey') !== null`);
       await page.value(`(() => {
@@ -92,7 +92,7 @@ describe.skipIf(withoutChromium)(
       await holds('waiting-long-recipients');
     });
 
-    test('what decides is on the first screen of a phone, and the buttons do not cover it', async () => {
+    test('the decision buttons are on the first screen of a phone, and cover nothing that is needed to decide', async () => {
       for (const size of [
         { width: 360, height: 740 },
         { width: 320, height: 568 },
@@ -108,7 +108,7 @@ describe.skipIf(withoutChromium)(
       await page.resize({ width: 360, height: 740 }, 'phone');
     });
 
-    test('over: denied, refused by the platform, too late, missing, changed, altered', async () => {
+    test('settled: denied, refused by the platform, too late, missing, changed, altered', async () => {
       const denied = await hold(agent);
       await openHeld(page, world, denied);
       await organisation.ask('POST', `/owner/approvals/${denied}/deny`, { note: 'no' });
@@ -154,7 +154,7 @@ describe.skipIf(withoutChromium)(
       world.clock.skewMs = 0;
     });
 
-    test('signed in: by a click, asked once more either way; then with a passkey; the outcome; a viewer', async () => {
+    test('signed in: by click, with a confirmation for both decisions; then with a passkey; the outcome; a viewer', async () => {
       await signIn(page, world, organisation.owner);
       await openHeld(page, world, await hold(agent, LONG));
       await page.until(`document.querySelector('.offer') !== null`);

@@ -1,4 +1,4 @@
-/** A call that is corrected while somebody has its approval page open: nothing is approved there that was not looked at. */
+/** A call that is corrected while its approval page is open: only what the person has reviewed can be approved there. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -15,11 +15,11 @@ import {
 } from '../world/held-page.ts';
 import { patience } from '../world/patience.ts';
 
-/** The question before an approval repeats six members of a body: what is corrected is none of them. */
+/** The confirmation repeats six members of the body; the corrected member is not among them. */
 const BODY = { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, amount: 500 };
 
 describe.skipIf(withoutChromium)(
-  `a call that is corrected under a page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  `a call that is corrected while its page is open${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: patience(60_000) },
   () => {
     const world = givenWorld();
@@ -39,7 +39,7 @@ describe.skipIf(withoutChromium)(
       page.until(`document.querySelector('.outcome h1')?.innerText === ${JSON.stringify(what)}`);
     const sent = () => JSON.parse(world.upstream.seen.at(-1)!.body).amount;
 
-    test('the question that stands open is asked no more, and only what is looked at then is approved', async () => {
+    test('an open confirmation is withdrawn, and only the reviewed version can be approved', async () => {
       await signIn(page, world, organisation.owner);
       const id = await hold(agent, { data: BODY });
       await openHeld(page, world, id);
@@ -61,7 +61,7 @@ describe.skipIf(withoutChromium)(
       expect(complaintsOf(page)).toEqual([]);
     });
 
-    test('an older passkey signs what is looked at, too', async () => {
+    test('a passkey approval applies to the reviewed version only', async () => {
       const { db } = world.running.broker.store;
       const device = await page.authenticator();
       await page.open(`${world.running.baseUrl}/console/passkeys`);
@@ -79,7 +79,7 @@ describe.skipIf(withoutChromium)(
       await page.click('.approve');
       await page.until(`document.querySelector('.older') !== null`);
       await correct(id, 6_000);
-      // Nobody looked again yet: the broker refuses it.
+      // The new version was not reviewed yet: the broker refuses.
       await page.click('.older');
       await page.until(`document.querySelector('.notice[role="alert"]') !== null`);
       expect(await page.value(`document.querySelector('.older') === null`)).toBe(true);

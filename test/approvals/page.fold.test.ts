@@ -1,4 +1,4 @@
-/** AP-15: what is folded of a request's body is counted, whatever its shape. Nobody approves what was never laid out. */
+/** AP-15: the folded parts of a request's body are counted, whatever its shape. Nothing can be approved that was never displayed. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
@@ -18,7 +18,7 @@ const { EVERYTHING, MORE, layOut, readBody } = (await import(
   layOut(reader: unknown, opened: Map<string, number | true> | symbol): Layout;
 };
 
-/** What stands there in full, as JSON again; a fold in its place. */
+/** Converts the displayed tree back to JSON; a fold becomes a placeholder. */
 const FOLD = { folded: true };
 function shown(node: Node): unknown {
   if (node.kind === 'text') return node.folded ? FOLD : node.value;
@@ -33,7 +33,7 @@ function shown(node: Node): unknown {
 const rows = (node: Node): number =>
   'members' in node ? node.members.reduce((sum, { value }) => sum + rows(value), 1) : 1;
 
-/** Opens each fold that is there. */
+/** Opens every fold that is present. */
 function openAll(node: Node, opened: Map<string, number | true>): void {
   if (node.kind === 'text' && node.folded) opened.set(node.path, true);
   if (!('members' in node)) return;
@@ -57,7 +57,7 @@ const { body } = fc.letrec((tie) => ({
   body: fc.dictionary(fc.oneof(fc.string(), long), tie('value'), { maxKeys: 60 }),
 }));
 
-test('nothing is folded exactly when all of it stands there', () => {
+test('the number of folds is 0 exactly when the whole body is displayed', () => {
   fc.assert(
     fc.property(body, (value) => {
       const { tree, folds } = layOut(readBody(value), new Map());
@@ -66,7 +66,7 @@ test('nothing is folded exactly when all of it stands there', () => {
   );
 });
 
-test('opening what is folded comes to an end, and then all of it stands there', () => {
+test('opening all folds repeatedly terminates with the whole body displayed', () => {
   fc.assert(
     fc.property(body, (value) => {
       const reader = readBody(value);
@@ -82,7 +82,7 @@ test('opening what is folded comes to an end, and then all of it stands there', 
   );
 });
 
-test('everything at once is everything', () => {
+test('expanding all at once displays the whole body', () => {
   fc.assert(
     fc.property(body, (value) => {
       const { tree, folds } = layOut(readBody(value), EVERYTHING);
@@ -92,7 +92,7 @@ test('everything at once is everything', () => {
   );
 });
 
-test('what is laid out at first is little, however large the body is', () => {
+test('the initial layout is small, however large the body is', () => {
   const list = (length: number, of: unknown) => Array.from({ length }, () => of);
   const large = [
     list(90_000, 1),
@@ -104,7 +104,7 @@ test('what is laid out at first is little, however large the body is', () => {
   for (const value of large) expect(rows(layOut(readBody(value), new Map()).tree)).toBeLessThan(1_300);
 });
 
-test('a body of everyday size is laid out whole', () => {
+test('a body of everyday size is displayed whole', () => {
   const issue = {
     title: 'x',
     body: 'y'.repeat(900),
@@ -115,7 +115,7 @@ test('a body of everyday size is laid out whole', () => {
   expect(layOut(readBody(issue), new Map()).folds).toBe(0);
 });
 
-test('names like those of every object are names like others', () => {
+test('member names of Object.prototype are treated like others', () => {
   const value = JSON.parse('{"__proto__":{"a":1},"constructor":"c","toString":[1],"":{"":"empty"},"a/b":1,"a~b":2}');
   const { tree, folds } = layOut(readBody(value), new Map());
   expect(folds).toBe(0);

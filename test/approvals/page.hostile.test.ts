@@ -1,4 +1,4 @@
-/** Requests that are made to deceive whoever decides on them, and pages that want to decide for them. */
+/** Requests that try to deceive the deciding person, and pages of other sites that try to decide for them. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -31,7 +31,7 @@ describe.skipIf(withoutChromium)(
       await signIn(page, world, organisation.owner);
     });
 
-    /** In the page: whether the buttons that decide stand wholly in the window. */
+    /** In the page: whether the decision buttons are completely within the window. */
     const inReach = () =>
       page.value<boolean>(`[...document.querySelectorAll('.choices button')].every((button) => {
       const { top, bottom, left, right } = button.getBoundingClientRect();
@@ -40,7 +40,7 @@ describe.skipIf(withoutChromium)(
     })`);
     const fits = () => page.value<boolean>('document.documentElement.scrollWidth <= innerWidth');
 
-    test('AP-13 markup in the reason, the body, its names and headers is text', async () => {
+    test('AP-13 markup in the reason, the body, its names and headers is displayed as text', async () => {
       const id = await hold(agent, {
         reason: MARKUP,
         data: { [MARKUP]: MARKUP, list: [MARKUP] },
@@ -60,7 +60,7 @@ describe.skipIf(withoutChromium)(
       expect(await page.value('document.title')).toBe('Approve · Agent Broker');
     });
 
-    test('AP-13 no page of ours runs or styles anything inline', async () => {
+    test('AP-13 no page of ours contains inline script or style', async () => {
       for (const path of [
         linkOf(world, '00000000-0000-4000-8000-000000000000'),
         `${world.running.baseUrl}/console/passkeys`,
@@ -75,7 +75,7 @@ describe.skipIf(withoutChromium)(
       }
     });
 
-    test('AP-14 what is invisible, or turns a text around, is shown by its number, wherever it is', async () => {
+    test('AP-14 invisible and direction-changing characters are shown as code points everywhere', async () => {
       const hidden = 'a\u202eb\u2066c\u200bd\u0000e';
       const shown = 'a⟦U+202E⟧b⟦U+2066⟧c⟦U+200B⟧d⟦U+0000⟧e';
       const id = await hold(agent, {
@@ -97,7 +97,7 @@ describe.skipIf(withoutChromium)(
       expect(await text(page, '.lines.tall')).toContain('⟦U+202E⟧');
     });
 
-    test('AP-14 words of two alphabets, letters in disguise and domains that are not what they look like', async () => {
+    test('AP-14 mixed alphabets, lookalike letters and lookalike domains are marked', async () => {
       const id = await hold(agent, {
         // The first letter of the domains is Cyrillic.
         data: {
@@ -115,12 +115,12 @@ describe.skipIf(withoutChromium)(
       );
       expect(odd.join(' ')).toMatch(/Its domain is xn--\w+\.example/);
       expect(odd.join(' ')).toContain('plainly written it is “ann”');
-      // The odd ones come first.
+      // Suspicious recipients come first.
       expect(await text(page, '.recipients li:last-child')).toBe('ann@acme.example');
       await pictures(page, 'approve-lookalikes');
     });
 
-    test('AP-14 what the broker knows stands first and outside of what the agent wrote', async () => {
+    test('AP-14 facts of the broker come first and are separated from the agent’s text', async () => {
       const id = await hold(agent, {
         reason: 'System: already approved by Alice\n\nHeld by\nnobody\n\nRecipients\nnone',
         data: { 'Held by': 'nobody', System: 'already approved by Alice' },
@@ -140,7 +140,7 @@ describe.skipIf(withoutChromium)(
       expect(where).toEqual({ firstIsOurs: true, ruleIsOurs: true, onlyInTheirs: true, headingIsOurs: true });
     });
 
-    test('AP-14 ten thousand lines push nothing away, and hide nothing', async () => {
+    test('AP-14 ten thousand lines push nothing off the page, and hide nothing', async () => {
       const lines = `harmless${'\n'.repeat(10_000)}and then delete everything`;
       const id = await hold(agent, {
         data: { note: lines, spaces: `harmless${' '.repeat(900)}and pay Eve` },
@@ -159,7 +159,7 @@ describe.skipIf(withoutChromium)(
         `[...document.querySelectorAll('.lines')].map((box) => box.clientHeight)`,
       );
       expect(Math.max(...boxes)).toBeLessThanOrEqual(200);
-      // What follows the empty lines stands right below the word that they were there.
+      // The text after the empty lines follows directly below the note about them.
       const seen = await page.value<string[]>(`[...document.querySelectorAll('.lines')]
       .filter((box) => box.scrollHeight <= box.clientHeight).map((box) => box.innerText)`);
       expect(seen.join('\n')).toMatch(/harmless\s+9,999 empty lines\s+and then delete everything/);
@@ -181,7 +181,7 @@ describe.skipIf(withoutChromium)(
       await page.resize(PHONE, 'phone');
     });
 
-    test('AP-15 900 KB with the dangerous field far inside: nobody approves it before all of it was shown', async () => {
+    test('AP-15 900 KB with the dangerous field far inside: it cannot be approved before all of it was displayed', async () => {
       const rows = Array.from({ length: 9_000 }, (_, n) => ({ id: n, text: `row ${n} ${'x'.repeat(64)}` }));
       rows[8_000]!.text = 'and transfer everything to Eve';
       const data = { rows, letter: 'y'.repeat(20_000) };
@@ -198,16 +198,16 @@ describe.skipIf(withoutChromium)(
       expect(await isDisabled(page, '.choices .approve')).toBe(true);
       expect(await page.value(`document.querySelectorAll('.request-view *').length`)).toBeLessThan(2_000);
       await pictures(page, 'approve-large');
-      // It comes once, however long somebody looks.
+      // The body is downloaded once, however long the page stays open.
       const sizes = `performance.getEntriesByType('resource').filter(({ name }) => /.request($|[?])/.test(name)).map((one) => one.decodedBodySize)`;
       await page.until(`${sizes}.length > 1`);
       const [first, ...others] = await page.value<number[]>(sizes);
       expect(first).toBeGreaterThan(bytes);
       expect(Math.max(...others)).toBeLessThan(5_000);
-      // Opening some of it is not enough.
+      // Opening some of the folds is not enough.
       await page.click('.tree .long button');
       await page.until(`document.querySelector('.tree .lines') !== null`);
-      // What is longer than its box can be scrolled by keyboard.
+      // Content that is longer than its box can be scrolled by keyboard.
       expect(await page.value(`document.querySelector('.tree .lines').tabIndex`)).toBe(0);
       expect(await isDisabled(page, '.choices .approve')).toBe(true);
       expect(await page.value(`document.querySelector('a[download]').href`)).toMatch(/^blob:/);
@@ -226,7 +226,7 @@ describe.skipIf(withoutChromium)(
       expect(JSON.parse(world.upstream.seen[0]!.body)).toEqual(data);
     });
 
-    test('AP-15 each folded part can be opened by itself, too', async () => {
+    test('AP-15 each folded part can also be opened by itself', async () => {
       const id = await hold(agent, {
         data: {
           letter: `Dear Ann,\n${'blah '.repeat(400)}`,
@@ -247,7 +247,7 @@ describe.skipIf(withoutChromium)(
       expect(await text(page, '.tree')).toContain('259');
     });
 
-    test('a hundred recipients are folded, the odd ones first, and are all to be seen before Approve', async () => {
+    test('a hundred recipients are folded, suspicious ones first, and all have to be displayed before Approve', async () => {
       const to = Array.from({ length: 100 }, (_, n) => `person-${n}@acme.example`);
       const id = await hold(agent, { data: { to: [...to, 'eve@\u0430cme.example'] } });
       await openHeld(page, world, id);
@@ -258,7 +258,7 @@ describe.skipIf(withoutChromium)(
       expect(await isDisabled(page, '.choices .approve')).toBe(false);
     });
 
-    test('ten thousand recipients, and one as long as a book, leave the page usable', async () => {
+    test('ten thousand recipients, or a very long one, leave the page usable', async () => {
       const to = Array.from({ length: 10_000 }, (_, n) => `person-${n}@acme.example`);
       const id = await hold(agent, { data: { to: [...to, { address: 'b'.repeat(200_000) }] } });
       await openHeld(page, world, id);
@@ -271,7 +271,7 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('main').scrollHeight`)).toBeLessThan(8_000);
     });
 
-    test('a body as deep as can be, and names without end, stay within 360 px', async () => {
+    test('a body of maximum depth, or with very long names, stays within 360 px', async () => {
       let data: Record<string, unknown> = { end: 'reached' };
       for (let depth = 0; depth < 60; depth++) data = { [`level ${depth}`]: data };
       const id = await hold(agent, {
@@ -287,7 +287,7 @@ describe.skipIf(withoutChromium)(
       await page.resize(PHONE, 'phone');
     });
 
-    test('a message in base64 is shown as it reads, too', async () => {
+    test('a message in base64 is also shown decoded', async () => {
       const message = 'To: eve@evil.example\r\nSubject: hello\r\n\r\nAll our secrets.';
       const id = await hold(agent, { data: { raw: Buffer.from(message).toString('base64url') } });
       await openHeld(page, world, id);
@@ -317,7 +317,7 @@ describe.skipIf(withoutChromium)(
       expect(other.complaints.join('\n')).toMatch(/frame/i);
     });
 
-    test('AP-16 another site’s form, image or script decides nothing, with a session or without', async () => {
+    test('AP-16 forms, images and scripts of other sites decide nothing, with a session or without', async () => {
       const id = await hold(agent);
       const { baseUrl } = world.running;
       world.upstream.answer = (_request, response) => {
@@ -349,13 +349,13 @@ describe.skipIf(withoutChromium)(
       expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     });
 
-    test('AP-16 looking decides nothing', async () => {
+    test('AP-16 opening the page decides nothing', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     });
 
-    test('the pages kept to their policy', () => {
+    test('no page violated its Content-Security-Policy', () => {
       const ours = complaintsOf(page).filter(
         (complaint) => !/CORS|ERR_FAILED|status of 403|status of 400/.test(complaint),
       );

@@ -1,4 +1,4 @@
-/** Denying and approving by passkey on the approval page, for whoever may: from the link, on a phone of 360 pixels. */
+/** Denying and approving by passkey on the approval page: from the link, on a phone of 360 pixels. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Authenticator } from '../world/authenticator.ts';
@@ -17,7 +17,7 @@ describe.skipIf(withoutChromium)(
     const organisation = shared(() => world.demoOrganisation());
     const agent = shared(() => organisation.agent({ name: 'triage' }));
     const browser = shared(() => startBrowser());
-    /** Somebody with a phone that has a passkey of theirs, and no session. */
+    /** A person without a session, whose phone has their passkey. */
     async function withPhone(owner: OwnerTable, options?: object): Promise<[Page, Authenticator]> {
       const page = await browser.page(PHONE);
       await page.resize(PHONE, 'phone');
@@ -27,7 +27,7 @@ describe.skipIf(withoutChromium)(
       await page.click('.enrol button');
       await page.until(`document.querySelector('#passkeys') !== null`);
       await signOut(page);
-      // The console would lead to sign-in as soon as it asks for something.
+      // The console would redirect to sign-in with its first request.
       await page.open('about:blank');
       await page.until(`location.href === 'about:blank'`);
       return [page, device];
@@ -41,7 +41,7 @@ describe.skipIf(withoutChromium)(
     const decided = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
     const becomes = (what: string, on = page) =>
       on.until(`document.querySelector('.outcome h1')?.innerText === ${JSON.stringify(what)}`);
-    /** Ends what still waits, so that each test begins with an empty inbox. */
+    /** Denies all pending calls, so that each test begins with an empty inbox. */
     const clear = () => organisation.ask('POST', '/owner/approvals/deny', { agent: agent.agentId });
 
     test('an approver who does not own the agent denies from the link: a reason, one touch, no session', async () => {
@@ -63,7 +63,7 @@ describe.skipIf(withoutChromium)(
       expect(status).toBe(401);
     });
 
-    test('the same approves; the outcome has the platform’s words, and the way to the next one', async () => {
+    test('the same approver approves from the link; the outcome quotes the platform, and links to the next call', async () => {
       await clear();
       world.upstream.answer = (_request, response) => {
         response
@@ -91,26 +91,26 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('.outcome')?.innerText.includes('No other call waits')`);
     });
 
-    test('two people at once: the second is told who was first', async () => {
+    test('two people concurrently: the second sees who was first', async () => {
       const [colleague] = await withPhone(organisation.owner);
       const id = await hold(agent);
       for (const one of [page, colleague]) {
         await openHeld(one, world, id);
-        // Neither page looks again by itself.
+        // Neither page polls by itself.
         await one.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);
       }
       await page.click('.deny');
       await becomes('Denied');
       await colleague.click('.approve');
       await becomes('Denied already', colleague);
-      // A call that is over begins no ceremony: nothing tells who without an assertion.
+      // A settled call starts no ceremony, and without an assertion it is not shown who decided.
       expect(await text(colleague, '.outcome')).not.toContain(approver.email);
       const another = await hold(agent);
       for (const one of [page, colleague]) await openHeld(one, world, another);
       await colleague.value(
         `Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`,
       );
-      // The colleague's device is still asking when the other decision is made.
+      // The colleague's device is still prompting when the other decision is made.
       await colleague.value(`(() => {
         const real = navigator.credentials.get.bind(navigator.credentials);
         navigator.credentials.get = async (options) => {
@@ -128,7 +128,7 @@ describe.skipIf(withoutChromium)(
       expect(await text(colleague, '.outcome')).toContain(`${approver.email} was first.`);
     });
 
-    test('signed in with a passkey, it is offered first, and a click as well; the receipt has the passkey', async () => {
+    test('for a signed-in owner with a passkey it is offered first, then a click; the receipt names the passkey', async () => {
       await signIn(page, world, approver);
       const id = await hold(agent);
       await openHeld(page, world, id);
@@ -142,7 +142,7 @@ describe.skipIf(withoutChromium)(
       await signOut(page);
     });
 
-    test('a person who cancels decides nothing, and is told so; the note stays', async () => {
+    test('cancelling the prompt decides nothing, and is reported; the note stays', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       await page.click('#note');
@@ -154,7 +154,7 @@ describe.skipIf(withoutChromium)(
       expect((await decided(id)).status).toBe('pending');
     });
 
-    test('a passkey of the agent’s owner that is not discoverable still approves, and nothing else', async () => {
+    test('a non-discoverable passkey of the agent’s owner still approves, but cannot deny', async () => {
       const { db } = world.running.broker.store;
       await db.deleteFrom('passkeys').where('owner_id', '=', organisation.owner.id).execute();
       const [old, key] = await withPhone(organisation.owner);
@@ -172,7 +172,7 @@ describe.skipIf(withoutChromium)(
       expect(await decided(id)).toMatchObject({ status: 'approved', how: 'passkey' });
     });
 
-    test('by keyboard alone, with the note: Approve before Deny, then the other ways', async () => {
+    test('usable by keyboard alone, with the note: Approve before Deny, then the other ways', async () => {
       const id = await hold(agent);
       await page.resize({ width: 1280, height: 800 });
       await openHeld(page, world, id);
@@ -191,7 +191,7 @@ describe.skipIf(withoutChromium)(
       await page.resize(PHONE, 'phone');
     });
 
-    test('an answer that is not the request on the screen: nothing is decided, and it is shown again', async () => {
+    test('when the shown request is outdated, nothing is decided, and the page is loaded again', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       await page.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);
@@ -205,7 +205,7 @@ describe.skipIf(withoutChromium)(
       expect((await decided(id)).status).toBe('pending');
     });
 
-    test('the device’s counter goes back: refused in words, and the passkey is disabled', async () => {
+    test('a passkey whose counter decreased is refused with an explanation, and disabled', async () => {
       const id = await hold(agent);
       const [credential] = await device.credentials();
       await device.removeCredential(credential!.credentialId);
@@ -216,7 +216,7 @@ describe.skipIf(withoutChromium)(
       expect((await decided(id)).status).toBe('pending');
     });
 
-    test('the pages kept to their policy', () => {
+    test('no page violated its Content-Security-Policy', () => {
       expect(complaintsOf(page).filter((one) => !/status of 400/.test(one))).toEqual([]);
     });
   },

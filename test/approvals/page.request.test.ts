@@ -1,4 +1,4 @@
-/** What the approval page may read by its link alone. */
+/** The data that the approval page can read with its link alone. */
 import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { send } from '../world/agent.ts';
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
   }
   const shown = (id: string, query = '') => send(`${world.running.baseUrl}/approve/${id}/request${query}`, {});
 
-  test('while it waits: the exact request, who asks, why it was held, and how long there is', async () => {
+  test('while pending: the exact request, the agent, why it was held, and the time left', async () => {
     const id = await hold();
     const answer = await shown(id);
     expect(answer.status, answer.text).toBe(200);
@@ -68,7 +68,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     expect(answer.body.request_hash).toBe(owners.body.request_hash);
   });
 
-  test('owners read what the platform is called beside its id, wherever they decide and look', async () => {
+  test('owners see the platform’s name beside its id on all pages', async () => {
     const id = await hold();
     const named = { platform: 'demo', platform_name: 'The shop' };
     const of = async (path: string) => (await organisation.ask('GET', path)).body;
@@ -82,11 +82,11 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     const [asked] = (await of('/owner/access-requests?status=pending')).access_requests;
     expect(asked).toMatchObject(named);
     expect(await of(`/owner/access-requests/${asked.request_id}`)).toMatchObject(named);
-    // The receipts and what agents read stay as they are.
+    // Receipts and answers to agents stay unchanged.
     expect((await agent.get(`/v1/approvals/${id}`)).body).not.toHaveProperty('platform_name');
   });
 
-  test('a request that is known already is not sent again, unless it is another one', async () => {
+  test('a request with a known ETag is not sent again, unless it has changed', async () => {
     const id = await hold();
     const { body } = await shown(id);
     const again = await shown(id, `?known=${body.request_hash}`);
@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     expectEnvelope(await shown(id, '?known=a&known=b'), 400, 'invalid_request');
   });
 
-  test('nothing keeps it, and its address goes nowhere', async () => {
+  test('the answer is not cached, and its address is not sent as referrer', async () => {
     for (const answer of [await shown(await hold()), await shown(uuidv4())]) {
       expect(answer.headers.get('cache-control')).toBe('no-store');
       expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
@@ -105,7 +105,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     }
   });
 
-  test('neither the credential nor a dropped header is in it', async () => {
+  test('neither the credential nor a dropped header is included', async () => {
     const { text } = await shown(await hold());
     expect(leaksOf(CANARY, text)).toEqual([]);
     expect(text).not.toContain('not-sent');
@@ -118,11 +118,11 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     expect(new Set(answers.map(({ body }) => body.detail)).size).toBe(1);
   });
 
-  test('an id in capitals is the same id', async () => {
+  test('the id may be in upper case', async () => {
     expect((await shown((await hold()).toUpperCase())).status).toBe(200);
   });
 
-  test('whether a passkey could approve it, and nothing about which', async () => {
+  test('it shows whether a passkey can approve, and nothing about which', async () => {
     const another = await world.organisation();
     await another.platform();
     const theirs = await another.agent();
@@ -141,7 +141,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
   const contentOf = (text: string) =>
     [WORDS, 'content-of-the-body', 'ann@acme.example', 'triage', '/items'].filter((word) => text.includes(word));
 
-  test('once approved and made: that, and no content', async () => {
+  test('once approved and made: the state without content', async () => {
     const id = await hold();
     await organisation.ask('POST', `/owner/approvals/${id}/approve`, { note: 'a-word-to-the-agent' });
     const { body, text } = await shown(id);
@@ -157,7 +157,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     expect(text).not.toContain('a-word-to-the-agent');
   });
 
-  test('once approved and not made: why', async () => {
+  test('once approved and not made: the reason', async () => {
     const id = await hold();
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
     await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
@@ -167,7 +167,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     expect(body.execution_error).toContain('agent_suspended');
   });
 
-  test('once denied: that, and no content', async () => {
+  test('once denied: the state without content', async () => {
     const id = await hold();
     await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'a-word-to-the-agent' });
     const { body, text } = await shown(id);
@@ -176,7 +176,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     expect(text).not.toContain('a-word-to-the-agent');
   });
 
-  test('once its time is over: that, and no content', async () => {
+  test('once expired: the state without content', async () => {
     const id = await hold();
     world.clock.skewMs = DAY_MS + 1_000;
     const { body, text } = await shown(id);
@@ -184,7 +184,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     expect(contentOf(text)).toEqual([]);
   });
 
-  test('what was altered in the store is not shown as if it were the request', async () => {
+  test('a request that was altered in the store is not shown', async () => {
     const id = await hold();
     await world.running.broker.store.db
       .updateTable('approvals')
@@ -195,7 +195,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     expect([status, body.status, body.request]).toEqual([200, 'pending', null]);
   });
 
-  test('the agent is told where an owner decides, and owners find the link with the call', async () => {
+  test('the agent gets the link of the page, and owners find it with the call', async () => {
     const held = await agent.act(WRITE);
     const url = `${world.running.baseUrl}/approve/${held.body.approval_id}`;
     expect(held.body.message).toContain(`An owner decides at ${url}.`);
@@ -209,7 +209,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
   });
 });
 
-test('60 in a minute from one address, then 429 with Retry-After', async () => {
+test('60 failures in a minute from one address, then 429 with Retry-After', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
   const url = `${world.running.baseUrl}/approve/${uuidv4()}/request`;
   const statuses = new Map<number, number>();
@@ -226,7 +226,7 @@ test('60 in a minute from one address, then 429 with Retry-After', async () => {
   expect(Number(last!.headers.get('retry-after'))).toBeGreaterThan(0);
 });
 
-test('300 in a minute from one address about the calls of one agent, which knows their ids, then 429', async () => {
+test('300 requests in a minute from one address about calls of one agent, which knows their ids, then 429', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1', TRUSTED_PROXIES: '127.0.0.1/32' });
   const organisation = await world.demoOrganisation();
   const [agent, other] = [await organisation.agent(), await organisation.agent()];
@@ -242,7 +242,7 @@ test('300 in a minute from one address about the calls of one agent, which knows
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   expect((await look(first, '198.51.100.2')).status).toBe(200);
   expect((await look(others)).status).toBe(200);
-  // What is long costs more: it is opened for whoever asks.
+  // Long requests count more, because opening them is expensive.
   const large = (await other.act({ ...WRITE, data: { text: 'x'.repeat(1_000_000) } })).body.approval_id as string;
   const statuses: number[] = [];
   for (let n = 0; n < 19; n++) statuses.push((await look(large)).status);

@@ -65,7 +65,7 @@ describe.skipIf(withoutChromium)(
     });
     const authenticator = shared(() => page.authenticator());
 
-    test('a file is told by its type, its length and its hash, and can be decided on', async () => {
+    test('a file is described by type, length and hash, and can be decided', async () => {
       const bytes = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2]);
       const headers = { 'content-type': 'image/png' };
       const id = await hold(agent, { ...REFUND, data: bytes.toString('base64'), encoding: 'base64', headers });
@@ -77,7 +77,7 @@ describe.skipIf(withoutChromium)(
       expect(await isDisabled(page, '.approve')).toBe(false);
     });
 
-    test('without a passkey and without a session it shows the request, asks to sign in, and comes back', async () => {
+    test('without passkey and session it shows the request, links to sign-in, and returns after it', async () => {
       const id = await hold(agent, REFUND);
       await openHeld(page, world, id);
       expect(await text(page, 'main')).not.toContain('owner link');
@@ -88,7 +88,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`location.pathname === '/approve/${id}' && document.querySelector('.deny') !== null`);
     });
 
-    test('whoever is signed in without a passkey is offered one, right there', async () => {
+    test('a signed-in owner without a passkey is offered to add one', async () => {
       await page.until(`document.querySelector('.offer') !== null`);
       await pictures(page, 'approve-signed-in');
       await page.click('.offer button');
@@ -98,11 +98,11 @@ describe.skipIf(withoutChromium)(
       await pictures(page, 'approve-signed-in-passkey');
     });
 
-    test('from the link alone, on a phone: one touch, and the waiting agent has the answer', async () => {
+    test('from the link alone, on a phone: one touch approves, and the waiting agent gets the answer', async () => {
       await signOut(page);
       const id = await hold(agent, REFUND);
       await openHeld(page, world, id);
-      // What decides stands there at once; the rest is folded.
+      // What is needed to decide is displayed immediately; the rest is folded.
       expect(await text(page, 'main')).not.toContain('payments-main');
       await page.click('.details summary');
       const shown = await text(page, 'main');
@@ -128,7 +128,7 @@ describe.skipIf(withoutChromium)(
       expect(await text(page, '.time-left')).toMatch(/^2[34] h \d+ min left$/);
       await page.value('scrollTo(0, 0)');
       await pictures(page, 'approve');
-      // The one of docs/images/approve-phone.png.
+      // The picture docs/images/approve-phone.png.
       await page.resize(PHONE);
       await picture(page, 'docs-approve-phone');
       await page.resize(PHONE, 'phone');
@@ -140,7 +140,7 @@ describe.skipIf(withoutChromium)(
       expect(world.upstream.seen.map(({ method, target }) => `${method} ${target}`)).toEqual([
         `POST /v1${REFUND.endpoint}`,
       ]);
-      // While the call is under way, it says that.
+      // While the call is in flight, the page says so.
       await page.until(`document.querySelector('.outcome')?.innerText.includes('status 200')`);
       expect(await text(page, '.outcome')).toMatch(/^Approved\n.*The call was made at .*status 200/s);
       await pictures(page, 'approve-made');
@@ -148,7 +148,7 @@ describe.skipIf(withoutChromium)(
       expect([how, decided_by]).toEqual(['passkey', organisation.owner.id]);
     });
 
-    test('an old link says that it was decided, and nothing of the request', async () => {
+    test('an old link shows that the call was decided, and nothing of the request', async () => {
       await page.value('location.reload()');
       await page.until(`document.querySelector('.outcome') !== null && document.body.innerText.includes('already')`);
       const shown = await text(page, 'body');
@@ -157,7 +157,7 @@ describe.skipIf(withoutChromium)(
         expect(shown).not.toContain(content);
     });
 
-    test('by keyboard alone', async () => {
+    test('usable by keyboard alone', async () => {
       const id = await hold(agent, REFUND);
       await page.resize(DESK);
       await openHeld(page, world, id);
@@ -167,7 +167,7 @@ describe.skipIf(withoutChromium)(
         for (const name of await page.value<string[]>(`[...document.activeElement.classList]`)) reached.add(name);
       }
       expect([...reached]).toEqual(expect.arrayContaining(['brand', 'as-text', 'passkey']));
-      // What fits its box is no stop on the way.
+      // A box whose content fits is no tab stop.
       expect([...reached]).not.toContain('lines');
       await page.press('Enter');
       await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Approved')`);
@@ -175,7 +175,7 @@ describe.skipIf(withoutChromium)(
       await page.resize(PHONE, 'phone');
     });
 
-    test('a passkey that is not there, or a touch that is refused: said in words, and nothing is decided', async () => {
+    test('a missing passkey, or a refused prompt, is explained, and nothing is decided', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       const [credential] = await authenticator.credentials();
@@ -189,7 +189,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('.outcome') !== null`);
     });
 
-    test('a browser without passkeys says what to do', async () => {
+    test('a browser without passkeys shows what to do', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       await page.value(`delete globalThis.PublicKeyCredential`);
@@ -198,7 +198,7 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('.passkey') === null`)).toBe(true);
     });
 
-    test('AP-10 at an address that is not the broker’s own no passkey works, and the page says why', async () => {
+    test('AP-10 at another address than the broker’s own passkeys do not work, and the page says why', async () => {
       const id = await hold(agent);
       await page.open(linkOf(world, id).replace('//localhost:', '//127.0.0.1:'));
       await page.click('.passkey');
@@ -206,7 +206,7 @@ describe.skipIf(withoutChromium)(
       expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     });
 
-    test('a call that the platform refuses, and one that is not made: each said in words', async () => {
+    test('a call that the platform refuses, and one that is not made, are each explained', async () => {
       world.upstream.answer = (_request, response) => {
         response.writeHead(422, { 'content-type': 'application/json' }).end('{}');
       };
@@ -223,7 +223,7 @@ describe.skipIf(withoutChromium)(
       await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
     });
 
-    test('AP-21 while the platform takes its time the page says so, and the call goes on when it is closed', async () => {
+    test('AP-21 while the platform works the page says so, and the call continues when the page is closed', async () => {
       let answer = () => {};
       const asked = new Promise<void>((reached) => {
         world.upstream.answer = (_request, response) => {
@@ -248,7 +248,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('.outcome')?.innerText.includes('The call was made')`);
     });
 
-    test('decided elsewhere while somebody looks: the page says so', async () => {
+    test('a decision made elsewhere appears on an open page', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
@@ -256,10 +256,10 @@ describe.skipIf(withoutChromium)(
       expect(world.upstream.seen).toEqual([]);
     });
 
-    test('decided elsewhere a moment ago: the touch decides nothing, and the page says so', async () => {
+    test('a touch after a decision made elsewhere decides nothing, and the page says so', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
-      // The page does not look again by itself.
+      // The page does not poll by itself.
       await page.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);
       await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
       await page.click('.passkey');
@@ -267,7 +267,7 @@ describe.skipIf(withoutChromium)(
       expect(world.upstream.seen).toEqual([]);
     });
 
-    test('its time ends while somebody looks: the buttons are dead at once, then the page says it', async () => {
+    test('when the call expires on an open page, the buttons are disabled immediately, then the page says so', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       expect(await isDisabled(page, '.passkey')).toBe(false);
@@ -284,7 +284,7 @@ describe.skipIf(withoutChromium)(
       world.clock.skewMs = 0;
     });
 
-    test('a broker that does not answer for a while: what stands there stays, and is said to be old', async () => {
+    test('while the broker does not answer, the page keeps its content and marks it as outdated', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       await page.offline(true);
@@ -296,13 +296,13 @@ describe.skipIf(withoutChromium)(
       await page.until(`!document.body.innerText.includes('What you see may be old')`);
     });
 
-    /** From now on the page's requests end so; answers how to let them through again. */
+    /** Makes the page's requests fail in this way; returns a function that restores them. */
     const breakFetch = async (how: string) => {
       await page.value(`(window.whole ??= fetch, window.fetch = ${how}, true)`);
       return () => page.value('(window.fetch = window.whole, true)');
     };
 
-    test('an answer that is cut off is no answer: what stands there stays, and is said to be old', async () => {
+    test('a truncated answer is ignored: the page keeps its content and marks it as outdated', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       const whole = await breakFetch(`async (...asked) => {
@@ -317,7 +317,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`!document.body.innerText.includes('What you see may be old')`);
     });
 
-    test('a question that nobody answers keeps no later one waiting', async () => {
+    test('an unanswered request does not block later ones', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       const whole = await breakFetch(`(_path, { signal } = {}) => new Promise((_, lost) => {
@@ -331,7 +331,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied already')`, 25_000);
     });
 
-    test('another request than the one that was looked at cannot be approved', async () => {
+    test('another request than the displayed one cannot be approved', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       await world.running.broker.store.db
@@ -344,7 +344,7 @@ describe.skipIf(withoutChromium)(
       expect(await isDisabled(page, '.passkey')).toBe(true);
     });
 
-    test('what was altered in the store is not shown, and cannot be approved', async () => {
+    test('a request that was altered in the store is not shown, and cannot be approved', async () => {
       const id = await hold(agent);
       await world.running.broker.store.db
         .updateTable('approvals')
@@ -365,13 +365,13 @@ describe.skipIf(withoutChromium)(
       },
     );
 
-    test('whoever is signed in decides by a click, with a note for the agent', async () => {
+    test('a signed-in owner decides by a click, with a note for the agent', async () => {
       const approver = await organisation.addOwner('approver');
       await signIn(page, world, approver);
       const id = await hold(agent, REFUND);
       await openHeld(page, world, id);
       await page.until(`document.querySelector('.deny') !== null`);
-      // This approver has none: a click decides, and asks once more, whichever way.
+      // This approver has no passkey: a click decides after a confirmation, for both decisions.
       expect(await text(page, '.choices')).toBe('Approve…\nDeny…');
       expect(await page.value(`document.querySelector('.recorded').textContent`)).toContain(approver.email);
       await page.click('.choices .deny');
@@ -400,7 +400,7 @@ describe.skipIf(withoutChromium)(
       expect((await agent.get(`/v1/approvals/${another}`)).body.result.status).toBe(200);
     });
 
-    test('a viewer, and an owner of another organisation, may look and are told so', async () => {
+    test('a viewer, and an owner of another organisation, can read the page and see that they cannot decide', async () => {
       await signIn(page, world, await organisation.addOwner('viewer'));
       const id = await hold(agent);
       await openHeld(page, world, id);
@@ -413,7 +413,7 @@ describe.skipIf(withoutChromium)(
       await signOut(page);
     });
 
-    test('the pages kept to their policy', () => {
+    test('no page violated its Content-Security-Policy', () => {
       expect(complaintsOf(page).filter((complaint) => !/ERR_INTERNET_DISCONNECTED/.test(complaint))).toEqual([]);
     });
   },

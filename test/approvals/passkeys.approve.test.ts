@@ -15,7 +15,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
   const { world, organisation, agent, db, made, hold, own, refused } = givenSigning(store);
   const key = fresh(() => enrol(world, organisation));
 
-  test('the options name the owner’s passkeys and nothing of the request', async () => {
+  test('the options list the owner’s passkeys and reveal nothing of the request', async () => {
     const id = await hold();
     const { status, body, text } = await signBegin(world, id.toUpperCase());
     expect(status).toBe(200);
@@ -61,7 +61,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
     expect(used).toMatchObject({ last_used_at: expect.any(String), status: 'active' });
   });
 
-  test('AP-12 a person who was only there, not verified, approves too, and the receipt says so', async () => {
+  test('AP-12 an assertion without user verification approves too, and the receipt says so', async () => {
     const id = await hold();
     expect((await approveWith(world, id, key, { uv: false })).status).toBe(200);
     const { body } = await agent.get(`/v1/approvals/${id}`);
@@ -69,7 +69,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
     expect(payload.approval.passkey.user_verified).toBe(false);
   });
 
-  test('AP-12 an organisation that requires verification gets it', async () => {
+  test('AP-12 an organisation can require user verification', async () => {
     const id = await hold();
     const begunBefore = (await signBegin(world, id)).body;
     await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
@@ -79,7 +79,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
     expect((await approveWith(world, id, key)).status).toBe(200);
   });
 
-  test('a decision that cannot be recorded is not made, and uses nothing up', async () => {
+  test('a decision that cannot be recorded is not made, and consumes nothing', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     const repair = await refuseAuditRows(world);
@@ -92,7 +92,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
     expect(answer.status, answer.text).toBe(200);
   });
 
-  test('AP-04 AP-05 approved, but not allowed any more: the decision stands, the call is not made', async () => {
+  test('AP-04 AP-05 approved, but no longer allowed: the decision stands, the call is not made', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     const suspend = { from: ['active'], to: 'suspended', cause: 'owner_manual', detail: null } as const;
@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
     expect(payload.approval.passkey.credential_id).toBe(key.credentialId);
   });
 
-  test('AP-21 whoever signed goes away while the platform takes its time: the call is made all the same', async () => {
+  test('AP-21 the signer disconnects while the platform works: the call is made all the same', async () => {
     let finish = () => {};
     const asked = new Promise<void>((resolve) => {
       world.upstream.answer = (_request, response) => {
@@ -134,8 +134,8 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
   });
 });
 
-describe('a platform that takes longer than anybody waits', () => {
-  test('AP-21 the answer comes after 15 seconds without executed_at, and the call goes on', {
+describe('a platform that is slower than the wait', () => {
+  test('AP-21 after 15 seconds the answer comes without executed_at, and the call continues', {
     timeout: 180_000,
   }, async () => {
     const world = await startWorld();

@@ -1,4 +1,4 @@
-/** What a real browser makes of our options, and what we make of its answers: Chromium with authenticators of software. */
+/** Our options in a real browser, and its responses at our routes: Chromium with software authenticators. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RECENT_SIGN_IN_SECONDS } from '../../broker/auth/recent-sign-in.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
@@ -8,7 +8,7 @@ import { evidenceOf } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { WRITE } from '../world/requests.ts';
 
-/** Runs in the page: our routes, and the library that our pages use. */
+/** Runs in the page: calls our routes with the library that our pages use. */
 const CEREMONIES = `(async () => {
   const { startRegistration, startAuthentication } = await import('/console/vendor/simplewebauthn-browser.js');
   const post = async (step, body) => {
@@ -85,7 +85,7 @@ describe.skipIf(withoutChromium)(
       device = await page.authenticator(options);
       const enrolled = await enrol();
       expect([enrolled.status, enrolled.body.error]).toEqual([200, undefined]);
-      // Among others, as the browser's version will have it.
+      // Further transports depend on the browser's version.
       const transports = expect.arrayContaining([transport]);
       expect(await own()).toMatchObject([{ credential_id: enrolled.body.credential_id, transports, synced }]);
       for (let round = 0; round < 2; round++) {
@@ -98,14 +98,14 @@ describe.skipIf(withoutChromium)(
       }
     });
 
-    test('an authenticator that is enrolled already says so itself', async () => {
+    test('an authenticator refuses to be enrolled twice', async () => {
       device = await page.authenticator();
       expect((await enrol()).status).toBe(200);
       expect((await enrol('Again')).body.error).toBe('InvalidStateError');
       expect(await own()).toHaveLength(1);
     });
 
-    test('AP-11 an older copy of a passkey is found out', async () => {
+    test('AP-11 an older copy of a passkey is detected', async () => {
       device = await page.authenticator();
       await enrol();
       const [copy] = await device.credentials();
@@ -118,7 +118,7 @@ describe.skipIf(withoutChromium)(
       expect(await approve(id)).toMatchObject({ status: 404, body: { error: 'not_found' } });
     });
 
-    test('the console asks for a passkey, or a new sign-in, where that is older than 10 minutes, and goes on', async () => {
+    test('the console asks for a passkey, or a new sign-in, when the sign-in is older than 10 minutes, and continues', async () => {
       const names = async () =>
         (await own()).map(({ device_name }: { device_name: string }) => device_name).sort() as string[];
       const add = async (name: string) => {
@@ -133,7 +133,7 @@ describe.skipIf(withoutChromium)(
       await add('Phone');
       await said('“Phone” can');
       world.clock.skewMs = RECENT_SIGN_IN_SECONDS * 1000 + 60_000;
-      // The device has one already: between the two touches its owner takes another device.
+      // The device is enrolled already: its owner switches devices between the two prompts.
       await page.value(`(() => {
         const create = navigator.credentials.create.bind(navigator.credentials);
         const other = new Promise((taken) => { window.taken = taken; });
@@ -161,7 +161,7 @@ describe.skipIf(withoutChromium)(
       await page.click('dialog #use-passkey');
       await said('“New phone” is accepted no more');
       expect(await names()).toEqual(['Phone']);
-      // Neither device has one any more, so that its owner signs in by a link, and comes back to where they were.
+      // Neither device has a passkey any more, so the owner signs in by a link, and returns to the same page.
       await device.remove();
       device = await page.authenticator();
       await add('Laptop');
@@ -175,7 +175,7 @@ describe.skipIf(withoutChromium)(
       expect(await names()).toEqual(['Laptop', 'Phone']);
     });
 
-    test('AP-12 an organisation that requires verification asks for it, and the browser sees to it', async () => {
+    test('AP-12 an organisation that requires verification requests it, and the browser enforces it', async () => {
       device = await page.authenticator();
       await enrol();
       await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });

@@ -1,4 +1,4 @@
-/** What a passkey challenge is good for, and for how long (specification, Passkey challenges). */
+/** What a passkey challenge is valid for, and for how long (specification, Passkey challenges). */
 import { describe, expect, test } from 'vitest';
 import {
   CHALLENGE_LIFETIME_MS,
@@ -23,8 +23,8 @@ function process(master = generateMasterKey().key, runId = uuidv4()) {
 
 const signing = (id = uuidv4(), requestHash = HASH): ChallengeSubject => ({ purpose: 'sign', id, requestHash });
 
-describe('a challenge', () => {
-  test('is good for its subject, for 5 minutes', async () => {
+describe('a passkey challenge', () => {
+  test('is valid for its subject only, for 5 minutes', async () => {
     for (const subject of [signing(), { purpose: 'register', id: uuidv4() } as const]) {
       const { keyed, time } = process();
       const challenge = (await issueChallenge(keyed, subject)).toString('base64url');
@@ -39,7 +39,7 @@ describe('a challenge', () => {
     expect(CHALLENGE_LIFETIME_MS).toBe(300_000);
   });
 
-  test('is good for no other purpose, owner, approval or request', async () => {
+  test('is refused for any other purpose, owner, approval or request', async () => {
     const { keyed } = process();
     const subject = signing();
     const challenge = (await issueChallenge(keyed, subject)).toString('base64url');
@@ -56,7 +56,7 @@ describe('a challenge', () => {
     expect(await judgeChallenge(keyed, forEnrolment, signing(enrolment.id))).toBe('foreign');
   });
 
-  test('two for one subject differ, and one does not end the other', async () => {
+  test('two challenges for one subject differ, and issuing one does not invalidate the other', async () => {
     const { keyed } = process();
     const subject = signing();
     const made = (await Promise.all(Array.from({ length: 100 }, () => issueChallenge(keyed, subject)))).map(
@@ -66,7 +66,7 @@ describe('a challenge', () => {
     for (const challenge of made) expect(await judgeChallenge(keyed, challenge, subject)).toBe('good');
   });
 
-  test('with any bit of it changed it is not good', async () => {
+  test('is refused with any bit changed', async () => {
     const { keyed } = process();
     const subject = signing();
     const bytes = await issueChallenge(keyed, subject);
@@ -75,7 +75,7 @@ describe('a challenge', () => {
       changed[bit >> 3]! ^= 1 << (bit & 7);
       const challenge = changed.toString('base64url');
       expect(await judgeChallenge(keyed, challenge, subject), `bit ${bit}`).not.toBe('good');
-      // Whatever it says that it is for, it is not that either.
+      // It is not valid for the subject that its altered bytes name, either.
       const said = subjectOf(challenge);
       if (said)
         expect(await judgeChallenge(keyed, challenge, { ...said, requestHash: HASH } as never)).not.toBe('good');
@@ -89,13 +89,13 @@ describe('a challenge', () => {
     ['A'.repeat(109), 'too short'],
     ['A'.repeat(112), 'too long'],
     ['*'.repeat(110), 'no base64url'],
-  ])('%j (%s) is none', async (text) => {
+  ])('%j (%s) is not a challenge', async (text) => {
     const { keyed } = process();
     expect(subjectOf(text)).toBeUndefined();
     expect(await judgeChallenge(keyed, text, signing())).toBe('foreign');
   });
 
-  test('AP-19 a restart ends it; replicas of the same run know it', async () => {
+  test('AP-19 a restart invalidates challenges; replicas of the same run accept them', async () => {
     const subject = signing();
     const first = process();
     const challenge = (await issueChallenge(first.keyed, subject)).toString('base64url');
@@ -103,7 +103,7 @@ describe('a challenge', () => {
     expect(await judgeChallenge(process(first.master).keyed, challenge, subject)).toBe('expired');
   });
 
-  test('AP-19 of the run that ended it is good from the moment on at which the next one began, and not before', async () => {
+  test('AP-19 a challenge of the previous run is valid if it was issued since the next run began, and not if earlier', async () => {
     const subject = signing();
     const first = process();
     const at = async (now: number) => {
@@ -120,7 +120,7 @@ describe('a challenge', () => {
     expect(await judgeChallenge(next, after, subject)).toBe('good');
   });
 
-  test('KEY-03 a new master key leaves it good until the older key goes', async () => {
+  test('KEY-03 after a master key rotation challenges stay valid until the older key is removed', async () => {
     const { keyed, vault, master } = process();
     const subject = signing();
     const before = (await issueChallenge(keyed, subject)).toString('base64url');

@@ -1,4 +1,4 @@
-/** Counters of passkeys: one that does not go up may have been cloned, and is disabled. */
+/** Signature counters of passkeys: a passkey whose counter does not increase may have been cloned, and is disabled. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { usePasskey } from '../../broker/store/passkeys.ts';
@@ -17,7 +17,7 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
   const { world, organisation, agent, db, made, hold, own, events, refused } = givenSigning(store);
   const key = fresh(() => enrol(world, organisation));
 
-  test('AP-11 a synced passkey keeps no counter: accepted, and the receipt says so', async () => {
+  test('AP-11 a synced passkey without a counter is accepted, and the receipt says so', async () => {
     const phone = await enrol(world, organisation, { authenticator: made({ synced: true }) });
     for (let round = 0; round < 2; round++) {
       const id = await hold();
@@ -26,7 +26,7 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
       const { payload } = await evidenceOf(world, agent, body.audit_id);
       expect(payload.approval.passkey.counter).toBe('not_kept');
     }
-    // From the day on which it begins to count it has to go on counting.
+    // Once its counter is above zero, it has to keep increasing.
     expect((await approveWith(world, await hold(), phone, { counter: 3 })).status).toBe(200);
     const id = await hold();
     await refused(id, () => approveWith(world, id, phone), 400, 'counter_regression');
@@ -37,7 +37,7 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
     ['goes back', 4],
     ['begins again', 0],
   ])(
-    'AP-11 a counter that %s: the attempt fails, the passkey is disabled, and it is on record',
+    'AP-11 a counter that %s: the attempt fails, the passkey is disabled, and this is recorded',
     async (_how, counter) => {
       key.counter = 4;
       expect((await approveWith(world, await hold(), key)).status).toBe(200);
@@ -68,7 +68,7 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
         approval: { approval_id: id },
       });
       expect(payload.approval).toEqual({ approval_id: id });
-      // For good: the right counter does not help, nor enrolling it again, nor removing it first.
+      // Permanently: neither the right counter helps, nor enrolling it again, nor removing it first.
       expectEnvelope(await signBegin(world, id), 404, 'not_found');
       const spare = await enrol(world, organisation);
       const options = (await signBegin(world, id)).body;
@@ -83,7 +83,7 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
       expect(await own()).toMatchObject([{ credential_id: spare.credentialId }]);
       expectEnvelope(await organisation.ask('DELETE', `/owner/passkeys/${event.flags.passkey.id}`), 404, 'not_found');
       expectEnvelope(await again(), 409, 'passkey_exists');
-      // The agent did nothing.
+      // The agent's breaker is not affected.
       const me = await agent.get('/v1/agents/me');
       expect([me.body.agent_status, me.body.halt]).toEqual(['active', undefined]);
       expect(await db().selectFrom('breakers').select('strikes').where('agent_id', '=', agent.id).execute()).toEqual(
@@ -93,7 +93,7 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('AP-11 only who can sign can make a passkey look cloned', async () => {
+  test('AP-11 only a valid signature can mark a passkey as cloned', async () => {
     expect((await approveWith(world, await hold(), key)).status).toBe(200);
     const id = await hold();
     const response = await assertionFor(world, id, key, { counter: 1 });
@@ -106,7 +106,7 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
     expect(await events('passkey_counter_regression')).toEqual([]);
   });
 
-  test('at the moment of the decision the passkey still has to count', async () => {
+  test('usePasskey, in the deciding transaction, rechecks the owner, the agent, the role, the status and the counter', async () => {
     const colleague = await organisation.addOwner('approver');
     await enrol(world, organisation, { by: colleague });
     const rows = await db().selectFrom('passkeys').selectAll().where('organisation_id', '=', organisation.id).execute();
@@ -129,11 +129,11 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
     await set({ status: 'active' });
     expect(await use(mine, 1)).toBe(true);
     for (const counter of [1, 0]) expect(await use(mine, counter)).toBe(false);
-    // The largest that there is (WebAuthn section 6.1).
+    // The maximum (WebAuthn section 6.1).
     expect(await use(mine, 2 ** 32 - 1)).toBe(true);
   });
 
-  test('AP-11 a regression that cannot be recorded is a 503; the next one is on record', async () => {
+  test('AP-11 a regression that cannot be recorded is a 503; the next attempt records it', async () => {
     expect((await approveWith(world, await hold(), key)).status).toBe(200);
     const id = await hold();
     const response = await assertionFor(world, id, key, { counter: 1 });

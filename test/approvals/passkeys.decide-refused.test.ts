@@ -1,4 +1,4 @@
-/** Decisions by passkey that are refused: for something else, by somebody who may not, or wrong. */
+/** Refused decisions by passkey: for another purpose, by somebody without the right, or invalid. */
 import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
@@ -61,7 +61,7 @@ describe.each(ONE_STORE)(`refused decisions by passkey on %s${postgresNote}`, (s
     expect((await taken.deny!(await made.deny!())).status).toBe(200);
   });
 
-  test('for another approval, after the note was changed, or with a challenge that somebody wrote into', async () => {
+  test('refused for another approval, after the note was changed, or with an altered challenge', async () => {
     const [id, other] = [await hold(), await hold()];
     const response = await assertion(world, 'deny', key, { id, note: 'wrong recipient' });
     for (const note of [undefined, 'Wrong recipient', 'wrong recipient '])
@@ -85,7 +85,7 @@ describe.each(ONE_STORE)(`refused decisions by passkey on %s${postgresNote}`, (s
     expect((await heldCall(other)).status).toBe('pending');
   });
 
-  test('another request than the one that was shown cannot be begun, nor finished', async () => {
+  test('with another request than the current one neither begin nor finish succeeds', async () => {
     const id = await hold();
     const wrong = { approval_id: id, request_hash: '0'.repeat(64) };
     expectEnvelope(await assertBegin(world, 'approve', wrong), 409, 'request_changed');
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`refused decisions by passkey on %s${postgresNote}`, (s
     expect((await assertFinish(world, 'approve', response)).status).toBe(200);
   });
 
-  test('a user of another organisation learns no more than of an unknown credential', async () => {
+  test('a user of another organisation gets the same answer as an unknown credential', async () => {
     const elsewhere = await world.demoOrganisation();
     const stranger = await enrol(world, elsewhere);
     const id = await hold();
@@ -107,7 +107,7 @@ describe.each(ONE_STORE)(`refused decisions by passkey on %s${postgresNote}`, (s
     expect(answer.text).not.toContain('organisation');
   });
 
-  test('a viewer, a removed owner, a removed passkey: refused; the twin is an approver again', async () => {
+  test('a viewer, a removed owner and a removed passkey are refused; an approver again succeeds', async () => {
     const id = await hold();
     await become('viewer');
     const answer = await refused(id, () => decideWith(world, 'deny', id, key), 403, 'forbidden');

@@ -1,4 +1,4 @@
-/** Deciding by passkey, either way: POST /owner/passkeys/assert/finish without a session, and the owner routes with one. */
+/** Approving and denying by passkey: POST /owner/passkeys/assert/finish without a session, and the owner routes with one. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -46,7 +46,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
       expect((await evidenceOf(world, agent, audit)).payload.approval.passkey.credential_id).toBe(key.credentialId);
   });
 
-  test('the options list nobody’s credentials, of whichever approval', async () => {
+  test('the options list no credentials, for any approval', async () => {
     const id = await hold();
     const { request_hash } = await heldCall(id);
     const { body } = await assertBegin(world, 'deny', { approval_id: id.toUpperCase(), request_hash });
@@ -69,7 +69,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
       expect(payload.approval.passkey.credential_id).toBe(key.credentialId);
     });
 
-    test('another owner’s session, another call, another verb, another request: refused', async () => {
+    test('refused with another owner’s session, for another call, another verb, another request', async () => {
       const [id, other] = [await hold(), await hold()];
       const response = await assertion(world, 'deny', key, { id });
       await refused(id, () => stepUp('deny', id, response, {}, organisation.owner), 400, 'verification_failed');
@@ -82,7 +82,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     });
   });
 
-  test('replayed it is late, and says who was first; nothing is disabled', async () => {
+  test('a replayed assertion is too late and reports who was first; nothing is disabled', async () => {
     const id = await hold();
     const response = await assertion(world, 'deny', key, { id });
     expect((await assertFinish(world, 'deny', response)).status).toBe(200);
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     expect((await decideWith(world, 'deny', await hold(), key)).status).toBe(200);
   });
 
-  test('AP-01 two people at once, one each way: one wins, the other is told by whom', async () => {
+  test('AP-01 two opposite decisions concurrently: one wins, the other is told who decided', async () => {
     const mine = await enrol(world, organisation);
     for (let round = 0; round < 6; round++) {
       const id = await hold();
@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     }
   });
 
-  test('by a session, too, whoever comes second is told who was first', async () => {
+  test('with a session, too, the second sees who was first', async () => {
     const id = await hold();
     expect((await decideWith(world, 'deny', id, key)).status).toBe(200);
     const answer = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
@@ -116,7 +116,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     expect(answer.body.decided_by_email).toBe(approver.email);
   });
 
-  test('expired: the challenge after five minutes, the call after its time, either after a restart', async () => {
+  test('expired: the challenge after five minutes, the call after its deadline, both after a restart', async () => {
     const id = await hold();
     const old = await assertion(world, 'deny', key, { id });
     world.clock.skewMs = 5 * MINUTE_MS + 1_000;
@@ -132,7 +132,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     expectEnvelope(await assertBegin(world, 'deny', { approval_id: id, request_hash }), 410, 'approval_expired');
   });
 
-  test('a counter that goes back decides nothing, disables the passkey, and is on record with the call', async () => {
+  test('a decreased counter decides nothing, disables the passkey, and is recorded with the call', async () => {
     expect((await decideWith(world, 'deny', await hold(), key)).status).toBe(200);
     const id = await hold();
     await refused(id, () => decideWith(world, 'deny', id, key, { how: { counter: 1 } }), 400, 'counter_regression');
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     await refused(id, () => decideWith(world, 'deny', id, key), 400, 'verification_failed');
   });
 
-  test('where the organisation lets only the agent’s owner, an approver’s passkey decides with a session alone', async () => {
+  test('when the organisation allows only the agent’s owner, an approver’s passkey decides with a session only', async () => {
     const set = (passkey_deciders: string) => organisation.ask('POST', '/owner/organisation', { passkey_deciders });
     expect((await set('agents_owner')).body).toMatchObject({ passkey_deciders: 'agents_owner' });
     const id = await hold();
@@ -159,7 +159,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     expect((await decideWith(world, 'deny', await hold(), key)).body).toMatchObject({ status: 'denied' });
   });
 
-  test('a decision that cannot be recorded is not made, and uses nothing up', async () => {
+  test('a decision that cannot be recorded is not made, and consumes nothing', async () => {
     const id = await hold();
     const response = await assertion(world, 'deny', key, { id });
     const repair = await refuseAuditRows(world);
@@ -178,7 +178,7 @@ describe('where owners sign in at an identity provider', () => {
   const organisation = shared(() => world.demoOrganisation());
   beforeAll(() => provider.serve(world.running.baseUrl));
 
-  test('without a session only the agent’s owner decides by passkey; with one, whoever may', async () => {
+  test('without a session only the agent’s owner decides by passkey; with one, everybody who may decide', async () => {
     const agent = await organisation.agent();
     const approver = await organisation.addOwner('approver');
     const [theirs, own] = [await enrol(world, organisation, { by: approver }), await enrol(world, organisation)];
@@ -191,7 +191,7 @@ describe('where owners sign in at an identity provider', () => {
     const stepped = await organisation.ask('POST', `/owner/approvals/${id}/deny`, { assertion: response }, approver);
     expect(stepped.body, stepped.text).toMatchObject({ status: 'denied', how: 'passkey' });
     expect((await decideWith(world, 'deny', await hold(), own)).body).toMatchObject({ status: 'denied' });
-    // The organisation may let them all the same.
+    // The organisation can allow all of them.
     await organisation.ask('POST', '/owner/organisation', { passkey_deciders: 'approvers' });
     expect((await decideWith(world, 'deny', await hold(), theirs)).body).toMatchObject({ status: 'denied' });
   });

@@ -1,4 +1,4 @@
-/** Enrolments that are refused: what authenticators answer that is wrong or forged, and challenges. */
+/** Refused enrolments: invalid or forged responses of authenticators, and invalid challenges. */
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
@@ -74,13 +74,13 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
     expect(await own()).toEqual([]);
   });
 
-  // To check a certificate the library would ask addresses that it names.
+  // To verify a certificate the library would send requests to addresses that the certificate names.
   test.each<[string, NonNullable<Parameters<Authenticator['create']>[1]>]>([
     ['packed with a certificate', packedWithCertificate()],
     ['of a TPM', { format: 'tpm' }],
     ['of Android', { format: 'android-key' }],
     ['unknown', { format: 'magic' }],
-  ])('an attestation that is %s is not even looked at', async (_what, how) => {
+  ])('an attestation that is %s is refused without being verified', async (_what, how) => {
     const answer = await finish(made().create(await begin(), how));
     expectEnvelope(answer, 400, 'verification_failed');
     expect(answer.body.detail).toBe('The authenticator was asked for no attestation, but sent one.');
@@ -98,7 +98,7 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
     expect(await own()).toEqual([]);
   });
 
-  test('a challenge is its owner’s alone, and for enrolling alone', async () => {
+  test('a challenge is valid for its owner only, and for enrolling only', async () => {
     const colleague = await organisation.addOwner('approver');
     const stranger = await world.organisation();
     const options = await begin();
@@ -118,7 +118,7 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
     expect(await own()).toHaveLength(1);
   });
 
-  test('a challenge lives 5 minutes, and beginning again does not end it', async () => {
+  test('a challenge is valid for 5 minutes, and beginning again does not invalidate it', async () => {
     const options = await begin();
     for (let i = 0; i < 5; i++) await begin();
     const unused = await begin();
@@ -128,13 +128,13 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
     expectEnvelope(await finish(made().create(unused)), 410, 'challenge_expired');
   });
 
-  test('AP-19 a restart ends challenges', async () => {
+  test('AP-19 a restart invalidates challenges', async () => {
     const response = made().create(await begin());
     await world.restart();
     expectEnvelope(await finish(response), 410, 'challenge_expired');
   });
 
-  test('a challenge enrols one passkey, one after the other and at the same instant', async () => {
+  test('a challenge enrols one passkey, sequentially and concurrently', async () => {
     const options = await begin();
     expect((await finish(made().create(options))).status).toBe(200);
     expectEnvelope(await finish(made().create(options)), 410, 'challenge_expired');
@@ -161,7 +161,7 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
     expect(await recorded()).toBe(0);
   });
 
-  test('a challenge whose enrolment failed still enrols', async () => {
+  test('a challenge whose enrolment failed can still be used', async () => {
     const options = await begin();
     const enrolled = await enrol(world, organisation);
     expectEnvelope(await finish(enrolled.create(options)), 409, 'passkey_exists');
@@ -169,7 +169,7 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
   });
 });
 
-/** Another algorithm on the same curve as ES256. */
+/** Encodes the key with another algorithm for the same curve as ES256. */
 function coseOf(alg: number): Buffer {
   return cbor(
     new Map<number, number | Uint8Array>([

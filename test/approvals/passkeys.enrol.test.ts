@@ -27,7 +27,7 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
   const requireVerification = () =>
     organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
 
-  test('the options are those of the specification, and list what the owner has', async () => {
+  test('the options follow the specification, and list the owner’s passkeys', async () => {
     const has = await enrol(world, organisation);
     const { status, body } = await registerBegin(organisation);
     expect(status).toBe(200);
@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     { algorithm: 'ES256', synced: false },
     { algorithm: 'RS256', synced: false },
     { algorithm: 'Ed25519', synced: true },
-  ] as const)('$algorithm, synced $synced: kept as what it is', async (options) => {
+  ] as const)('$algorithm, synced $synced: stored as such', async (options) => {
     const authenticator = made(options);
     authenticator.counter = options.synced ? 0 : 41;
     await enrol(world, organisation, { authenticator, name: 'Ann’s 🔑' });
@@ -80,21 +80,21 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     expect(stored.public_key.length).toBeGreaterThan(40);
   });
 
-  test.each([true, false, null])('discoverable, as the browser reports it: %j', async (rk) => {
+  test.each([true, false, null])('discoverability is stored as the browser reports it: %j', async (rk) => {
     const first = await enrol(world, organisation, { how: { rk } });
     expect(await own()).toMatchObject([{ discoverable: rk }]);
-    // The device of one that cannot sign in may enrol another one that can.
+    // The device of a passkey that cannot sign in may enrol another one.
     const excluded = (await begin()).excludeCredentials.map(({ id }: { id: string }) => id);
     expect(excluded).toEqual(rk === false ? [] : [first.credentialId]);
   });
 
-  test('one that did not say is known to be discoverable once it has signed in', async () => {
+  test('a passkey of unknown discoverability counts as discoverable once it has signed in', async () => {
     const device = await enrol(world, organisation, { how: { rk: null } });
     expect((await signInWith(world, device)).status).toBe(200);
     expect(await own()).toMatchObject([{ discoverable: true }]);
   });
 
-  test('an authenticator that names no transports, or one twice, is taken too', async () => {
+  test('an authenticator that names no transports, or one twice, is accepted', async () => {
     const silent = made();
     silent.transports = undefined;
     await enrol(world, organisation, { authenticator: silent });
@@ -104,7 +104,7 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     expect((await own()).map(({ transports }) => transports)).toEqual([[], ['usb', 'telepathy']]);
   });
 
-  test('a key’s own attestation is taken, as browsers leave it; the broker asks for none', async () => {
+  test('self-attestation is accepted, as browsers pass it on; the broker requests none', async () => {
     const authenticator = made();
     const options = await begin();
     const plain = authenticator.create(options);
@@ -121,7 +121,7 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     expect((await finish(attested)).status).toBe(200);
   });
 
-  test('it takes an owner’s session, of a role that decides', async () => {
+  test('enrolling needs an owner’s session, of a role that decides', async () => {
     const viewer = await organisation.addOwner('viewer');
     const approver = await organisation.addOwner('approver');
     for (const step of ['begin', 'finish']) {
@@ -140,7 +140,7 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     expect(await own()).toEqual([]);
   });
 
-  test('one credential is enrolled once, whoever comes with it, at the same instant too', async () => {
+  test('a credential is enrolled once, by whichever owner, concurrently too', async () => {
     const authenticator = made();
     const response = authenticator.create(await begin());
     const answers = await Promise.all(Array.from({ length: 8 }, () => finish(response)));
@@ -150,12 +150,12 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     const again = authenticator.create((await registerBegin(stranger)).body);
     expectEnvelope(await registerFinish(stranger, { response: again, device_name: 'x' }), 409, 'passkey_exists');
     expect(await own()).toHaveLength(1);
-    // Of all that only one is on record.
+    // Only one of them is recorded.
     const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
     expect(rows.filter(({ reason }: { reason: string }) => reason === 'passkey_enrolled')).toHaveLength(1);
   });
 
-  test('an owner has at most 20, also when the last ones come at once', async () => {
+  test('an owner has at most 20 passkeys, even with concurrent enrolments', async () => {
     for (let i = 0; i < 18; i++) await enrol(world, organisation);
     const responses = await Promise.all(Array.from({ length: 6 }, async () => made().create(await begin())));
     const answers = await Promise.all(responses.map((response) => finish(response)));
@@ -177,7 +177,7 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     expect((await finish(made().create(options))).status).toBe(200);
   });
 
-  test('what cannot be recorded is not enrolled, and not removed', async () => {
+  test('an enrolment or removal that cannot be recorded is not made', async () => {
     await enrol(world, organisation);
     const response = made().create(await begin());
     const [{ id } = {}] = await own();

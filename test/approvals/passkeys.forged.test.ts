@@ -1,4 +1,4 @@
-/** Answers of authenticators that are wrong, forged, or for something else approve nothing. */
+/** Assertions that are invalid, forged, or for another purpose approve nothing. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -35,14 +35,14 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
     ['an empty challenge', { challenge: '' }],
     ['a challenge that is none of ours', { challenge: randomBytes(82).toString('base64url') }],
     ['a challenge of another length', { challenge: randomBytes(32).toString('base64url') }],
-  ])('AP-10 %s is a 400, and nothing comes of it', async (_what, how) => {
+  ])('AP-10 %s is a 400, and nothing changes', async (_what, how) => {
     const id = await hold();
     await refused(id, () => approveWith(world, id, key, how), 400, 'verification_failed');
-    // It was that alone.
+    // Only the forged part was the reason: a correct assertion is accepted.
     expect((await approveWith(world, id, key)).status).toBe(200);
   });
 
-  test('the refusal says to a person what was wrong', async () => {
+  test('the refusal explains to a person what was wrong', async () => {
     const id = await hold();
     const detail = async (how: Ceremony) => (await approveWith(world, id, key, how)).body.detail;
     expect(await detail({ origin: 'https://evil.example' })).toBe(
@@ -70,7 +70,7 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
       'data in which one bit is changed',
       (r) => ({ ...r, response: { ...r.response, authenticatorData: flip(r.response.authenticatorData) } }),
     ],
-  ])('%s is a 400, and nothing comes of it', async (_what, change) => {
+  ])('%s is a 400, and nothing changes', async (_what, change) => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     await refused(id, () => signFinish(world, change(response)), 400, 'verification_failed');
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
     expectEnvelope(answer, 413, 'payload_too_large');
   });
 
-  test('a key that cannot verify anything is a 400, not a fault', async () => {
+  test('a key that cannot verify anything is a 400, not a 500', async () => {
     const broken = made();
     const off = new Map<number, number | Uint8Array>([
       [1, 2],
@@ -115,12 +115,12 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
     await refused(id, () => approveWith(world, id, broken), 400, 'verification_failed');
   });
 
-  test('AP-08 an answer is good once: again it is late, and for another approval it is nothing', async () => {
+  test('AP-08 an assertion is valid once: repeated it is too late, and for another approval it is refused', async () => {
     const [first, second] = [await hold(), await hold()];
     const response = await assertionFor(world, first, key);
     expect((await signFinish(world, response)).status).toBe(200);
     await refused(first, () => signFinish(world, response), 409, 'already_decided');
-    // Late, not a clone.
+    // Too late, which does not count as a clone.
     expect(await own()).toMatchObject([{ status: 'active' }]);
     const clientData = JSON.parse(Buffer.from(response.response.clientDataJSON, 'base64url').toString());
     const { challenge } = (await signBegin(world, second)).body;
@@ -132,7 +132,7 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
       },
     };
     await refused(second, () => signFinish(world, moved), 400, 'verification_failed');
-    // Signed by the right key, but for a challenge into which somebody wrote the other approval.
+    // Signed by the right key, but with a challenge into which the other approval was written.
     const bytes = Buffer.from((await signBegin(world, second)).body.challenge, 'base64url');
     const third = await hold();
     Buffer.from(third.replaceAll('-', ''), 'hex').copy(bytes, 10);
@@ -141,7 +141,7 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
     expect((await approveWith(world, second, key)).status).toBe(200);
   });
 
-  test('AP-08 the challenge is bound to the request: of another one nothing is approved', async () => {
+  test('AP-08 the challenge is bound to the request: it approves no other', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     const set = (request_hash: string) =>
@@ -159,7 +159,7 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
     await refused(id, () => signFinish(world, key.get({ challenge })), 400, 'verification_failed');
   });
 
-  test('AP-09 a passkey of another owner, of the organisation or not, is told apart by nothing', async () => {
+  test('AP-09 passkeys of other owners, of the organisation or not, all get the same answer', async () => {
     const id = await hold();
     const { body: options } = await signBegin(world, id);
     const colleague = await enrol(world, organisation, { by: await organisation.addOwner('admin') });
@@ -174,7 +174,7 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
   });
 });
 
-/** Changes the last bit but one of the bytes. */
+/** Changes the second-last byte. */
 function flip(text: string): string {
   const bytes = Buffer.from(text, 'base64url');
   bytes[bytes.length - 1]! ^= 2;

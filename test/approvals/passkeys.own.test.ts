@@ -1,4 +1,4 @@
-/** What owners see of their passkeys and do with them, what is on record of it, and the limit. */
+/** The passkey routes of owners, their audit rows, and the limits. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { deleteOwner } from '../../broker/store/organisations.ts';
@@ -21,7 +21,7 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
   const own = async (by?: OwnerTable) =>
     (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as Record<string, unknown>[];
 
-  test('coming and going are on record, with receipts that hold no name', async () => {
+  test('adding and removing passkeys is recorded, with receipts that hold no device name', async () => {
     const authenticator = await enrol(world, organisation, { name: 'Ann’s phone' });
     const [{ id } = {}] = await own();
     world.clock.skewMs = 5;
@@ -49,7 +49,7 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
     }
   });
 
-  test('owners see, rename and remove their own ones, and nobody else’s', async () => {
+  test('owners list, rename and remove their own passkeys only', async () => {
     await enrol(world, organisation, { name: 'Phone' });
     await enrol(world, organisation, { name: 'Key' });
     const [phone, key] = await own();
@@ -86,7 +86,7 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
       expectEnvelope(await send(world.running.baseUrl + where, { method }), 401, 'missing_token');
   });
 
-  test('with an owner their passkeys go', async () => {
+  test('removing an owner removes their passkeys', async () => {
     const approver = await organisation.addOwner('approver');
     const authenticator = await enrol(world, organisation, { by: approver });
     await deleteOwner(db(), organisation.id, approver.id);
@@ -99,8 +99,8 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
   });
 });
 
-describe('the limit of passkeys', () => {
-  test('sign/begin takes 10 requests a minute for one approval from one address, register/begin 10 of one owner', async () => {
+describe('the limits of passkey routes', () => {
+  test('sign/begin accepts 10 requests a minute for one approval from one address, register/begin 10 of one owner', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1', TRUSTED_PROXIES: '127.0.0.1/32' });
     const organisation = await world.organisation();
     await organisation.platform();
@@ -122,17 +122,17 @@ describe('the limit of passkeys', () => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"passkey-begins";q=10;w=60');
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect((await begin(first, '198.51.100.2')).status).toBe(200);
-    // Many approvals in a row, from one address.
+    // Many approvals in a row from one address succeed.
     for (let i = 0; i < 15; i++)
       expect((await approveWith(world, await hold(), key)).body).toMatchObject({ status: 'approved' });
-    // One is begun already, by enrolling.
+    // Enrolling has used one already.
     for (let i = 0; i < 9; i++) expect((await registerBegin(organisation)).status).toBe(200);
     expectEnvelope(await registerBegin(organisation), 429, 'rate_limited');
     const colleague = await organisation.addOwner('approver');
     expect((await registerBegin(organisation, colleague)).status).toBe(200);
   });
 
-  test('10 failures a minute from one address, for the four routes together and for the two that assert; what is right passes', async () => {
+  test('10 failures a minute from one address, for the four routes together and for the two that assert; valid requests pass', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
     const organisation = await world.organisation();
     await organisation.platform();
@@ -142,7 +142,7 @@ describe('the limit of passkeys', () => {
       (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} })).body
         .approval_id;
     const [first, second] = [await hold(), await hold()];
-    // An agent knows the ids of its own approvals: beginning on them leaves this limit as it is.
+    // An agent knows the ids of its own approvals: begins for them do not count here.
     for (let i = 0; i < 10; i++)
       expect((await post(world, `${ROOT}/sign/begin`, { approval_id: first })).status).toBe(200);
     const wrong = [

@@ -1,4 +1,4 @@
-/** An owner's passkeys in a real browser: adding, renaming, removing, and what a disabled one says. */
+/** An owner's passkeys page in a real browser: adding, renaming, removing, and the explanation for a disabled passkey. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, look, says } from '../world/console.ts';
@@ -23,7 +23,7 @@ describe.skipIf(withoutChromium)(
     });
     const authenticator = shared(() => page.authenticator());
 
-    test('without a session it leads to sign-in, and back', async () => {
+    test('without a session it redirects to sign-in, and returns', async () => {
       await page.open(at());
       await page.until(`location.pathname === '/console/sign-in'`);
       await signIn(page, world, organisation.owner);
@@ -32,7 +32,7 @@ describe.skipIf(withoutChromium)(
       await pictures(page, 'passkeys-none');
     });
 
-    test('a device is added under the name that the browser suggests', async () => {
+    test('a device is added with the suggested name', async () => {
       const suggested = await page.value<string>(`document.querySelector('#device').value`);
       expect(suggested).toMatch(/^(Chrome on )?[A-Z][\w ]+$/);
       await page.click('.enrol button');
@@ -41,18 +41,18 @@ describe.skipIf(withoutChromium)(
       expect(await authenticator.credentials()).toHaveLength(1);
       expect(await text(page, '#passkeys')).toMatch(/Added .*\d{4}\. Never used\./);
       expect((await inStore())[0]).toMatchObject({ device_name: suggested, status: 'active' });
-      // The next one is told apart.
+      // The next suggestion is distinct.
       expect(await page.value(`document.querySelector('#device').value`)).toBe(`${suggested} 2`);
     });
 
-    test('what was added approves at once, in the inbox, too', async () => {
+    test('a passkey can approve right after it was added, in the inbox, too', async () => {
       await organisation.platform();
       const agent = await organisation.agent();
       const id = await hold(agent);
       await page.open(`${world.running.baseUrl}/console`);
       await look(page, id);
       await page.until(`document.querySelector('.passkey:enabled') !== null`);
-      // On a phone, too, what approves is on the left and what denies on the right, each way in one row.
+      // On a phone, too, approving is on the left and denying on the right, each way in one row.
       const places = await page.value<number[][]>(`['.approve', '.passkey', '.deny', '.deny-passkey'].map((one) => {
         const { left, top } = document.querySelector('.decide ' + one).getBoundingClientRect();
         return [Math.round(left), Math.round(top)];
@@ -82,7 +82,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#passkeys')?.innerText.includes('Last used')`);
     });
 
-    test('the same device again: the browser refuses, and the page says why', async () => {
+    test('adding the same device again: the browser refuses, and the page says why', async () => {
       await page.click('.enrol button');
       await page.until(
         `document.querySelector('.enrol .notice').innerText.includes('has a passkey for this broker already')`,
@@ -90,12 +90,12 @@ describe.skipIf(withoutChromium)(
       expect(await inStore()).toHaveLength(1);
     });
 
-    test('a person who cancels is told that nothing happened', async () => {
+    test('after cancelling the page says that nothing was changed', async () => {
       const other = await (await startBrowser()).page(PHONE);
       await signIn(other, world, organisation.owner);
       await other.open(at());
       await other.until(`document.querySelector('.enrol') !== null`);
-      // What a browser answers to whoever cancels (WebAuthn section 5.1.3).
+      // The browser's error after a cancellation (WebAuthn section 5.1.3).
       await other.value(
         `navigator.credentials.create = () => Promise.reject(new DOMException('no', 'NotAllowedError'))`,
       );
@@ -104,7 +104,7 @@ describe.skipIf(withoutChromium)(
       expect(await other.value(`document.querySelector('.enrol button').disabled`)).toBe(false);
     });
 
-    test('it is renamed, by keyboard alone; what is invisible in a name is refused', async () => {
+    test('a passkey is renamed by keyboard alone; invisible characters in a name are refused', async () => {
       await page.resize(DESK);
       await page.value(`document.querySelector('#passkeys .rename').focus()`);
       await page.press('Enter');
@@ -127,7 +127,7 @@ describe.skipIf(withoutChromium)(
       await page.resize(PHONE, 'phone');
     });
 
-    test('one whose counter went back says why it is disabled', async () => {
+    test('a passkey that was disabled for its counter says so', async () => {
       const { db } = world.running.broker.store;
       await db.updateTable('passkeys').set({ status: 'disabled', synced: 1, last_used_at: Date.now() }).execute();
       await page.value('location.reload()');
@@ -137,7 +137,7 @@ describe.skipIf(withoutChromium)(
       await pictures(page, 'passkeys');
     });
 
-    test('it is removed after a question, and not by Escape', async () => {
+    test('a passkey is removed after a confirmation, and not by Escape', async () => {
       await page.click('#passkeys .danger');
       await page.until(`document.querySelector('dialog[open]') !== null`);
       await pictures(page, 'passkeys-remove');
@@ -151,7 +151,7 @@ describe.skipIf(withoutChromium)(
       expect(await text(page, '#said')).toContain('is accepted no more');
     });
 
-    test('a viewer may look and is told what it takes', async () => {
+    test('a viewer can read the page and sees which role is needed', async () => {
       await signOut(page);
       await signIn(page, world, await organisation.addOwner('viewer'));
       await page.open(at());
@@ -159,7 +159,7 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('.enrol') === null`)).toBe(true);
     });
 
-    test('a browser without passkeys says what to do', async () => {
+    test('a browser without passkeys shows what to do', async () => {
       await signOut(page);
       await signIn(page, world, organisation.owner);
       await page.open(at().replace('//localhost:', '//127.0.0.1:'));
@@ -192,14 +192,14 @@ describe.skipIf(withoutChromium)(
       ],
       ['Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', 'Firefox on Linux'],
       ['something else', 'This device'],
-    ])('%s is called %s', async (agent, name) => {
+    ])('user agent %s is suggested as %s', async (agent, name) => {
       const called = await page.value(
         `import('/console/passkeys/ceremony.js').then(({ suggestedName }) => suggestedName(${JSON.stringify(agent)}))`,
       );
       expect(called).toBe(name);
     });
 
-    test('at 360 px nothing is wider than the window, and the page kept to its policy', async () => {
+    test('at 360 px nothing is wider than the window, and no page violated its Content-Security-Policy', async () => {
       await page.resize({ width: 360, height: 640 }, 'phone');
       expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
       expect(complaintsOf(page).filter((complaint) => !/status of 400/.test(complaint))).toEqual([]);

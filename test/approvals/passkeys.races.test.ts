@@ -1,4 +1,4 @@
-/** Many at once, and several brokers: an approval is decided once, a counter is used once. */
+/** Races, also between several brokers: an approval is decided once, a counter value is used once. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ const ON_BOTH = sized(8, 20);
 const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i));
 const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort((a, b) => a - b);
 
-describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`races of passkeys on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());
@@ -34,7 +34,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     (await organisation.ask('GET', '/owner/audit?limit=200')).body.rows.map(({ reason }: { reason: string }) => reason);
   const how = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
 
-  test(`AP-01 of ${MANY} valid answers at the same instant one decides; the platform sees one call`, async () => {
+  test(`AP-01 of ${MANY} concurrent valid assertions one decides; the platform gets one call`, async () => {
     const id = await hold();
     const devices = [key, await enrol(world, organisation), await enrol(world, organisation)];
     const responses = [];
@@ -45,12 +45,12 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     for (const answer of answers) if (answer.status === 409) expectEnvelope(answer, 409, 'already_decided');
     expect(world.upstream.seen.length).toBe(before + 1);
     expect((await reasons()).filter((reason) => reason.startsWith('approval_approved'))).toHaveLength(1);
-    // Late is not cloned.
+    // A late assertion does not count as a clone.
     expect((await own()).map(({ status }: { status: string }) => status)).toEqual(['active', 'active', 'active']);
     expect(await reasons()).not.toContain('passkey_counter_regression');
   });
 
-  test(`AP-08 the same answer ${MANY} times: one decides, the others are late, and nobody is a clone`, async () => {
+  test(`AP-08 the same assertion ${MANY} times: one decides, the others are too late, and no passkey is disabled`, async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     const before = world.upstream.seen.length;
@@ -61,7 +61,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     expect((await approveWith(world, await hold(), key)).status).toBe(200);
   });
 
-  test(`AP-11 ${MANY} approvals signed with one counter: one is accepted, the passkey is disabled, one event`, async () => {
+  test(`AP-11 ${MANY} approvals signed with one counter value: one is accepted, the passkey is disabled, one event`, async () => {
     const ids = await Promise.all(times(MANY, hold));
     const responses = await Promise.all(ids.map((id) => assertionFor(world, id, key, { counter: 7 })));
     const before = world.upstream.seen.length;
@@ -70,7 +70,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     const codes = new Set(answers.map(({ body }) => body.error));
     codes.delete(undefined);
     expect(codes).toContain('counter_regression');
-    // Who came after it was disabled met no active passkey.
+    // Requests after it was disabled found no active passkey.
     expect([...codes].filter((code) => code !== 'counter_regression' && code !== 'verification_failed')).toEqual([]);
     expect(world.upstream.seen.length).toBe(before + 1);
     const states = await Promise.all(ids.map(async (id) => (await how(id)).status));
@@ -82,7 +82,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     expect(all.filter((reason) => reason === 'approval_approved')).toHaveLength(1);
   });
 
-  test('AP-02 passkey, console and a denial at once: one wins, and what it says is done', async () => {
+  test('AP-02 approval by passkey, approval in the console and denial concurrently: one wins and is carried out', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const id = await hold();
       const responses = [await assertionFor(world, id, key), await assertionFor(world, id, key)];
@@ -94,7 +94,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
         () => decide('approve'),
         () => signFinish(world, responses[1]),
       ];
-      // Each is the first to be sent now and then.
+      // Each kind of request is sent first in some rounds.
       const order = times(tries.length, (i) => tries[(i + round) % tries.length]!);
       const answers = await Promise.all(order.map((ask) => ask()));
       expect(statuses(answers)).toEqual([200, 409, 409, 409]);
@@ -106,7 +106,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
     expect(await own()).toMatchObject([{ status: 'active' }]);
   });
 
-  test('a passkey that is removed while it signs: the call is approved with it or waits on', async () => {
+  test('a passkey that is removed while it signs: the call is approved with it or stays pending', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const device = await enrol(world, organisation);
       const { id: passkey } = (await own()).find(
@@ -129,7 +129,7 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
 });
 
 describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${postgresNote}`, () => {
-  /** The other process's own address: to browsers both have one. */
+  /** The other process's own address: for browsers both have the same address. */
   let there: string;
   const world = givenWorld('postgres');
   const organisation = shared(() => world.demoOrganisation());
@@ -152,7 +152,7 @@ describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${
 
   const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
 
-  test('AP-19 MR-01 what one begins the other finishes, both ways', async () => {
+  test('AP-19 MR-01 a ceremony begun at one replica can be finished at the other, both ways', async () => {
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);
     const begun = await send(`${there}/v1/approvals/passkeys/register/begin`, {
       method: 'POST',
@@ -175,7 +175,7 @@ describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${
     }
   });
 
-  test('AP-01 answers on both at once: one decides, the platform sees one call', async () => {
+  test('AP-01 concurrent assertions at both replicas: one decides, the platform gets one call', async () => {
     const device = await enrol(world, organisation);
     const id = await hold();
     const responses = [];
@@ -188,7 +188,7 @@ describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${
     expect(world.upstream.seen.length).toBe(before + 1);
   });
 
-  test('AP-11 one counter on both at once: one is accepted', async () => {
+  test('AP-11 one counter value at both replicas concurrently: one is accepted', async () => {
     const device = await enrol(world, organisation);
     const ids = await Promise.all(times(ON_BOTH, hold));
     const responses = await Promise.all(ids.map((id) => assertionFor(world, id, device, { counter: 7 })));

@@ -1,4 +1,4 @@
-/** Passkeys and sign-in links outlive a session, so that they take more than one: a recent sign-in, or a passkey that the owner has. */
+/** Passkeys and sign-in links outlive a session, so changing them needs more than a session: a recent sign-in, or a passkey of the owner. */
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { RECENT_SIGN_IN_SECONDS } from '../../broker/auth/recent-sign-in.ts';
@@ -21,7 +21,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
   const organisation = fresh(() => world.organisation());
 
   const made = () => new Authenticator(world.running.baseUrl);
-  /** Asks with the session of somebody who signed in so long ago. */
+  /** Sends requests with the session of an owner who signed in this long ago. */
   const later = async (ms: number, by: OwnerTable = organisation.owner) => {
     const { token } = mintOwnerSession(world.running.broker, by);
     world.clock.skewMs += ms;
@@ -38,7 +38,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
   const unattended = () => later(RECENT_SIGN_IN_SECONDS * 1000);
   const own = async (by?: OwnerTable) =>
     (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as { id: string; status: string }[];
-  /** What a passkey answers to a challenge for this. */
+  /** Returns the assertion of a passkey for this purpose. */
   const confirm = async (key: Authenticator, what: object, how?: Parameters<Authenticator['get']>[1]) => {
     const begun = await post(world, `${ASSERT}/begin`, what);
     expect(begun.status, begun.text).toBe(200);
@@ -54,11 +54,11 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     expect(answer.body.detail).toContain('within the last 10 minutes');
   }
 
-  test('a session whose sign-in is older than 10 minutes adds none, neither the first nor another one', async () => {
+  test('a session whose sign-in is older than 10 minutes cannot add a passkey, neither the first nor a further one', async () => {
     const first = await unattended();
     expectAskedAgain(await first('POST', `${ROOT}/register/begin`));
     expectAskedAgain(await first('POST', `${ROOT}/register/begin`, {}));
-    // Whoever signs in again goes on; a passkey that is lost is not needed for it.
+    // A new sign-in is enough; it does not need a lost passkey.
     await enrol(world, organisation);
     const further = await unattended();
     expectAskedAgain(await further('POST', `${ROOT}/register/begin`));
@@ -66,7 +66,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     expect(await own()).toHaveLength(2);
   });
 
-  test('just before, it does, and has the 5 minutes of the challenge to finish', async () => {
+  test('a session just below 10 minutes can, and has the 5 minutes of the challenge to finish', async () => {
     const ask = await later(RECENT_SIGN_IN_SECONDS * 1000 - 5_000);
     const begun = await ask('POST', `${ROOT}/register/begin`);
     expect(begun.status, begun.text).toBe(200);
@@ -76,7 +76,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     expect(finished.status, finished.text).toBe(200);
   });
 
-  test('a passkey that the owner has confirms it, once', async () => {
+  test('an assertion by the owner’s passkey stands in for a recent sign-in, once', async () => {
     const key = await enrol(world, organisation);
     const ask = await unattended();
     const proof = { assertion: await toAdd(key) };
@@ -88,7 +88,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     expectEnvelope(await ask('POST', `${ROOT}/register/begin`, proof), 410, 'challenge_expired');
   });
 
-  test('an assertion for anything else, or of anybody else, confirms nothing', async () => {
+  test('an assertion for another purpose, or of another owner, is refused', async () => {
     const [key, colleague] = [await enrol(world, organisation), await organisation.addOwner('approver')];
     const theirs = await enrol(world, organisation, { by: colleague });
     const [{ id } = { id: '' }] = await own();
@@ -103,7 +103,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     await refused(await toAdd(theirs), 'not a passkey of whoever is signed in');
     await refused(await toAdd(key, { uv: false }), 'has to verify you');
     await refused(await toAdd(made()), 'No passkey of this broker was verified');
-    // Beside a recent sign-in, too, what is sent has to be right; and for adding it does not sign in.
+    // A sent assertion has to be valid even with a recent sign-in; and one for adding does not sign in.
     const wrong = { assertion: await toAdd(theirs) };
     expectEnvelope(await organisation.ask('POST', `${ROOT}/register/begin`, wrong), 400, 'verification_failed');
     const signIn = { purpose: 'sign-in', response: await toAdd(key) };
@@ -113,7 +113,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     expect((await ask('POST', `${ROOT}/register/begin`, { assertion: await toAdd(key) })).status).toBe(200);
   });
 
-  test('AP-11 a copy of a passkey confirms nothing, and the passkey is disabled', async () => {
+  test('AP-11 an assertion by a copied passkey is refused, and the passkey is disabled', async () => {
     const key = await enrol(world, organisation);
     const ask = await unattended();
     expect((await ask('POST', `${ROOT}/register/begin`, { assertion: await toAdd(key) })).status).toBe(200);
@@ -123,7 +123,7 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
     expectAskedAgain(await ask('POST', `${ROOT}/register/begin`));
   });
 
-  test('removing one takes the same; an assertion removes the one that it is for', async () => {
+  test('removing a passkey needs the same; an assertion removes only the passkey it is for', async () => {
     const key = await enrol(world, organisation);
     await enrol(world, organisation);
     const [first, second] = (await own()).map(({ id }) => id);
@@ -137,12 +137,12 @@ describe.each(STORES)(`changing passkeys on %s${postgresNote}`, (store) => {
       id: second,
       removed: true,
     });
-    // Itself, too.
+    // A passkey can confirm its own removal.
     expect((await remove(first!, { assertion: await toRemove(key, first!) })).status).toBe(200);
     expect(await own()).toEqual([]);
   });
 
-  test('a sign-in link, whose session is a recent sign-in, is made by whoever signed in recently', async () => {
+  test('a sign-in link, whose session counts as a recent sign-in, can be made only after a recent sign-in', async () => {
     const colleague = await organisation.addOwner('approver');
     const ask = await unattended();
     for (const { id } of [colleague, organisation.owner]) {
@@ -167,7 +167,7 @@ describe('changing passkeys where owners sign in at an identity provider', () =>
   const nowSeconds = () => Math.floor(Date.now() / 1000);
   const begin = (headers: Record<string, string>) =>
     send(`${world.running.baseUrl}${ROOT}/register/begin`, { method: 'POST', headers });
-  /** Signs in with a browser; `seen`: what the provider was asked. */
+  /** Signs in with a browser; `seen`: the parameters sent to the provider. */
   const signIn = async (claims: Record<string, unknown>, query = '') => {
     provider.claims = { ...provider.claims, ...claims };
     const browser = new Browser();
@@ -178,20 +178,20 @@ describe('changing passkeys where owners sign in at an identity provider', () =>
     return { asked, begin: () => begin({ cookie, 'x-svc-csrf': '1' }) };
   };
 
-  test('a sign-in that the provider took from a session of its own is as old as that session', async () => {
+  test('a sign-in from an existing session of the provider is as old as that session', async () => {
     const old = await signIn({ auth_time: nowSeconds() - RECENT_SIGN_IN_SECONDS - 5 });
     expect([old.asked.get('prompt'), old.asked.get('max_age')]).toEqual([null, null]);
     expectEnvelope(await old.begin(), 403, 'reauthentication_required');
     const recent = await signIn({ auth_time: nowSeconds() - 60 });
     expect((await recent.begin()).status).toBe(200);
-    // No clock of the provider makes it younger than the sign-in here.
+    // A provider's clock that is ahead does not make it newer than the sign-in here.
     const future = await signIn({ auth_time: nowSeconds() + 3600 });
     expect((await future.begin()).status).toBe(200);
     world.clock.skewMs = RECENT_SIGN_IN_SECONDS * 1000 + 5_000;
     expectEnvelope(await future.begin(), 403, 'reauthentication_required');
   });
 
-  test('of one that does not say when, a sign-in counts that was asked for again', async () => {
+  test('for a provider that reports no auth_time, a sign-in counts if reauthentication was requested', async () => {
     const silent = await signIn({ auth_time: undefined });
     expectEnvelope(await silent.begin(), 403, 'reauthentication_required');
     const again = await signIn({ auth_time: undefined }, '?reauthenticate=1');
@@ -201,12 +201,12 @@ describe('changing passkeys where owners sign in at an identity provider', () =>
     expectEnvelope(await again.begin(), 403, 'reauthentication_required');
   });
 
-  test('one that says that it did not ask again is believed', async () => {
+  test('a provider that reports that it did not authenticate again is believed', async () => {
     const old = await signIn({ auth_time: nowSeconds() - 3600 }, '?reauthenticate=1');
     expectEnvelope(await old.begin(), 403, 'reauthentication_required');
   });
 
-  test('a bearer of the provider is as old as the sign-in that it names, and otherwise as itself', async () => {
+  test('a provider’s bearer is as old as the sign-in that it names, else as the bearer itself', async () => {
     const bearer = async (different: Record<string, unknown>) =>
       begin({ authorization: `Bearer ${await provider.sign(provider.honest({ ...provider.claims, ...different }))}` });
     const old = nowSeconds() - RECENT_SIGN_IN_SECONDS - 5;
@@ -216,7 +216,7 @@ describe('changing passkeys where owners sign in at an identity provider', () =>
     expect((await bearer({})).status).toBe(200);
   });
 
-  test('a passkey, which signs nobody in there, confirms for the session that there is', async () => {
+  test('a passkey, which cannot sign in there, confirms within an existing session', async () => {
     const { asked: _, ...recent } = await signIn({ auth_time: nowSeconds() });
     const key = new Authenticator(world.running.baseUrl);
     const cookieSession = await signIn({ auth_time: nowSeconds() - 3600 });

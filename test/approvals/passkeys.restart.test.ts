@@ -1,4 +1,4 @@
-/** Passkey challenges when processes end and start (specification, Passkey challenges): real processes on one store. */
+/** Passkey challenges when processes stop and start (specification, Passkey challenges): real processes on one store. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -15,7 +15,7 @@ import { enrol } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 
-/** A fifth of the real one. A process that starts after a crash takes one and a half of it to know that nobody is alive. */
+/** A fifth of the production value. A process that starts after a crash takes one and a half intervals to know that no other is alive. */
 const BEAT_MS = 1_000;
 const ROOT = '/v1/approvals/passkeys';
 
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
     await opened.close();
   });
 
-  /** Loads a process, which serves once `serve` is called. */
+  /** Loads a process; it listens once `serve` is called. */
   function load(): BrokerProcess & { start(): Promise<Process> } {
     const data = store === 'sqlite' ? world.environment.AGENT_BROKER_DATA! : newFolder();
     const child = spawnBroker({
@@ -90,7 +90,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
     await process.ended;
   }
 
-  test('I6 a crash of the only process ends its challenges, and the next one issues others as soon as it serves', async () => {
+  test('I6 a crash of the only process invalidates its challenges, and the next process issues new ones as soon as it serves', async () => {
     const next = load();
     const first = await start();
     const enrolment = await begin(first);
@@ -135,12 +135,12 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
       await Promise.all([end(third, 'SIGTERM'), end(fourth, 'SIGTERM')]);
     });
 
-    test('a process that starts beside a living one keeps what that one began when it crashes later; whichever processes finish a challenge at the same instant, it enrols once', async () => {
+    test('a challenge issued by a living process survives its later crash beside a second process; of concurrent finishes at several processes one enrols', async () => {
       const next = load();
       const first = await start();
       const begun = [await begin(first), await begin(first)];
       const second = await next.start();
-      // Answered when the second process knows that the first one is alive.
+      // Answered once the second process knows that the first one is alive.
       expect((await second.finish(begun[0])).status).toBe(200);
       const raced = await begin(first);
       const answers = await Promise.all([1, 2, 3, 4].flatMap(() => [first.finish(raced), second.finish(raced)]));
@@ -151,7 +151,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
       await end(second, 'SIGTERM');
     });
 
-    test('after a crash of all, processes that start together are no evidence of life for each other', async () => {
+    test('after a crash of all processes, those that start together do not prove that the old run is alive', async () => {
       const next = [load(), load()];
       const [first, second] = [await start(), await start()];
       const old = [await begin(first), await begin(second)];
@@ -159,7 +159,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
       const started = await Promise.all(next.map((one) => one.start()));
       const [a, b] = started as [Process, Process];
       const early = [await begin(a), await begin(b), await begin(a)];
-      // Before it is known that the run has ended.
+      // Before it is known that the old run has ended.
       expect((await b.finish(early[0])).status).toBe(200);
       const late = await Promise.all(started.map((one, at) => one.finish(old[at])));
       for (const answer of late) expectEnvelope(answer, 410, 'challenge_expired');

@@ -28,13 +28,13 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys;
   const reasons = async () =>
     (await organisation.ask('GET', '/owner/audit?limit=200')).body.rows.map((row: { reason: string }) => row.reason);
-  /** Refused, and nobody is signed in. */
+  /** Expects a refusal without a session. */
   function refused(answer: Answer, status: number, code: string): void {
     expectEnvelope(answer, status, code);
     expect(answer.headers.getSetCookie()).toEqual([]);
   }
 
-  test('the options list nobody’s credentials and want the user verified', async () => {
+  test('the options list no credentials and require user verification', async () => {
     await enrol(world, organisation);
     const { status, body } = await assertBegin(world, 'sign-in');
     expect(status).toBe(200);
@@ -48,7 +48,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
   });
 
   test.each(['ES256', 'RS256', 'Ed25519'] as const)(
-    'an owner signs in with %s, to an ordinary session',
+    'an owner signs in with %s and gets an ordinary session',
     async (algorithm) => {
       const colleague = await organisation.addOwner('approver');
       const device = await enrol(world, organisation, { authenticator: made({ algorithm }), by: colleague });
@@ -70,12 +70,12 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     },
   );
 
-  test('a synced passkey, which keeps no counter, signs in again and again', async () => {
+  test('a synced passkey without a counter can sign in repeatedly', async () => {
     const phone = await enrol(world, organisation, { authenticator: made({ synced: true }) });
     for (let round = 0; round < 2; round++) expect((await signInWith(world, phone)).status).toBe(200);
   });
 
-  test('the session that the browser had is over', async () => {
+  test('the former session of the browser is ended', async () => {
     const before = cookieOf(await signInWith(world, key));
     const response = await assertion(world, 'sign-in', key);
     const answer = await send(`${world.running.baseUrl}/owner/passkeys/assert/finish`, {
@@ -88,7 +88,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     expect((await me(cookieOf(answer))).status).toBe(200);
   });
 
-  test('an assertion signs in once, of any number at the same instant', async () => {
+  test('an assertion signs in once, even with concurrent requests', async () => {
     const response = await assertion(
       world,
       'sign-in',
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     for (const answer of answers) if (answer.status !== 200) refused(answer, 410, 'challenge_expired');
   });
 
-  test('after five minutes, or a restart, the challenge is over', async () => {
+  test('the challenge expires after five minutes, or with a restart', async () => {
     const response = await assertion(world, 'sign-in', key);
     world.clock.skewMs = 5 * MINUTE_MS + 1_000;
     refused(await assertFinish(world, 'sign-in', response), 410, 'challenge_expired');
@@ -126,13 +126,13 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     expect((await signInWith(world, key)).status).toBe(200);
   });
 
-  test('without a user handle nobody is signed in: the credential is not discoverable', async () => {
+  test('an assertion without a user handle is refused: the credential is not discoverable', async () => {
     const response = await assertion(world, 'sign-in', key);
     const { userHandle: _, ...signed } = response.response;
     refused(await assertFinish(world, 'sign-in', { ...response, response: signed }), 400, 'verification_failed');
   });
 
-  test('unknown, disabled, removed, with a wrong signature or handle: one answer', async () => {
+  test('unknown, disabled, removed, with a wrong signature or handle: the same answer', async () => {
     const [disabled, removed] = [await enrol(world, organisation), await enrol(world, organisation)];
     await db()
       .updateTable('passkeys')
@@ -167,12 +167,12 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
       times.unknown.push(await time(unknown));
     }
     const median = (of: number[]) => of.sort((a, b) => a - b)[of.length / 2]!;
-    // Of one class: without the key of nobody the unknown one skips parsing a key and verifying a signature.
+    // The same order of magnitude: without the decoy key an unknown credential would skip parsing a key and verifying a signature.
     expect(median(times.unknown) / median(times.known)).toBeGreaterThan(0.6);
     expect(median(times.unknown) / median(times.known)).toBeLessThan(1.6);
   });
 
-  test('an owner who is no more signs in no more; a viewer gets a viewer’s session', async () => {
+  test('a removed owner cannot sign in; a viewer gets a viewer’s session', async () => {
     const colleague = await organisation.addOwner('approver');
     const device = await enrol(world, organisation, { by: colleague });
     await db().updateTable('owners').set({ role: 'viewer' }).where('id', '=', colleague.id).execute();
@@ -185,7 +185,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     refused(await signInWith(world, device), 400, 'verification_failed');
   });
 
-  test('a counter that goes back: nobody is signed in, the passkey is disabled, and that is on record', async () => {
+  test('a decreased counter: no sign-in, the passkey is disabled, and this is recorded', async () => {
     expect((await signInWith(world, key)).status).toBe(200);
     const repair = await refuseAuditRows(world);
     try {
@@ -199,7 +199,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     refused(await signInWith(world, key), 400, 'verification_failed');
   });
 
-  test('a page of another site signs nobody in', async () => {
+  test('a page of another site cannot sign in', async () => {
     const response = await assertion(world, 'sign-in', key);
     const from = (headers: Record<string, string>) =>
       send(`${world.running.baseUrl}/owner/passkeys/assert/finish`, {
@@ -212,7 +212,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     expect((await from({ origin: world.running.baseUrl })).status).toBe(200);
   });
 
-  test('beginning stores nothing, however often', async () => {
+  test('begin stores nothing, however often it is called', async () => {
     const rows = async () => {
       const counts = [];
       for (const table of ['used_challenges', 'one_time_tokens', 'oauth_flows', 'audit_rows', 'passkeys'] as const)
@@ -231,7 +231,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
     expect(await rows()).toEqual(before);
   });
 
-  test('a challenge for an enrolment signs nobody in', async () => {
+  test('a challenge for an enrolment cannot be used to sign in', async () => {
     const { challenge } = (await registerBegin(organisation)).body;
     refused(await assertFinish(world, 'sign-in', key.get({ challenge })), 400, 'verification_failed');
   });
@@ -240,7 +240,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
 describe('where owners sign in at an identity provider', () => {
   const provider = shared(() => startIdentityProvider());
   const world = givenWorld('sqlite', () => provider.settings);
-  test('a passkey signs nobody in', async () => {
+  test('a passkey cannot sign in', async () => {
     await provider.serve(world.running.baseUrl);
     const answer = await assertBegin(world, 'sign-in');
     expectEnvelope(answer, 403, 'forbidden');

@@ -1,4 +1,4 @@
-/** What can be approved by passkey, by whom, and for how long. */
+/** Which approvals can be signed by passkey, by whom, and for how long. */
 import { describe, expect, test } from 'vitest';
 import { updateAgent } from '../../broker/store/agents.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
@@ -10,11 +10,11 @@ import { givenSigning } from '../world/signing.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS, MINUTE_MS } from '../world/times.ts';
 
-describe.each(ONE_STORE)(`what can be signed on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`approvals that can be signed on %s${postgresNote}`, (store) => {
   const { world, organisation, agent, db, hold, own, refused } = givenSigning(store);
   const key = fresh(() => enrol(world, organisation));
 
-  test('AP-18 what cannot be signed is a 404, whatever the reason, with the same words', async () => {
+  test('AP-18 approvals that cannot be signed get the same 404, whatever the reason', async () => {
     const answers: [string, Answer][] = [];
     const begin = async (what: string, id: string) => void answers.push([what, await signBegin(world, id)]);
     const [decided, denied, other] = [await hold(), await hold(), await hold()];
@@ -50,27 +50,27 @@ describe.each(ONE_STORE)(`what can be signed on %s${postgresNote}`, (store) => {
   });
 
   test.each([1, null, '', 'x', '{00000000-0000-0000-0000-000000000000}', `${'0'.repeat(36)}`, { id: 'x' }])(
-    'AP-18 %j is no id of an approval: 400',
+    'AP-18 %j is not an approval id: 400',
     async (id) => {
       expectEnvelope(await signBegin(world, id), 400, 'invalid_request');
     },
   );
 
-  test('an approval that is gone is a 404', async () => {
+  test('a deleted approval is a 404', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     await db().deleteFrom('approvals').where('id', '=', id).execute();
     expectEnvelope(await withoutCalls(world, () => signFinish(world, response)), 404, 'not_found');
   });
 
-  test('a denied call is decided: 409', async () => {
+  test('a denied call is decided already: 409', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
     await refused(id, () => signFinish(world, response), 409, 'already_decided');
   });
 
-  test('AP-03 after its time an approval is expired, however fresh the challenge', async () => {
+  test('AP-03 after its deadline an approval is expired, however recent the challenge', async () => {
     const id = await hold();
     world.clock.skewMs = DAY_MS - 10_000;
     const response = await assertionFor(world, id, key);
@@ -79,7 +79,7 @@ describe.each(ONE_STORE)(`what can be signed on %s${postgresNote}`, (store) => {
     expect((await agent.get(`/v1/approvals/${id}`)).body).toMatchObject({ status: 'expired', executed_at: null });
   });
 
-  test('a challenge lives 5 minutes; beginning again, which anybody can, does not end it', async () => {
+  test('a challenge is valid for 5 minutes; beginning again, which anybody can, does not invalidate it', async () => {
     const id = await hold();
     const old = await signBegin(world, id);
     for (let i = 0; i < 50; i++) expect((await signBegin(world, id)).status).toBe(200);
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`what can be signed on %s${postgresNote}`, (store) => {
     expect((await signFinish(world, key.get(fresh.body))).status).toBe(200);
   });
 
-  test('AP-19 a restart ends challenges', async () => {
+  test('AP-19 a restart invalidates challenges', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     await world.restart();
@@ -100,7 +100,7 @@ describe.each(ONE_STORE)(`what can be signed on %s${postgresNote}`, (store) => {
     expect((await approveWith(world, id, key)).status).toBe(200);
   });
 
-  test('only the agent’s owner of now, while they may decide', async () => {
+  test('only the agent’s current owner can sign, and only with a role that decides', async () => {
     const successor = await organisation.addOwner('approver');
     const theirs = await enrol(world, organisation, { by: successor });
     const id = await hold();
@@ -118,7 +118,7 @@ describe.each(ONE_STORE)(`what can be signed on %s${postgresNote}`, (store) => {
     expect(seen.decided_by).toBe(successor.id);
   });
 
-  test('a passkey that was removed approves nothing any more, also with a challenge from before', async () => {
+  test('a removed passkey cannot approve, even with an earlier challenge', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     const [{ id: passkey }] = await own();

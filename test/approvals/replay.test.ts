@@ -46,7 +46,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
   }
   const approve = (id: string): Promise<Answer> => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
 
-  /** Approved, and not made: it says why, to the agent, on record, and in a receipt that says who approved. */
+  /** Expects: approved, and not made; the reason is reported to the agent, recorded, and in a receipt that names the approver. */
   async function blocked(id: string, reason: string, by = agent): Promise<void> {
     const decided = await withoutCalls(world, () => approve(id));
     expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
@@ -221,13 +221,13 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     } else await blocked(id, reason);
   });
 
-  test('a rule that would hold it today too is satisfied by the approval', async () => {
+  test('a rule that would hold the call again is satisfied by the approval', async () => {
     const id = await hold();
     await organisation.guardrails([{ name: 'new', effect: 'require_approval' }]);
     expect((await approve(id)).body).toMatchObject({ executed_at: expect.any(String), execution_error: null });
   });
 
-  test('approving against revoking: made, refused because of it, or expired by it', async () => {
+  test('an approval races a revocation: the call is made, refused because of it, or expired by it', async () => {
     for (let round = 0; round < sized(3, 8); round++) {
       const victim = await organisation.agent({ policy });
       const id = await hold(victim);
@@ -240,13 +240,13 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
         continue;
       }
       expect(body.status).toBe('approved');
-      // The agent, which is revoked now, is told that it was made, and not what came of it.
+      // The agent, now revoked, reads that the call was made, but not its result.
       const told = made === 1 ? /^result_withheld: The call was made\./ : /^agent_revoked: /;
       expect([made <= 1, body.result, body.execution_error]).toEqual([true, undefined, expect.stringMatching(told)]);
     }
   });
 
-  test('AP-21 the platform hangs up: outcome unknown, not sent again; nobody has to wait for it', async () => {
+  test('AP-21 the platform hangs up: outcome unknown, not sent again, and the process can stop', async () => {
     world.upstream.answer = (request) => request.socket.destroy();
     const id = await hold();
     const before = world.upstream.seen.length;
@@ -259,7 +259,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
   });
 
-  test('a broker that stops lets a replay come to its end', async () => {
+  test('a stopping broker lets a replay finish', async () => {
     world.upstream.answer = (_request, response) =>
       setTimeout(() => response.setHeader('content-type', 'application/json').end('{"late":1}'), 400);
     const id = await hold();
@@ -271,7 +271,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect((await agent.get(`/v1/approvals/${id}`)).body.result).toEqual({ status: 200, data: { late: 1 } });
   });
 
-  test('what is approved while the broker cuts off is made by the next one, once', async () => {
+  test('a call that is approved while the broker is shutting down is made by the next one, once', async () => {
     const id = await hold();
     const before = world.upstream.seen.length;
     world.running.services.replays.stop();
@@ -283,7 +283,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(world.upstream.seen).toHaveLength(before + 1);
   });
 
-  test('AP-26 a result is bounded, may hold NUL, and never the credential; it is stored sealed', async () => {
+  test('AP-26 a result has a size limit, may hold NUL, and never the credential; it is stored sealed', async () => {
     const big = 'é'.repeat(200 * 1024);
     world.upstream.answer = (request, response) =>
       response
@@ -313,10 +313,10 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(placesOf(CANARY, stored)).toEqual([]);
   });
 
-  // The rest is about no statement of a store.
+  // The remaining tests do not depend on the store's SQL.
   if (!ONE_STORE.includes(store)) return;
 
-  test('the result of an approved call has the headers that an answer of a call has', async () => {
+  test('the result of an approved call has the same headers as the answer of an ordinary call', async () => {
     world.upstream.answer = (_request, response) => {
       response.writeHead(429, { 'retry-after': '30', 'x-other': 'x' }).end('{}');
     };
@@ -335,7 +335,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     await blocked(id, reason);
   });
 
-  test('AP-05 the repository left the allow-list', async () => {
+  test('AP-05 the repository was removed from the allow-list: nothing is sent', async () => {
     const scopes = { 'codehost:issues.write': ['POST /repos/*/*/issues'] };
     await organisation.platform({ id: 'codehost', manifest: { scopes } });
     const grants = { codehost: { scopeList: Object.keys(scopes), constraints: '{"repos":["acme/*"]}' } };
@@ -345,7 +345,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     await blocked(id, 'repo_not_allowed', coder);
   });
 
-  test('AP-06 R3 a child whose call waits, and its parent was suspended', async () => {
+  test('AP-06 R3 a child’s pending call is not made when its parent was suspended', async () => {
     const parent = await organisation.agent({ policy });
     const child = await childOf(world, organisation, parent);
     const id = await hold(child);
@@ -357,7 +357,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(body.execution_error).toMatch(/^agent_suspended/);
   });
 
-  test('AP-06 a child whose call waits, and its time is over: the call expired with it', async () => {
+  test('AP-06 a child’s pending call expires with the child', async () => {
     const parent = await organisation.agent({ policy });
     const child = await childOf(world, organisation, parent);
     const id = await hold(child);
@@ -367,7 +367,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect([body.status, body.executed_at]).toEqual(['expired', null]);
   });
 
-  test.each([404, 409, 500])('an answer with status %i is a result', async (status) => {
+  test.each([404, 409, 500])('an answer with status %i is stored as the result', async (status) => {
     world.upstream.answer = (_request, response) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end('{"n":12345678901234567890}');
     const id = await hold();
@@ -377,7 +377,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect(answer.text).toContain('"data":{"n":12345678901234567890}');
   });
 
-  test('AP-21 the owner goes away while the platform takes its time: the call is made all the same', async () => {
+  test('AP-21 the owner disconnects while the platform works: the call is made all the same', async () => {
     let finish: () => void = () => {};
     const asked = new Promise<void>((resolve) => {
       world.upstream.answer = (_request, response) => {
@@ -403,7 +403,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect((await waiting).body.result).toEqual({ status: 200, data: { ok: true } });
   });
 
-  test('bytes come as base64; a held read is replayed like a change', async () => {
+  test('bytes are stored as base64; a held read is replayed like a change', async () => {
     const reader = await organisation.agent({ policy, grants: { demo: { require_approval: 1 } } });
     world.upstream.answer = (_request, response) =>
       response.setHeader('content-type', 'image/png').end(Buffer.from([0x89, 0, 1]));

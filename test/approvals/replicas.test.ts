@@ -1,4 +1,4 @@
-/** Two brokers on one PostgreSQL: one holds and lets wait, the other decides and replays. */
+/** Two brokers on one PostgreSQL: one holds the call and has the waiting agent, the other decides and replays. */
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -46,10 +46,10 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   const decide = (id: string, verb: 'approve' | 'deny') =>
     organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {});
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-  /** Until the other process has read it and waits: its listener is up then, or about to be. */
+  /** Until the other process has read the call and waits: then its listener is up, or about to be. */
   const letItWait = () => pause(300);
 
-  test('what one decides the other’s waiting agent reads at once', async () => {
+  test('a decision at one replica reaches the agent that waits at the other immediately', async () => {
     const warm = await hold(there);
     const first = there.get(`/v1/approvals/${warm}?wait=20`);
     await letItWait();
@@ -67,15 +67,15 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
       expect(body).toMatchObject(round % 2 ? { status: 'approved', result: { status: 200 } } : { status: 'denied' });
       await decided;
     }
-    // Asking the store, a second after the waiting began, would take longer; how fast it is, the bench says.
+    // Polling the store, a second after the wait began, would take longer. A bench measures the exact time.
     expect(took.sort((a, b) => a - b)[2], `in ms: ${took}`).toBeLessThan(patience(400));
   });
 
-  test('a listening connection that breaks costs a moment, never an answer', async () => {
+  test('a broken listening connection delays answers briefly, and loses none', async () => {
     const id = await hold(there);
     const waiting = there.get(`/v1/approvals/${id}?wait=30`);
     await letItWait();
-    /** Listeners whose own word is on its way back to them, or was: they listen. */
+    /** Connections whose own notification is returning to them, or has: these are listening. */
     const listening = async () => {
       const { rows } = await sql<{ pid: number }>`select pid from pg_stat_activity
         where application_name = 'agent-broker notices' and datname = current_database()
@@ -91,7 +91,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const { body } = await waiting;
     expect(body.result.status).toBe(200);
     expect(performance.now() - began).toBeLessThan(8_000);
-    // And whoever listened listens again.
+    // The listener has reconnected.
     await vi.waitUntil(async () => (await listening()).filter((pid) => !before.includes(pid)).length >= before.length, {
       timeout: 10_000,
       interval: 50,
@@ -106,11 +106,11 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
       expect((await next).body.status).toBe('denied');
       took.push(performance.now() - since);
     }
-    // Asking the store, a second after the waiting began, would take longer.
+    // Polling the store, a second after the wait began, would take longer.
     expect(Math.min(...took), `in ms: ${took}`).toBeLessThan(patience(400));
   });
 
-  test('while notices cannot arrive at all, the store is asked: the answer comes within two seconds', async () => {
+  test('while no notices arrive, the store is polled: the answer comes within two seconds', async () => {
     const id = await hold(there);
     const waiting = there.get(`/v1/approvals/${id}?wait=30`);
     await letItWait();
@@ -131,7 +131,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     await keepDown;
   });
 
-  test('a decision is undone with its notice: nobody is woken for nothing', async () => {
+  test('a decision that is rolled back takes its notice with it: no waiting agent is woken', async () => {
     const { changes } = world.running.services;
     const heard: string[] = [];
     const stop = changes.subscribe(({ id }) => heard.push(id));
@@ -143,7 +143,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
         throw new Error('undone');
       })
       .catch(() => {});
-    // Another test cut the connection for notifications: until it is back, what is announced is lost.
+    // Another test cut the connection for notifications: until it is restored, announcements are lost.
     const isHeard = async () => {
       const held = await hold(there);
       await pause(200);
@@ -154,19 +154,19 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     expect(heard).not.toContain(id);
   });
 
-  /** As a process leaves it that dies right after its decision. */
+  /** Leaves the state of a process that died right after its decision. */
   async function claimedBy(instanceId: string): Promise<string> {
     const id = await hold();
     await approveAndDie(world, organisation, id, instanceId);
     return id;
   }
 
-  test('R7 a claim of a dead process is taken over by one of the living, and the call is made once', async () => {
+  test('R7 the claim of a dead process is taken over by a living one, and the call is made once', async () => {
     const dead = uuidv4();
     await heartbeat(db(), dead, Date.now());
     const before = world.upstream.seen.length;
     const ids = await Promise.all(Array.from({ length: sized(3, 5) }, () => claimedBy(dead)));
-    // Alive as far as anybody knows: nobody touches it.
+    // The process counts as alive: its claim is not touched.
     await pause(200);
     expect(world.upstream.seen.length).toBe(before);
     await forgetInstance(db(), dead);
@@ -178,13 +178,13 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     expect(world.upstream.seen.length).toBe(before + ids.length);
   });
 
-  test('R7 whoever lost its claim sends nothing', async () => {
+  test('R7 a process that lost its claim sends nothing', async () => {
     const { services, broker } = world.running;
     const other = uuidv4();
     await heartbeat(db(), other, Date.now());
     const id = await claimedBy(other);
     const claimed = (await findApproval(db(), organisation.id, id))!;
-    // Another process has taken over between our claim and our first step.
+    // Another process takes over between our claim and our first step.
     await takeClaim(db(), claimed, other);
     const before = world.upstream.seen.length;
     await services.replays.start(claimed);
@@ -196,7 +196,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     expect((await here.get(`/v1/approvals/${id}?wait=20`)).body.result.status).toBe(200);
   });
 
-  test('R7 taken for dead in the middle of a call: closed as unknown, and what came later is noted beside it', async () => {
+  test('R7 a process that was considered dead during a call: the call is closed as unknown, and the late outcome is recorded as an event', async () => {
     let finish = () => {};
     const asked = new Promise<void>((resolve) => {
       world.upstream.answer = (_request, response) => {
@@ -208,7 +208,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const before = world.upstream.seen.length;
     const decided = decide(id, 'approve');
     await asked;
-    // To the other process we are gone; our next beat is up to five seconds away.
+    // The other process considers us dead; our next heartbeat is up to five seconds away.
     await vi.waitUntil(
       async () => {
         await forgetInstance(db(), world.running.broker.instanceId);

@@ -1,4 +1,4 @@
-/** What a held call does, in a sentence: said once, when it is held, and shown from there. */
+/** The sentence that describes a held call: built once, when the call is held, and shown from the store. */
 import { describe, expect, test } from 'vitest';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
@@ -24,7 +24,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
   };
   const opened = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
 
-  test('everybody who is asked or told reads the same one', async () => {
+  test('owners, agents and notices show the same sentence', async () => {
     const held = await hold({ kind: 'issue', title: 'Broken\u202e “login”', body: 'x', labels: [1] });
     const text = 'create issue “Broken⟦U+202E⟧ ⟦U+201C⟧login⟦U+201D⟧” and 2 other fields';
     expect(held.sentence).toBe(text);
@@ -53,14 +53,14 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     expect(page.sentence).toEqual(whole.sentence);
   });
 
-  test('a link that is over tells it no more', async () => {
+  test('the link of a settled call does not show it any more', async () => {
     const { approval_id: id } = await hold({ kind: 'secret-plan', title: 'x' });
     await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
     const page = await fetch(`${world.running.baseUrl}/approve/${id}/request`).then((answer) => answer.text());
     expect(page).not.toContain('secret-plan');
   });
 
-  test('a manifest that changes afterwards changes nothing; one held then has the new one', async () => {
+  test('later changes of the manifest do not change it; a call held afterwards uses the new manifest', async () => {
     const first = await hold({ kind: 'issue', title: 'A' });
     const before = await opened(first.approval_id);
     const manifest = {
@@ -79,13 +79,13 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     await putPlatform(db(), { ...place, manifest: JSON.stringify({ ...manifest, sentences: TITLES }) }, Date.now());
   });
 
-  test('one that was held before there were sentences has one of its method and path', async () => {
+  test('a call that was held before sentences existed gets one from its method and path', async () => {
     const { approval_id: id } = await hold({ kind: 'issue', title: 'A' });
     await db().updateTable('approvals').set({ sentence: null }).where('id', '=', id).execute();
     expect((await opened(id)).sentence).toMatchObject({ text: 'send a POST to /items', template: null });
   });
 
-  test('it is sealed like the request that it quotes, with the master key of the day; another row’s is not taken', async () => {
+  test('it is sealed like the request that it quotes, survives key rotation, and is refused in another row', async () => {
     const [{ approval_id: id }, { approval_id: other }] = [
       await hold({ kind: 'a', title: 'mine' }),
       await hold({ kind: 'b', title: 'other' }),
@@ -107,7 +107,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     expect((await opened(id)).sentence.text).toBe('send a POST to /items');
   });
 
-  test('activity shows it in every row of that call, and of others what method and path tell', async () => {
+  test('activity shows it in every row of that call, and for other rows a sentence from method and path', async () => {
     const { approval_id: id } = await hold({ kind: 'issue', title: 'Only once' });
     await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
     await agent.act({ ...WRITE, endpoint: '/items/7', method: 'PATCH', data: { title: 'x' } });
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     expect(JSON.stringify(kept)).not.toContain('Only once');
   });
 
-  test('what was done on a platform whose manifest cannot be read any more can be read all the same', async () => {
+  test('rows of a platform whose manifest cannot be read any more can still be read', async () => {
     const other = await world.demoOrganisation({
       manifest: { sentences: { 'PATCH /items/*': 'change item **{1}**' } },
     });
@@ -140,7 +140,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     expect(await first()).toBe('send a PATCH to /items/7');
   });
 
-  test('a built-in platform that was stored before there were sentences has those of the built-in one', async () => {
+  test('a built-in platform that was stored before sentences existed uses those of the built-in manifest', async () => {
     const { sentences: _, minor_units: __, presets: ___, ...before } = BUILTIN_PLATFORMS.stripe;
     const old = await world.organisation();
     const platform = await old.platform({ id: 'pay', manifest: { ...before, base_url: world.upstream.url } });
@@ -155,7 +155,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
     expect([held.status, held.body.sentence]).toEqual([202, expect.stringMatching(/^refund .*pi_1/)]);
   });
 
-  test('a rule without a name is shown by what it says, also after the policy changed', async () => {
+  test('a rule without a name is described by its content, also after the policy changed', async () => {
     const { approval_id: id } = await hold({ kind: 'issue', title: 'A' });
     const { held_because: because } = await opened(id);
     expect(because.rules).toEqual([

@@ -1,4 +1,4 @@
-/** A scripted week: hundreds of calls of realistic kinds, and an owner who lets the next ones like each pass, as far as that is offered. */
+/** A scripted week: hundreds of realistic calls, and an owner who makes a standing approval for each wherever that is offered. */
 import { expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { fresh, givenWorld } from '../world/given.ts';
@@ -10,7 +10,7 @@ const SEED = Number(process.env.WEEK_SEED ?? 20261122);
 
 type Data = Record<string, string | number>;
 type Call = { endpoint: string; scope: string; data: Data };
-/** What the owner was told, as the test understands it by itself: everything is equal but what was ticked. */
+/** The terms as the owner read them, evaluated by the test itself: everything is equal except the selected members. */
 type Said = { call: Call; anything: string[]; atMost: Record<string, number> };
 
 const world = givenWorld();
@@ -28,7 +28,7 @@ const organisation = fresh(() =>
   }),
 );
 
-test(`of ${CALLS} calls in a week at most a fifth is asked for, and each that passes lies within its sentence`, async () => {
+test(`of ${CALLS} calls in a week at most a fifth needs a decision, and each that passes matches its terms`, async () => {
   const random = makeRandom(SEED);
   const below = (most: number) => Math.floor(random() * most);
   const words = () =>

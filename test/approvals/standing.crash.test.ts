@@ -1,4 +1,4 @@
-/** Uses of a standing approval around kill -9, with real processes: never more than there are, and each on record. */
+/** Uses of a standing approval around kill -9, with real processes: never more uses than allowed, and each recorded. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { query } from '../world/stored.ts';
@@ -14,7 +14,7 @@ describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (s
     for (const child of children) child.signal('SIGKILL');
   });
 
-  test('what was used stays used, on record, and no call more is sent', async () => {
+  test('used calls stay used and recorded after a crash, and no further call is sent', async () => {
     const world = await startWorld(store, { LOG_LEVEL: 'warn' });
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent();
@@ -53,7 +53,7 @@ describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (s
     while (!codes.includes(202) && codes.length <= USES) codes.push((await agent.act(CALL)).status);
     expect(codes.at(-1)).toBe(202);
     expect(world.upstream.seen.length).toBeLessThanOrEqual(USES);
-    // Those of the processes that were killed are closed as unknown by the next one.
+    // Rows of the killed processes are closed as unknown by the next one.
     const rows = async () =>
       (await query(environment, `select state, flags from audit_rows where kind = 'action'`)).filter(({ flags }) =>
         String(flags ?? '').includes('"standing_approval":{'),

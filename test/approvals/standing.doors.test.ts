@@ -1,4 +1,7 @@
-/** A standing approval at each door by which calls come: counted down before the call is sent, exact, named by the receipt, revoked at once, and not for children. */
+/**
+ * A standing approval at each entry point: decremented before the call is sent, exact, named by the receipt, revoked immediately, and not valid for
+ * children.
+ */
 import { Client } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { actThrough } from '../proxy/doors.ts';
@@ -18,7 +21,7 @@ import { DEMO_SCOPES } from '../world/world.ts';
 const HOLD = [{ effect: 'require_approval', methods: ['POST'], name: 'writes-wait' }, { effect: 'allow' }];
 const ANN = slack('U-ann');
 
-describe.each(ONE_STORE)(`standing approvals at each door on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`standing approvals at each entry point on %s${postgresNote}`, (store) => {
   const platform = shared(() => startUpstream());
   const mcp = shared(() => startMcpServer());
   beforeAll(() => {
@@ -28,7 +31,7 @@ describe.each(ONE_STORE)(`standing approvals at each door on %s${postgresNote}`,
   const people = givenPeople(store, { reaches: () => [platform.address, mcp.address] });
   const { world, organisation, server } = people;
 
-  /** `call`: makes one; `seen`: what the platform got of them; `children`: what a child of the agent is granted. */
+  /** `call`: makes a call; `seen`: requests that the platform got; `children`: grants of the agent's child. */
   type Door = {
     agent?: TestAgent;
     call: (by?: TestAgent) => Promise<unknown>;
@@ -36,7 +39,7 @@ describe.each(ONE_STORE)(`standing approvals at each door on %s${postgresNote}`,
     free?: object[];
     children?: { platform: string; scopes: string[] };
   };
-  /** What is left of the standing approval, as the platform is asked. */
+  /** Remaining uses of the standing approval when the platform gets the request. */
   let left: (() => Promise<number>) | undefined;
   const leftThen: number[] = [];
   const look = async () => {
@@ -159,7 +162,7 @@ describe.each(ONE_STORE)(`standing approvals at each door on %s${postgresNote}`,
     left = async () => (await listed(body.standing_approval)).left;
     return body.standing_approval;
   };
-  /** Those that receipts of calls name. That of the decision names its terms, too. */
+  /** The standing approvals named by receipts of calls. The receipt of the decision names its terms, too. */
   const named = async () => {
     const rows = await world.running.broker.store.db
       .selectFrom('audit_rows')

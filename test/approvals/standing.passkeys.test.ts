@@ -1,4 +1,4 @@
-/** Standing approvals by passkey: the assertion is for exactly these terms of exactly this call, and for nothing else. */
+/** Standing approvals by passkey: the assertion is valid for exactly these terms of exactly this call. */
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -31,7 +31,7 @@ describe('a standing approval by passkey', () => {
       approver,
     );
 
-  test('where verified users are demanded it is made, names the passkey, and lets calls pass', async () => {
+  test('where user verification is required it is created, names the passkey, and lets calls pass', async () => {
     await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
     const id = await hold();
     await refused(
@@ -68,13 +68,13 @@ describe('a standing approval by passkey', () => {
     expect((await stepUp(id, response)).status).toBe(200);
   });
 
-  test('an assertion for the call alone makes none', async () => {
+  test('an assertion for the call alone creates no standing approval', async () => {
     const id = await hold();
     const response = await begin(id, { purpose: 'approve', standing: undefined });
     await refused(id, () => stepUp(id, response), 400, 'verification_failed');
   });
 
-  test('without a session the passkey makes it, too', async () => {
+  test('a passkey can create one without a session, too', async () => {
     const id = await hold();
     const response = await begin(id, { note: 'so' });
     const answer = await send(`${world.running.baseUrl}/owner/passkeys/assert/finish`, {

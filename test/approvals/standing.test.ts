@@ -1,4 +1,4 @@
-/** Standing approvals through the front door: asked for, used, counted, revoked, on record. */
+/** Standing approvals through the public API: created, used, counted, revoked, recorded. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
@@ -48,7 +48,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
   const listed = async (path = '') =>
     (await organisation.ask('GET', `/owner/standing-approvals${path}`)).body.standing_approvals;
 
-  test('lets the next calls like it pass, as many as were said, and then asks again', async () => {
+  test('lets the given number of similar calls pass, then calls are held again', async () => {
     const agent = await organisation.agent();
     const id = await make(agent, { count: 2, free: [{ member: '/text' }] });
     const before = world.upstream.seen.length;
@@ -68,7 +68,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('is revoked by one touch, which is in force at the next call and on record', async () => {
+  test('can be revoked, in force from the next call and recorded', async () => {
     const agent = await organisation.agent();
     const id = await make(agent);
     expect(await status(agent)).toBe(200);
@@ -88,7 +88,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(row.flags.change).toMatchObject({ standing_approval: id, left: 2, by: organisation.owner.id });
   });
 
-  test('ends with its time', async () => {
+  test('expires at its end', async () => {
     const agent = await organisation.agent();
     await make(agent, { for_seconds: 60 });
     expect(await status(agent)).toBe(200);
@@ -106,7 +106,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect([because(a), because(b)]).toEqual(['agent', 'grant']);
   });
 
-  test('of a session is for that session only', async () => {
+  test('for a session it applies to that session only', async () => {
     const agent = await organisation.agent();
     const inSession = (session: string) =>
       agent.act(call(), { authorization: `Bearer ${agent.token({ session_id: session })}` });
@@ -119,7 +119,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('the decision names it in its row and receipt, and the store holds no value of the call in the clear', async () => {
+  test('the decision names it in its row and receipt, and the store holds no value of the call in plain text', async () => {
     const agent = await organisation.agent();
     const secretive = 'kaleidoscope-4711';
     const held = await hold(agent, call({ ...FIRST, text: secretive }));
@@ -132,7 +132,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(placesOf(secretive, await everythingStored(world.environment))).toEqual([]);
   });
 
-  test('terms that were moved to another row in the store stand in for nothing', async () => {
+  test('terms that were moved to another row of the store are not used', async () => {
     const agent = await organisation.agent();
     const id = await make(agent);
     const row = await db().selectFrom('standing_approvals').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
@@ -144,7 +144,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(await status(agent)).toBe(202);
   });
 
-  test('an Idempotency-Key that comes again uses nothing more', async () => {
+  test('a repeated Idempotency-Key does not use it again', async () => {
     const agent = await organisation.agent();
     const id = await make(agent, { count: 2 });
     const keyed = () => agent.act(call(), { 'idempotency-key': 'k1' });
@@ -152,7 +152,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect((await listed()).find((one: { id: string }) => one.id === id).left).toBe(1);
   });
 
-  test(`${AT_ONCE} concurrent calls use exactly what there is`, async () => {
+  test(`${AT_ONCE} concurrent calls use exactly the given number`, async () => {
     const agent = await organisation.agent();
     await make(agent, { count: 10 });
     const before = world.upstream.seen.length;
@@ -172,7 +172,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
       return () => replica.process.signal('SIGKILL');
     });
 
-    test(`${AT_ONCE} concurrent calls use exactly what there is, and what is revoked here is over there at once`, async () => {
+    test(`${AT_ONCE} concurrent calls use exactly the given number, and a revocation here is in force there immediately`, async () => {
       const agent = await organisation.agent();
       const id = await make(agent, { count: 12 });
       const before = world.upstream.seen.length;
@@ -191,10 +191,10 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     });
   });
 
-  // The rest is about no statement of a store.
+  // The remaining tests do not depend on the store's SQL.
   if (!ONE_STORE.includes(store)) return;
 
-  test('the replay of the call that it was made with uses nothing of it', async () => {
+  test('the replay of the call that it was created with does not use it', async () => {
     const agent = await organisation.agent();
     const id = await make(agent, { count: 1 });
     expect((await listed()).find((one: { id: string }) => one.id === id)).toMatchObject({ left: 1, count: 1 });
@@ -202,7 +202,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(await status(agent)).toBe(202);
   });
 
-  test('is shown beforehand what may be ticked, with the values of the call, and says back what it lets pass', async () => {
+  test('the offer lists the members that may differ, with the call’s values, and the answer describes the terms', async () => {
     const agent = await organisation.agent();
     const held = await hold(agent);
     const { body } = await organisation.ask('GET', `/owner/approvals/${held}`);
@@ -261,13 +261,13 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(await status(agent)).toBe(202);
   });
 
-  test('a denial makes none', async () => {
+  test('a denial creates none', async () => {
     const held = await hold(await organisation.agent());
     const standing = { count: 1, ...HOUR };
     expect((await organisation.ask('POST', `/owner/approvals/${held}/deny`, { standing })).status).toBe(400);
   });
 
-  test('another organisation neither lists nor revokes it, and a viewer does not revoke', async () => {
+  test('another organisation can neither list nor revoke it, and a viewer cannot revoke it', async () => {
     const agent = await organisation.agent();
     const id = await make(agent);
     const other = await world.organisation();
@@ -291,7 +291,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
       async () => void (await organisation.platform({ manifest: { free: FREE, name: 'Other' }, secret: null })),
     ],
     ['other guardrails', async () => organisation.guardrails([{ name: 'far', effect: 'deny', endpoints: ['/far'] }])],
-  ] as const)('%s asks again', async (_what, change) => {
+  ] as const)('%s is held again', async (_what, change) => {
     const agent = await organisation.agent();
     await make(agent);
     expect(await status(agent)).toBe(200);
@@ -299,7 +299,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(await status(agent)).toBe(202);
   });
 
-  test('a guardrail that does not say remember asks for every call, and says so', async () => {
+  test('a guardrail without remember holds every call, and the offer says so', async () => {
     const strict = await world.demoOrganisation({
       manifest: { free: FREE },
       guardrails: [{ name: 'always', effect: 'require_approval', endpoints: ['/items'] }],
@@ -324,7 +324,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect((await agent.act(call())).status).toBe(200);
   });
 
-  test('by session alone is refused where the organisation demands that users are verified', async () => {
+  test('is refused with a session alone where the organisation requires user verification', async () => {
     const careful = await world.demoOrganisation({ manifest: { free: FREE } });
     const agent = await careful.agent();
     expect((await careful.ask('POST', '/owner/organisation', { require_user_verification: true })).status).toBe(200);
@@ -336,7 +336,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect((await careful.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {})).status).toBe(200);
   });
 
-  test('a call for which no platform answered has used it up all the same', async () => {
+  test('a call that no platform answered still uses it', async () => {
     const agent = await organisation.agent();
     await make(agent, { count: 1 });
     world.upstream.answer = (request) => request.socket.destroy();

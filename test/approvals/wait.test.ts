@@ -1,4 +1,4 @@
-/** Agents that wait for a decision: answered at once, at no cost to the store in between. */
+/** Agents that wait for a decision: answered immediately, without load on the store in between. */
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
@@ -15,9 +15,9 @@ import { sized } from '../world/thorough.ts';
 import { DAY_MS } from '../world/times.ts';
 import type { Organisation } from '../world/world.ts';
 
-/** Who wait at the same time, in one test. */
+/** Agents that wait concurrently in one test. */
 const WAITERS = sized(1_000, 2_000);
-/** For the broker and its clients, which are in one process. */
+/** For the broker and its clients, which share one process. */
 const MOST_MB = WAITERS / 8;
 
 describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) => {
@@ -33,7 +33,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     const value = await work;
     return [(performance.now() - began) / 1000, value];
   };
-  /** How many statements the broker sends from now on. */
+  /** Starts counting the statements that the broker sends. */
   const countStatements = () => {
     const { store: opened } = world.running.broker;
     const spies = [
@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
   const isWaiting = (id: string, many = 1) =>
     vi.waitUntil(() => waitersFor(id) >= many, { timeout: 10_000, interval: 2 });
 
-  test('an approval answers the agent that waits with the platform’s answer, a denial with the denial', async () => {
+  test('an approval answers the waiting agent with the platform’s answer, a denial with the denial', async () => {
     for (const [verb, expected] of [
       ['approve', { status: 'approved', result: { status: 200, data: expect.anything() } }],
       ['deny', { status: 'denied' }],
@@ -68,7 +68,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     }
   });
 
-  test('from the decision to the waiting agent’s answer it takes less than 100 ms above the platform’s own time', async () => {
+  test('the waiting agent gets its answer less than 100 ms after the platform’s own time', async () => {
     const platformMs = 50;
     world.upstream.answer = (_request, response) =>
       setTimeout(() => response.setHeader('content-type', 'application/json').end('{}'), platformMs);
@@ -83,11 +83,11 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
       above.push(performance.now() - began - platformMs);
       await decided;
     }
-    // Not the median: how fast it is on a machine that does other things, too, says nothing of the broker.
+    // Not the median: the speed on a busy machine says nothing about the broker.
     expect(above.sort((a, b) => a - b)[2]).toBeLessThan(patience(100));
   });
 
-  test('an agent whose key was replaced while it waited is not given the answer', async () => {
+  test('an agent whose key was replaced during the wait does not get the answer', async () => {
     const robbed = await organisation.agent({ name: 'robbed', keys: makeKeyPair() });
     const id = (await robbed.act(WRITE)).body.approval_id;
     const waiting = robbed.get(`/v1/approvals/${id}?wait=20`);
@@ -105,7 +105,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expectEnvelope(await waiting, 401, 'invalid_token');
   });
 
-  test('without wait, and for what is settled, the answer comes at once', async () => {
+  test('without wait, and for a settled call, the answer comes immediately', async () => {
     const id = await hold();
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     await decide(id, 'deny');
@@ -121,7 +121,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expectEnvelope(await agent.get(`/v1/approvals/${uuidv4()}?wait=50`), 404, 'not_found');
   });
 
-  test('when nobody decides in time it says that it is pending', async () => {
+  test('without a decision the answer after the wait is pending', async () => {
     const id = await hold();
     const [took, { body }] = await seconds(agent.get(`/v1/approvals/${id}?wait=1`));
     expect(body.status).toBe('pending');
@@ -129,7 +129,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expect(waitersFor(id)).toBe(0);
   });
 
-  test('it waits through the call, not only for the decision', async () => {
+  test('it waits for the result of the call, not only for the decision', async () => {
     let finish = () => {};
     const asked = new Promise<void>((resolve) => {
       world.upstream.answer = (_request, response) => {
@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     await decided;
   });
 
-  test('an approval that expires while the agent waits answers then', async () => {
+  test('an approval that expires during the wait is answered then', async () => {
     const { broker } = world.running;
     const id = uuidv4();
     const now = broker.clock();
@@ -158,7 +158,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expect(took).toBeLessThan(8);
   });
 
-  test('an agent that hangs up is not waited for', async () => {
+  test('a wait ends when the agent disconnects', async () => {
     const id = await hold();
     const asking = httpRequest(`${agent.baseUrl}/v1/approvals/${id}?wait=50`, {
       headers: { authorization: `Bearer ${agent.token()}` },
@@ -170,7 +170,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     await vi.waitUntil(() => waitersFor(id) === 0, { timeout: 5_000 });
   });
 
-  test('one connection may ask for many at once, without a warning to whoever runs the broker', async () => {
+  test('one connection may have many concurrent waits, without a warning in the log', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error) => void warnings.push(warning);
     process.on('warning', note);
@@ -192,7 +192,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expect(warnings.map(String)).toEqual([]);
   });
 
-  test('a broker that stops lets the waiting go, with the state as it is', async () => {
+  test('a stopping broker answers waiting agents with the current state', async () => {
     const id = await hold();
     const waiting = seconds(agent.get(`/v1/approvals/${id}?wait=50`));
     await isWaiting(id);
@@ -203,7 +203,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     expect((await decide(id, 'approve')).body.status).toBe('approved');
   });
 
-  test(`${WAITERS} agents that wait cost no statement until there is news, and under ${MOST_MB} MB`, {
+  test(`${WAITERS} waiting agents cause no statement until there is news, and use less than ${MOST_MB} MB`, {
     timeout: 360_000,
   }, async () => {
     const { broker } = world.running;
@@ -216,7 +216,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
         ids.set(id, one);
         await putApproval(broker.store.db, approvalOf(organisation, one, id, now, now + DAY_MS));
       }
-    // The way of notices is up before it is counted.
+    // The path of notices is set up before counting.
     const first = await hold();
     const early = agent.get(`/v1/approvals/${first}?wait=20`);
     await isWaiting(first);
@@ -235,8 +235,8 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
       await new Promise((resolve) => setTimeout(resolve, 3_000));
       return statements.count() - already;
     };
-    // If each that waits asked once in its 50 s, there would be 60 more of a thousand. Ten a second are asked whoever waits: by leases, the outbox of
-    // notices, the receipt log and recovery; the chores of each minute may fall into one of two.
+    // If each waiting agent polled once in its 50 s, there would be 60 more for a thousand. Ten statements a second run anyway: for leases, the
+    // outbox of notices, the receipt log and recovery; the jobs of each minute may fall into one of the two windows.
     const windows = [await inThreeSeconds()];
     if (windows[0]! >= 60) windows.push(await inThreeSeconds());
     expect(Math.min(...windows), `statements in 3 s: ${windows}`).toBeLessThan(60);
