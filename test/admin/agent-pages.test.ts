@@ -1,4 +1,4 @@
-/** Owners look for agents: a page at a time, in an order, with what each did lately, and each by itself. */
+/** Lists of agents for owners: pages, orders, recent activity, and single agents. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { childOf } from '../world/child.ts';
@@ -10,7 +10,7 @@ import { DAY_MS } from '../world/times.ts';
 
 type Listed = { name: string; agent_id: string; status: string; activity?: Record<string, unknown> };
 
-describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`lists of agents on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const busy = shared(() => organisation.agent({ name: 'Busy' }));
@@ -37,7 +37,7 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
     expect((await busy.act(WRITE)).status).toBe(202);
   });
 
-  test('without a parameter the answer is the one that it was', async () => {
+  test('without a parameter the answer has its former shape, with all agents', async () => {
     const { body } = await organisation.ask('GET', '/owner/agents');
     expect(Object.keys(body)).toEqual(expect.arrayContaining(['agents']));
     expect(body.next).toBeUndefined();
@@ -45,7 +45,7 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
     expect(body.agents).toHaveLength(4);
   });
 
-  test('pages follow one another without a gap or a double, in every order and both ways', async () => {
+  test('pages have no gaps or duplicates, in every order and direction', async () => {
     for (const sort of ['name', 'owner', 'policy', 'status', 'created', 'last_call'].flatMap((one) => [
       one,
       `-${one}`,
@@ -65,7 +65,7 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
     expect((await namesOf('sort=-last_call')).slice(0, 2)).toEqual(['Busy', 'quiet 100%']);
   });
 
-  test('words are found in name, id, owner and policy; % and _ are letters; filters join', async () => {
+  test('words are searched in name, id, owner and policy; % and _ are literal; filters are combined', async () => {
     expect(await namesOf('q=BUS')).toEqual(['Busy']);
     expect(await namesOf(`q=${quiet.agentId}`)).toEqual(['quiet 100%']);
     expect(await namesOf('q=careful+zet')).toEqual(['zeta']);
@@ -80,7 +80,7 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
     expect(await namesOf(`owner=${organisation.owner.id}&limit=2`)).toHaveLength(2);
   });
 
-  test('each says its last call and counts the last day; what waits is counted', async () => {
+  test('each agent has its last call, the counts of the last day, and the number of pending items', async () => {
     const { agents } = await list('q=busy');
     expect(agents[0]?.activity).toMatchObject({ calls: 3, refused: 1, held: 1, waiting_calls: 1, waiting_requests: 0 });
     const [idle] = (await list('q=quiet')).agents;
@@ -89,7 +89,7 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
     expect((await list('q=zeta')).agents[0]?.activity?.last_call_at).toBeNull();
   });
 
-  test('a call that was held and then made, or refused by then, counts once, as it does in the numbers of all', async () => {
+  test('a call that was held and then made, or refused after its approval, counts once, as in the statistics', async () => {
     const agent = await organisation.agent({ name: 'approved' });
     const approve = async () => {
       const { approval_id: id } = (await agent.act(WRITE)).body;
@@ -120,7 +120,7 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/delete`, {});
   });
 
-  test('one agent is read by either id, with owner, policy and the age of its key; its children by their parent', async () => {
+  test('an agent is read by either id, with owner, policy and the age of its key; its children by their parent', async () => {
     const parent = await organisation.agent({ name: 'planner' });
     const child = await childOf(world, organisation, parent, { name: 'reader' });
     for (const id of [parent.agentId, parent.id])
@@ -135,7 +135,7 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
     expect([agents.map(({ agent_id }) => agent_id), total]).toEqual([[child.agentId], 1]);
   });
 
-  test('of another organisation there is nothing; what makes no sense is refused', async () => {
+  test('nothing of another organisation is listed; invalid parameters are refused', async () => {
     const other = await world.demoOrganisation();
     expectEnvelope(await other.ask('GET', `/owner/agents/${busy.agentId}`), 404, 'not_found');
     expectEnvelope(await other.ask('GET', `/owner/agents?parent=${busy.agentId}`), 404, 'not_found');
@@ -157,7 +157,7 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
 describe.each(ONE_STORE)(`very many agents on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
 
-  test('are counted up to 10,000, listed by name or age, and in other orders once they are narrowed down', async () => {
+  test('are counted up to 10,000, listed by name or age, and in other orders only after filtering', async () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent({ name: 'first' });
     const { db } = world.running.broker.store;

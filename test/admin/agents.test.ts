@@ -22,7 +22,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     });
   const localToken = () => world.running.services.local.token.reveal();
 
-  test('lists the organisation’s agents, oldest first, without the deleted, and no key', async () => {
+  test('lists the organisation’s agents, oldest first, without deleted ones and without keys', async () => {
     const fresh = await world.organisation();
     const first = await fresh.agent({ name: 'first', grants: {} });
     world.clock.skewMs = 10;
@@ -45,7 +45,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     expect(answer.text).toContain(second.agentId);
   });
 
-  test('says which breakers refuse calls of an agent, and for how long', async () => {
+  test('lists the breakers that refuse an agent’s calls, and until when', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const agent = await fresh.agent();
@@ -59,7 +59,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     expect(later.flatMap(({ breakers }: { breakers: unknown[] }) => breakers)).toEqual([]);
   });
 
-  test('suspend, resume and revoke: each from where it may, by either id, with its cause', async () => {
+  test('suspend, resume and revoke: each from the allowed statuses, by either id, with its cause', async () => {
     const agent = await organisation.agent();
     const move = (verb: string, id = agent.agentId, body: unknown = {}) =>
       organisation.ask('POST', `/owner/agents/${id}/${verb}`, body);
@@ -79,7 +79,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).body.reason).toBe('agent_revoked');
   });
 
-  test('of two who move at once one does', async () => {
+  test('of two concurrent changes of status one succeeds', async () => {
     const agent = await organisation.agent({ grants: {} });
     const answers = await Promise.all(
       Array.from({ length: 6 }, () => organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, {})),
@@ -87,7 +87,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409, 409]);
   });
 
-  test('each move is on record with a receipt: who made it, how, and of which agent', async () => {
+  test('each change is recorded with a receipt that names the author, the way and the agent', async () => {
     const fresh = await world.organisation();
     const agent = await fresh.agent({ grants: {} });
     const session = mintOwnerSession(world.running.broker, fresh.owner).token;
@@ -117,7 +117,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('a move that cannot be recorded is not made', async () => {
+  test('a change that cannot be recorded is not made', async () => {
     const agent = await organisation.agent();
     const repair = await refuseAuditRows(world);
     try {
@@ -140,7 +140,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
   });
 
-  test('agents of another organisation are not there', async () => {
+  test('agents of another organisation are not found', async () => {
     const theirs = await other.agent();
     for (const id of [theirs.id, theirs.agentId, crypto.randomUUID(), 'x', '%00', '..%2f..', `${theirs.id}%20`]) {
       const answer = await organisation.ask('POST', `/owner/agents/${id}/suspend`, {});
@@ -151,7 +151,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     expect((await theirs.act(READ)).status).toBe(200);
   });
 
-  test('who may do what: viewers read, admins change; the role is the one that the owner has now', async () => {
+  test('viewers read, admins change; the owner’s current role counts', async () => {
     const agent = await organisation.agent({ grants: {} });
     const [viewer, approver, admin] = await Promise.all(
       (['viewer', 'approver', 'admin'] as const).map((role) => organisation.addOwner(role)),
@@ -174,7 +174,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
   });
 
-  test('JW-23 no other bearer is an owner’s, and an owner’s session is over after 12 hours', async () => {
+  test('JW-23 no other bearer is accepted as an owner’s, and an owner’s session expires after 12 hours', async () => {
     const agent = await organisation.agent();
     const { receipt } = await evidenceOf(world, agent, auditIdOf(await agent.act(READ)));
     for (const token of [agent.token(), receipt, localToken(), 'x.y.z']) {
@@ -230,7 +230,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
   );
 
   test.each(['/owner/audit?utm=1', '/owner/audit?%00=x', '/owner/approvals?agnet=x', '/owner/agents?state=active'])(
-    'a parameter that a route does not know is refused: GET %s',
+    'an unknown query parameter is refused: GET %s',
     async (path) => {
       expectEnvelope(await organisation.ask('GET', path), 400, 'invalid_request');
     },

@@ -1,4 +1,4 @@
-/** Finding rows by words, what became of a held call beside its rows, and the export as a table. */
+/** Searching audit rows by words, the history of a held call beside its rows, and the CSV export. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { csvLine } from '../../broker/http/csv.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -9,7 +9,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 
 type Row = { id: string; reason: string; history?: Record<string, unknown>[] | null };
 
-/** Records of RFC 4180, read by its grammar and nothing of ours. */
+/** Parses records by the grammar of RFC 4180, without our own code. */
 function readCsv(text: string): string[][] {
   const records: string[][] = [[]];
   const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y;
@@ -22,7 +22,7 @@ function readCsv(text: string): string[][] {
   return records.slice(0, -1);
 }
 
-describe('a line of a table', () => {
+describe('a CSV line', () => {
   test.each([
     '=1+1',
     '+1',
@@ -36,19 +36,20 @@ describe('a line of a table', () => {
     '－1',
     '＠SUM(A1)',
     '=HYPERLINK("http://x","y")',
-  ])('%j is no formula', (cell) => {
+  ])('%j is not exported as a formula', (cell) => {
     const [[read]] = readCsv(csvLine([cell])) as [[string]];
     expect(read).toBe(`'${cell}`);
   });
 
-  test.each(['a,b', 'a"b', 'a\r\nb', ' a', 'ü "x", y\n', '', 'a=b'])('%j comes out as it went in', (cell) => {
+  test.each(['a,b', 'a"b', 'a\r\nb', ' a', 'ü "x", y\n', '', 'a=b'])('%j is exported unchanged', (cell) => {
     expect(readCsv(csvLine([cell, 'after']))).toEqual([[cell, 'after']]);
   });
 
-  test('a number stays one, null is empty', () => expect(csvLine([-1, null, undefined, 0])).toBe('-1,,,0\r\n'));
+  test('a number stays a number, null is an empty cell', () =>
+    expect(csvLine([-1, null, undefined, 0])).toBe('-1,,,0\r\n'));
 });
 
-describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`searching the audit on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ name: 'Triage_100%' }));
@@ -105,7 +106,7 @@ describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store)
     expect(agents.map(({ name }: { name: string }) => name)).toEqual(['Łukasz']);
   });
 
-  test('an audit id finds its row alone, an approval id all that became of the call', async () => {
+  test('an audit id finds its row only, an approval id all rows of the call', async () => {
     expect((await ask(`text=${ids.read}`)).map(({ id }) => id)).toEqual([ids.read]);
     expect((await ask(`text=${approved}`)).map(({ reason }) => reason)).toEqual(
       expect.arrayContaining(['approval_required_by_policy', 'approval_approved', 'approved']),
@@ -114,7 +115,7 @@ describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store)
     expect((await stranger.ask('GET', `/owner/audit?text=${ids.read}`)).body.rows).toEqual([]);
   });
 
-  test('each row of a held call says what became of it, when that is asked for', async () => {
+  test('each row of a held call includes the history of the call on request', async () => {
     expect((await ask('limit=1'))[0]).not.toHaveProperty('history');
     const rows = await ask(`history=true&text=${approved}`);
     expect(rows).toHaveLength(3);
@@ -132,7 +133,7 @@ describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store)
     expect((await ask(`history=true&text=${ids.read}`))[0]?.history).toBeNull();
   });
 
-  test('the table holds what the filter passes, with names, and no formula', async () => {
+  test('the CSV contains the filtered rows, with names, and no formula', async () => {
     const { text, headers } = await organisation.ask('GET', '/owner/audit/export?format=csv&kind=action');
     expect(headers.get('content-type')).toBe('text/csv; charset=utf-8');
     const [head, ...records] = readCsv(text);

@@ -21,7 +21,7 @@ const LONGER_THAN_SOCKETS = 40_000;
 
 type Shown = { id: string; reason: string; created_at: string; receipt?: string };
 
-/** Rows as the broker writes them, many at once. Their order is that of the list. */
+/** Inserts rows as the broker writes them, in bulk, in the order of the list. */
 async function putRows(world: World, organisation: Organisation, rows: Partial<AuditRow>[]): Promise<AuditRow[]> {
   const begun = world.running.broker.clock() - rows.length;
   const made = rows.map((row, i) =>
@@ -44,7 +44,7 @@ async function putRows(world: World, organisation: Organisation, rows: Partial<A
   return made;
 }
 
-/** Opens an export and reads nothing of it yet. */
+/** Starts an export without reading it. */
 async function openExport(world: World, { owner }: Organisation, query = '', by: OwnerTable = owner) {
   const authorization = `Bearer ${mintOwnerSession(world.running.broker, by).token}`;
   return await new Promise<IncomingMessage>((answered, failed) => {
@@ -62,12 +62,12 @@ async function readExport(world: World, organisation: Organisation, query = '', 
   return body.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
 }
 
-describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`the owners’ audit on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let first: TestAgent;
   let second: TestAgent;
-  /** In the order in which they were made. */
+  /** In the order of creation. */
   const made: {
     id: string;
     agent: TestAgent | null;
@@ -136,14 +136,14 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
       ({ reason }) => reason === 'scope_not_granted',
     ],
   ];
-  test.each(FILTERS)('finds, and exports, by %s', async (_what, query, passes) => {
+  test.each(FILTERS)('filters the list and the export by %s', async (_what, query, passes) => {
     const expected = made.filter(passes).map(({ id }) => id);
     expect(await search(query())).toEqual(expected.toReversed());
     const lines = await readExport(world, organisation, `?${query()}`);
     expect(lines.map(({ id }) => id)).toEqual(expected);
   });
 
-  test('a moment is exact to the millisecond', async () => {
+  test('times are exact to the millisecond', async () => {
     const [row] = (await organisation.ask('GET', '/owner/audit?limit=1')).body.rows;
     const at = Date.parse(row.created_at);
     expect(await search(`since=${iso(at)}`)).toEqual([row.id]);
@@ -165,7 +165,7 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
     'until=1',
     'limit=201',
     'result=held&result=denied',
-  ])('?%s is refused, here and in the export', async (query) => {
+  ])('?%s is refused, in the list and in the export', async (query) => {
     for (const path of ['/owner/audit', '/owner/audit/export']) {
       if (path.endsWith('export') && query.startsWith('limit')) continue;
       const answer = await organisation.ask('GET', `${path}?${query}`);
@@ -175,7 +175,7 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
     expectEnvelope(await organisation.ask('GET', '/owner/audit/export?after=x'), 400, 'invalid_request');
   });
 
-  test('a row that hardly any passes the filter for is found, a bounded look at a time', async () => {
+  test('a rare row is found by bounded steps of the search', async () => {
     const fresh = await world.organisation();
     const rows = await putRows(
       world,
@@ -191,7 +191,7 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
       next = body.next;
       pages++;
     }
-    // A text is looked for in 20,000 rows a page at most, and in fewer on a slow machine.
+    // A text is searched in at most 20,000 rows per page, and in fewer on a slow machine.
     expect(found).toEqual(wanted);
     expect(pages).toBeGreaterThan(1);
     expect((await fresh.ask('GET', '/owner/audit?limit=3')).body.rows.map(({ id }: Shown) => id)).toEqual(
@@ -202,13 +202,13 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
     );
     const lines = await readExport(world, fresh, '?reason=rare');
     expect(lines.map(({ id }) => id)).toEqual(wanted.toReversed());
-    // All of them in a thorough run; else enough for several looks.
+    // All rows in a thorough run; otherwise enough for several steps.
     const last = thorough ? undefined : 19_999;
     const rest = await readExport(world, fresh, last === undefined ? '' : `?after=${rows[last]!.id.toUpperCase()}`);
     expect(rest.map(({ id }) => id)).toEqual(rows.slice((last ?? -1) + 1).map(({ id }) => id));
   }, 180_000);
 
-  test('an exported row is the one that is listed, with the receipt that its hash is in', async () => {
+  test('an exported row equals the listed one, and has the receipt with its hash', async () => {
     const { body } = await organisation.ask('GET', '/owner/audit');
     const rows = body.rows.map(
       ({ sentence: _, rules: __, platform_name: ___, ...row }: Record<string, unknown>) => row,
@@ -224,7 +224,7 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
     expect(JSON.stringify(lines)).not.toContain(CANARY);
   });
 
-  test('rows that are not final are listed, and exported when they are', async () => {
+  test('rows that are not final are listed, and exported once they are', async () => {
     const fresh = await world.organisation();
     const [intent] = await putRows(world, fresh, [{ state: 'intent', finished_at: null }]);
     expect((await fresh.ask('GET', '/owner/audit')).body.rows).toMatchObject([{ id: intent!.id, state: 'intent' }]);
@@ -237,7 +237,7 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
     expect(await readExport(world, fresh)).toMatchObject([{ id: intent!.id, state: 'final' }]);
   });
 
-  test('a viewer may; of another organisation nothing is told', async () => {
+  test('a viewer may read and export; nothing of another organisation is returned', async () => {
     const viewer = await organisation.addOwner('viewer');
     expect((await readExport(world, organisation, '', viewer)).length).toBeGreaterThan(made.length - 1);
     const other = await world.organisation();
@@ -252,8 +252,8 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
   });
 });
 
-// What lies between two sockets is the same whatever the store is.
-describe('the export is read as fast as it is taken', () => {
+// The behaviour of sockets does not depend on the store.
+describe('the export applies back-pressure', () => {
   const world = givenWorld('sqlite' satisfies StoreKind);
   const organisation = shared(() => world.organisation());
   let rows: AuditRow[];
@@ -265,14 +265,14 @@ describe('the export is read as fast as it is taken', () => {
     );
   });
 
-  /** An export of 40 MB that nobody reads, as far as it goes by itself. */
+  /** An export of 40 MB that the client does not read, as far as it is sent. */
   async function stalled(by?: OwnerTable) {
     const response = await openExport(world, organisation, '', by);
     await pause(1_500);
     return response;
   }
 
-  test('whoever leaves is forgotten, and the places for exports are free again', async () => {
+  test('when the client disconnects, its export ends and its slot is free again', async () => {
     const open = async () => {
       const response = await openExport(world, organisation);
       response.destroy();
@@ -287,7 +287,7 @@ describe('the export is read as fast as it is taken', () => {
     await expect.poll(open, { timeout: 15_000 }).toBe(200);
   });
 
-  test('whoever may no more gets no more, and an answer that is not whole', async () => {
+  test('a client that loses its rights gets no more, and a recognisably incomplete answer', async () => {
     const leaving = await organisation.addOwner('viewer');
     const response = await stalled(leaving);
     expect(response.statusCode).toBe(200);
@@ -295,7 +295,7 @@ describe('the export is read as fast as it is taken', () => {
     await expect(text(response)).rejects.toThrow('aborted');
   });
 
-  test('of what nobody takes only a little is read', async () => {
+  test('only little is read from the store for a client that does not read', async () => {
     const response = await stalled();
     const { db } = world.running.broker.store;
     await db.deleteFrom('audit_rows').where('organisation_id', '=', organisation.id).execute();

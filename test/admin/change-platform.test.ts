@@ -1,4 +1,4 @@
-/** Owners give a platform of their own another manifest: in force at once, on record, and never over a version that they did not see. */
+/** Changing the manifest of an organisation's own platform: in force immediately, recorded, and never over a version that the owner has not seen. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { leaksOf } from '../world/canary.ts';
 import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
@@ -32,7 +32,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     world.upstream.answer = undefined;
   });
 
-  test('is in force at the next call, with the credential that was there, and on record with what is another', async () => {
+  test('is in force at the next call, keeps the credential, and is recorded with the differences', async () => {
     const agent = await organisation.agent();
     expect((await agent.act(READ)).status).toBe(200);
     expect(world.upstream.seen.at(-1)?.headers.authorization).toBe(`Bearer ${CANARY}`);
@@ -68,7 +68,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
       platform: 'demo',
       change: { version: 2, changes, by: organisation.owner.id, how: 'api' },
     });
-    // A governance file that says the same finds nothing to do.
+    // A governance file with the same content plans no change.
     const { text } = (await ask('GET', '/owner/governance')).body;
     expect(text).toContain('X-Api-Key');
     const planned = await ask('POST', '/owner/governance/plan', { text });
@@ -76,7 +76,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     expect(planned.body.changes.filter(({ kind }: { kind: string }) => kind === 'platform')).toEqual([]);
   });
 
-  test('whoever saw another version changes nothing, and of several at once one does', async () => {
+  test('a change based on an old version is refused, and of concurrent changes one succeeds', async () => {
     const answers = await Promise.all(Array.from({ length: 5 }, (_, at) => change({ name: `Name ${at}` })));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409]);
     const refused = answers.find(({ status }) => status === 409)!;
@@ -87,7 +87,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     expect((await change({ name: 'Later' }, 2)).status).toBe(200);
   });
 
-  test('a try, and what says the same, change nothing and are no event', async () => {
+  test('a dry run, and an unchanged manifest, change nothing and record no event', async () => {
     const tried = await change({ base_url: 'https://elsewhere.example' }, 1, { dry_run: true });
     expect(tried.status, tried.text).toBe(200);
     expect(tried.body).toMatchObject({
@@ -100,7 +100,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     expect([await version(), await events()]).toEqual([1, []]);
   });
 
-  test('a standing approval asks again, and a call that was held before is judged by the new manifest', async () => {
+  test('a standing approval no longer applies, and a pending call is decided by the new manifest', async () => {
     const agent = await organisation.agent();
     const hold = async () => (await agent.act(WRITE)).body.approval_id;
     const standing = { count: 5, for_seconds: 3600, free: [] };
@@ -119,7 +119,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen.length).toBe(seen);
   });
 
-  test('what its auth references is kept, replaced and forgotten, and never told', async () => {
+  test('secrets that its auth references are kept, replaced and deleted, and never shown', async () => {
     const secret = { env: 'CRM_SECRET' };
     const auth = { type: 'oauth2', issuer: 'https://id.example', client_id: 'abc', client_secret: secret };
     const missing = await change({ auth });
@@ -135,7 +135,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     const replaced = await change({ auth, name: 'Same secret' }, 3, {
       secrets: { client_secret: `${CLIENT_SECRET}2` },
     });
-    // The manifest says the same: its version stays.
+    // The manifest is unchanged, so its version stays.
     expect(replaced.body, replaced.text).toMatchObject({ version: 3, changes: ['auth.client_secret: changed'] });
     expect(await stored()).not.toEqual([first]);
     const unasked = await change({}, 3, { secrets: { client_secret: CLIENT_SECRET } });
@@ -147,7 +147,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
       expect([place, leaksOf(CLIENT_SECRET, bytes)]).toEqual([place, []]);
   });
 
-  test('what is no manifest says everything that is wrong with it, and changes nothing', async () => {
+  test('an invalid manifest is refused with all problems, and nothing is changed', async () => {
     const refused = await change({ base_url: 'crm.example', auth: { type: 'magic' }, colour: 'red' });
     expectEnvelope(refused, 400, 'invalid_request');
     expect(refused.body.problems.map((one: string) => one.split(':')[0])).toEqual(
@@ -159,7 +159,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     expect([await version(), await events()]).toEqual([1, []]);
   });
 
-  test('a built-in platform keeps its manifest, and none becomes one', async () => {
+  test('a built-in platform keeps its manifest, and an own platform cannot become built-in', async () => {
     const builtIn = { use: 'github', base_url: world.upstream.url };
     expect((await ask('POST', '/owner/platforms', { platform: 'code', entry: builtIn })).status).toBe(201);
     const { manifest } = (await ask('GET', '/owner/platforms/code')).body;
@@ -178,7 +178,7 @@ describe.each(STORES)(`changing a platform on %s${postgresNote}`, (store) => {
     expect(await version()).toBe(1);
   });
 
-  test('who may not, and what is another organisation’s or none, is refused', async () => {
+  test('refused without the right, for another organisation’s platform, and for an unknown one', async () => {
     const other = await world.demoOrganisation();
     await other.platform({ id: 'theirs' });
     for (const role of ['viewer', 'approver'] as const) {

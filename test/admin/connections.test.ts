@@ -33,7 +33,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     ask('POST', '/owner/connections', { platform: 'demo', label: crypto.randomUUID(), secret: FIRST, ...body });
   const sent = () => world.upstream.seen.at(-1)?.headers.authorization;
 
-  test('a credential goes in, is used by the very next call, and is replaced for the one after that', async () => {
+  test('a credential is stored, used by the next call, and once replaced the new one by the call after', async () => {
     const agent = await organisation.agent();
     expect((await agent.act(READ)).status).toBe(412);
     const made = await connect({ label: 'main' });
@@ -74,12 +74,12 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     expect(replaced.body).toEqual({ ...made.body, revision: 2 });
     expect((await agent.act(READ)).status).toBe(200);
     expect(sent()).toBe(`Bearer ${SECOND}`);
-    // What comes back of it is taken out.
+    // The echoed credential is redacted.
     world.upstream.answer = (request, response) => response.end(request.headers.authorization);
     expect((await agent.act(READ)).text).not.toContain(SECOND);
   });
 
-  test('what the platform says of a secret that was replaced meanwhile is not held against the new one', async () => {
+  test('a 401 for a secret that was replaced meanwhile does not mark the new one as refused', async () => {
     const fresh = await world.organisation();
     await fresh.platform({ secret: null });
     const body = { platform: 'demo', label: 'main', secret: FIRST };
@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     expect((await fresh.ask('GET', '/owner/connections')).body.connections[0].status).toBe('active');
   });
 
-  test('only the first connection of a platform is the default one by itself, and never two', async () => {
+  test('only the first connection of a platform becomes the default automatically, and there are never two defaults', async () => {
     const fresh = await world.organisation();
     await fresh.platform({ secret: null });
     const make = (label: string, more = {}) =>
@@ -113,14 +113,14 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     const { connections } = (await fresh.ask('GET', '/owner/connections')).body;
     const of = (label: string) => connections.find((one: { label: string }) => one.label === label).default;
     expect(['a', 'b', 'c'].map(of)).toEqual([false, false, true]);
-    // The file that describes it can be applied.
+    // The exported governance file can be applied.
     const { text } = (await fresh.ask('GET', '/owner/governance')).body;
     const plan = await fresh.ask('POST', '/owner/governance/plan', { text });
     const kinds = plan.body.changes.map(({ kind }: { kind: string }) => kind);
     expect([plan.status, kinds], plan.text).toEqual([200, ['policy']]);
   });
 
-  test('of two of one label, made at once, one is', async () => {
+  test('of two concurrent connections with one label one is created', async () => {
     const made = await Promise.all(Array.from({ length: 5 }, () => connect({ label: 'twice' })));
     expect(made.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409, 409]);
     const refused = made.find(({ status }) => status === 409)!;
@@ -139,19 +139,19 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     ['a secret that is no text', { secret: [FIRST] }, 'secret'],
     ['no secret', { secret: undefined }, 'secret'],
     ['an unknown member', { secrets: FIRST }, 'unknown field'],
-  ])('%s is refused, and not told', async (_name, body, says) => {
+  ])('%s is refused, and not quoted', async (_name, body, says) => {
     const refused = await connect(body);
     expectEnvelope(refused, 400, 'invalid_request');
     if (says !== 'body') expect(refused.body.detail).toContain(says);
     expect(refused.text).not.toMatch(/x234567|CANARY/);
   });
 
-  test('a password of 8 characters, or none beside a user, is taken', async () => {
+  test('a password of 8 characters, or an empty one beside a user, is accepted', async () => {
     for (const secret of ['ann:x2345678', 'key-0123456789:', 'key-0123456789'])
       expect((await connect({ platform: 'basic', secret })).status).toBe(201);
   });
 
-  test('a body that is no JSON is refused without a word of it', async () => {
+  test('a body that is not JSON is refused without quoting it', async () => {
     for (const text of [
       `{"secret":"${FIRST}`,
       `{"${FIRST}":1,"${FIRST}":2}`,
@@ -172,7 +172,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     }
   });
 
-  test('a connection that a grant names stays; of a revoked agent it goes', async () => {
+  test('a connection that a grant names cannot be removed, unless the agent is revoked', async () => {
     const { id } = (await connect({ label: 'named' })).body;
     const agent = await organisation.agent({ name: 'user of it', grants: { demo: { connection_id: id } } });
     const refused = await ask('DELETE', `/owner/connections/${id}`);
@@ -186,7 +186,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     expect((await ask('GET', '/owner/connections')).text).not.toContain(id);
   });
 
-  test('a removed connection is used by no call', async () => {
+  test('a removed connection is not used by any call', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const agent = await fresh.agent();
@@ -206,28 +206,25 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     [405, true],
     [429, true],
     [503, false],
-  ])(
-    'the test of a connection that is answered %s says ok: %s, and nothing of the platform’s words',
-    async (status, ok) => {
-      const { id } = (await connect()).body;
-      world.upstream.answer = (_request, response) =>
-        response
-          .writeHead(status, { 'x-words': 'words of theirs', location: '/words' })
-          .end(status === 204 ? '' : 'words of theirs');
-      const before = world.upstream.seen.length;
-      const answer = await ask('POST', `/owner/connections/${id}/test`);
-      expect([answer.status, answer.body.ok, answer.body.upstream_status], answer.text).toEqual([200, ok, status]);
-      expect(answer.text).not.toContain('words');
-      expect(world.upstream.seen.length).toBe(before + 1);
-      const { method, target, body, headers } = world.upstream.seen.at(-1)!;
-      expect([method, target, body, headers.authorization]).toEqual(['GET', '/v1', '', `Bearer ${FIRST}`]);
-      // A test is a look: the next call finds out for itself.
-      const { connections } = (await ask('GET', '/owner/connections')).body;
-      expect(connections.find((one: { id: string }) => one.id === id).status).toBe('active');
-    },
-  );
+  ])('the test of a connection that is answered %s returns ok: %s, and no text of the platform', async (status, ok) => {
+    const { id } = (await connect()).body;
+    world.upstream.answer = (_request, response) =>
+      response
+        .writeHead(status, { 'x-words': 'words of theirs', location: '/words' })
+        .end(status === 204 ? '' : 'words of theirs');
+    const before = world.upstream.seen.length;
+    const answer = await ask('POST', `/owner/connections/${id}/test`);
+    expect([answer.status, answer.body.ok, answer.body.upstream_status], answer.text).toEqual([200, ok, status]);
+    expect(answer.text).not.toContain('words');
+    expect(world.upstream.seen.length).toBe(before + 1);
+    const { method, target, body, headers } = world.upstream.seen.at(-1)!;
+    expect([method, target, body, headers.authorization]).toEqual(['GET', '/v1', '', `Bearer ${FIRST}`]);
+    // A test does not change the status: the next call determines it.
+    const { connections } = (await ask('GET', '/owner/connections')).body;
+    expect(connections.find((one: { id: string }) => one.id === id).status).toBe('active');
+  });
 
-  test('the test of a connection that leads nowhere, or holds nothing, says so', async () => {
+  test('the test of an unreachable connection, or of one without credential, says so', async () => {
     const fresh = await world.organisation();
     const test = async (id: string) => (await fresh.ask('POST', `/owner/connections/${id}/test`, {})).body;
     await fresh.platform({ id: 'private', manifest: { base_url: 'https://10.1.2.3/' }, secret: null });
@@ -245,7 +242,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     expect(rows.map(({ reason }: { reason: string }) => reason)).toEqual(['connection_tested']);
   });
 
-  test('each change is on record with who, which and how; what cannot be recorded is not made', async () => {
+  test('each change is recorded with its author, way and connection; a change that cannot be recorded is not made', async () => {
     const fresh = await world.organisation();
     await fresh.platform({ secret: null });
     const { id } = (await fresh.ask('POST', '/owner/connections', { platform: 'demo', label: 'm', secret: FIRST }))
@@ -286,7 +283,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     ]);
   });
 
-  test('nobody but an admin of the organisation', async () => {
+  test('only admins of the organisation can change connections', async () => {
     const { id } = (await connect()).body;
     const changes: [string, string, unknown?][] = [
       ['POST', '/owner/connections', { platform: 'demo', label: 'l', secret: FIRST }],
@@ -310,7 +307,7 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
     expect(world.upstream.seen.length).toBe(seen);
   });
 
-  test('CX no answer, no row and no file holds a secret that went in', async () => {
+  test('CX no answer, row or file contains a stored secret', async () => {
     expect(answers.length).toBeGreaterThan(60);
     answers.push(
       await organisation.ask('GET', '/owner/audit?limit=200'),

@@ -1,4 +1,4 @@
-/** Owners have the sandbox's agent make calls to look at: real ones, to nothing but the sandbox. */
+/** Demo calls of the sandbox's agent at an owner's request: real calls, to the sandbox only. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { sandboxProfile } from '../../broker/admin/demo.ts';
@@ -49,13 +49,13 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     while ((await pending()).length > 0) await decide('deny');
   });
 
-  test('begins in an organisation in which nobody called', async () => {
+  test('is possible in an organisation without any call', async () => {
     expect(await rows('kind=action')).toEqual([]);
     expect(await possible()).toMatchObject({ platform: 'sandbox', why_not: null });
     expect((await organisation.ask('GET', '/owner/stats?range=day')).body.totals.calls).toBe(0);
   });
 
-  test('a read, a refusal that the agent reports, and a held refund, which an approval makes once; all on record with receipts', async () => {
+  test('makes a read, a refused call that the agent reports, and a held refund, which an approval makes once; all recorded with receipts', async () => {
     const before = await refunds();
     const { status, body, text } = await demo();
     expect(status, text).toBe(200);
@@ -93,7 +93,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     expect(await receipt(replayed.id)).toMatchObject({ result: 'allowed' });
   });
 
-  test('one refund waits, however often and by how many it is pressed, and a channel is told of it once, as of any other', async () => {
+  test('repeated and concurrent demos leave one pending refund, and a channel gets one notice of it, as of any other call', async () => {
     const told = { name: `pager-${channel.seen.length}`, kind: 'webhook', url: `${channel.url}/hook` };
     const added = await organisation.ask('POST', '/owner/channels', told);
     expect(added.status, added.text).toBe(201);
@@ -118,7 +118,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     expect((await demo()).body.calls, 'decided, the next demo asks again').toHaveLength(3);
   });
 
-  test('under a standing approval the refund of the next demo passes, counted down', async () => {
+  test('under a standing approval the refund of the next demo passes, and uses it', async () => {
     await demo();
     const approved = await decide('approve', { standing: { count: 2, for_seconds: 3600, free: [] } });
     expect(approved.status, approved.text).toBe(200);
@@ -131,7 +131,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     await organisation.ask('DELETE', `/owner/standing-approvals/${standing.id}`);
   });
 
-  test('admins alone make one; a browser needs the header of the console', async () => {
+  test('only admins can start a demo; a browser needs the console’s header', async () => {
     const before = (await rows()).length;
     for (const role of ['approver', 'viewer'] as const) {
       const owner = await organisation.addOwner(role);
@@ -155,7 +155,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     expect((await rows('reason=demo_started'))[0].flags.change.how).toBe('console');
   });
 
-  test('where it cannot be put on record, nothing is called', async () => {
+  test('when it cannot be recorded, no call is made', async () => {
     const before = await rows();
     const repair = await refuseAuditRows(world);
     try {
@@ -166,7 +166,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     expect(await rows()).toEqual(before);
   });
 
-  describe('nothing is called, nor on record,', () => {
+  describe('no call is made, nor recorded,', () => {
     const refused = async (why: string, by = organisation) => {
       const before = (await by.ask('GET', '/owner/audit')).body.rows;
       expect((await by.ask('GET', '/owner/demo')).body).toMatchObject({
@@ -185,7 +185,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
       await refused('has no sandbox', await world.organisation());
     });
 
-    test('when the platform of that name is another one, though it may be called', async () => {
+    test('when the platform of that name is not the sandbox, even if it may be called', async () => {
       const { db } = world.running.broker.store;
       const { manifest } = (await organisation.ask('GET', '/owner/platforms/sandbox')).body;
       const put = (base_url: string) =>
@@ -204,7 +204,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
       expect((await demo()).status).toBe(200);
     });
 
-    test('without the key of its agent, or with the key of another one', async () => {
+    test('without its agent’s key, or with another agent’s key', async () => {
       renameSync(profile(), `${profile()}.away`);
       await refused('is not in the data folder');
       const kept = JSON.parse(readFileSync(`${profile()}.away`, 'utf8'));
@@ -226,7 +226,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     });
   });
 
-  test('a key that is not the one of the agent calls nothing', async () => {
+  test('a key that does not belong to the agent makes no call', async () => {
     const path = sandboxProfile(world.running.broker.config.dataFolder);
     const kept = readFileSync(path, 'utf8');
     const before = await rows('kind=action');
@@ -245,7 +245,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     await world.forgive();
   });
 
-  test('what owners stopped stays stopped', async () => {
+  test('a stop by owners stays in force', async () => {
     await organisation.ask('POST', '/owner/agents/suspend-all', { reason: 'a drill' });
     const { calls, approval_id } = (await demo()).body;
     expect(calls.map(({ result, reason }: Record<string, string>) => [result, reason])).toEqual(
@@ -256,11 +256,11 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
   });
 });
 
-describe.each(STORES.filter((store) => store === 'postgres'))('a demo asked of a replica on %s', (store) => {
+describe.each(STORES.filter((store) => store === 'postgres'))('a demo requested from a replica on %s', (store) => {
   const { world, organisation } = givenSandbox(store);
   const replica = givenReplica(world, { behind: true });
 
-  test('is refused where the sandbox does not run, in words', async () => {
+  test('is refused with an explanation where the sandbox does not run', async () => {
     const authorization = `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}`;
     const there = (method: string) => send(`${replica.baseUrl}/owner/demo`, { method, headers: { authorization } });
     expect((await there('GET')).body).toMatchObject({

@@ -1,4 +1,4 @@
-/** Entitlements that the operator has switched off: new use is refused with words, and nothing that is in force gets wider. */
+/** Entitlements that the operator has switched off: new use is refused with an explanation, and existing permissions get no wider. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
@@ -49,7 +49,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     return body.reason ?? status;
   };
 
-  test('limits to repositories that are in force stay, and may be narrowed and taken away', async () => {
+  test('existing repository limits stay in force, and may be narrowed and removed', async () => {
     expect([await reach(limited, APP), await reach(limited, OTHER)]).toEqual([200, 'repo_not_allowed']);
     expect((await change(limited, { require_approval: false })).body.grant.repos).toEqual(['acme/app', 'acme/web']);
     expect((await change(limited, { repos: ['acme/app'] })).body.grant.repos).toEqual(['acme/app']);
@@ -64,7 +64,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     ['an empty list', { repos: [] }],
     ['creating repositories', { allow_repo_creation: true }],
   ])(
-    'POST /owner/agents/{id}/grants/{platform}: %s is refused, and the grant stays as it was',
+    'POST /owner/agents/{id}/grants/{platform}: %s is refused, and the grant stays unchanged',
     async (_what, terms) => {
       const answer = await change(free, terms);
       expectEnvelope(answer, 402, 'not_on_plan');
@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     },
   );
 
-  test('a governance file: nothing of it is applied, and what is there already may stand in it', async () => {
+  test('a governance file with new use is not applied at all; existing limits may be part of it', async () => {
     const agents = (repos?: string[]) => ({
       owners: [{ email: organisation.owner.email, role: 'admin' }],
       agents: {
@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     }
     expect((await organisation.ask('GET', '/owner/agents')).text).not.toContain('coder');
 
-    // Given while it was on: the same file can be applied, and a narrower list.
+    // The limit was granted while the entitlement was on: the same file can be applied, and a narrower list.
     const entitled = await world.organisation();
     const both = (repos?: string[]) => {
       const document = agents(repos);
@@ -121,7 +121,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     await world.restart();
   };
 
-  test('a child: a first limit is refused rather than left out; it has its parent’s, and may have narrower ones', async () => {
+  test('a child: a first limit is refused, not dropped; a child has its parent’s, and may have narrower ones', async () => {
     const answer = await child(free, { repos: ['acme/app'] });
     expectEnvelope(answer, 402, 'not_on_plan');
     expect(answer.body.detail).toContain('grants[0].constraints');
@@ -132,7 +132,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     expect((await child(parent, { repos: ['acme/other'] })).body.error).toBe('child_constraints_looser_than_parent');
   });
 
-  test('egress: permissions tell no hosts; another organisation has all of it', async () => {
+  test('egress: permissions list no hosts; another organisation still gets them', async () => {
     const permissions = async (of: TestAgent) => (await of.get('/v1/agent/permissions')).body.data;
     expect(await permissions(free)).not.toHaveProperty('egress');
     const other = await world.organisation();
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote
     expect((await change(theirs, { repos: ['acme/app'] }, other)).status).toBe(200);
   });
 
-  test('egress: the permissions have another ETag when it is switched off, and on again', async () => {
+  test('egress: the ETag of permissions changes when it is switched off, and on again', async () => {
     const entitled = await world.organisation();
     expect((await apply(file(), entitled)).status).toBe(200);
     const reader = await agent({}, entitled);

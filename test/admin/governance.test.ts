@@ -25,7 +25,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
   const apply = (text?: string) => organisation.ask('POST', '/owner/governance/apply', body(text));
   const events = async () => (await organisation.ask('GET', '/owner/audit?kind=event')).body.rows;
 
-  test('a version of rules that came by a file names the row of the file, and nobody else’s', async () => {
+  test('the author of a version of rules that came from a file is the row of that file, and no other row', async () => {
     await organisation.ask('POST', '/owner/policies', { name: 'other', rules: [{ effect: 'deny' }] });
     const text = `${FILE}guardrails: [{ name: freeze, effect: deny, methods: [DELETE] }]\n`.replace(
       'policies:\n',
@@ -49,7 +49,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(await makers('/owner/policies/other')).toEqual([[1, rowOf('policy_created'), organisation.owner.id]]);
   });
 
-  test('of more than fifty changes, those of rules are never left out, and the hash of all is on record', async () => {
+  test('of more than fifty changes, those of rules are always listed, and the hash of all is recorded', async () => {
     const platforms = Array.from(
       { length: 60 },
       (_, i) =>
@@ -78,7 +78,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     });
   });
 
-  test('is on record with what it changed, and neither secrets nor addresses in the receipt', async () => {
+  test('is recorded with its changes; the receipt has neither secrets nor addresses', async () => {
     const planned = await organisation.ask('POST', '/owner/governance/plan', body());
     expect(await events()).toEqual([]);
     const applied = await apply();
@@ -102,7 +102,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(JSON.stringify([payload, row])).not.toMatch(/CANARY|secret\.person/);
   });
 
-  test('applies nothing but what was shown: another version of what is governed is a conflict, and no event', async () => {
+  test('applies only the plan that was shown: a concurrent governance change is a conflict, without an event', async () => {
     const plan = async () => (await organisation.ask('POST', '/owner/governance/plan', body())).body.governance_version;
     const apply = (governance_version: string) =>
       organisation.ask('POST', '/owner/governance/apply', { ...body(), governance_version });
@@ -117,7 +117,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(reasons).toEqual(['governance_applied', 'policy_created']);
   });
 
-  test('a viewer plans as an admin does, but learns nothing of secrets, and applies nothing', async () => {
+  test('a viewer can plan like an admin, but learns nothing about secrets, and cannot apply', async () => {
     const vera = await organisation.addOwner('viewer');
     const plan = async (asked: object, by = organisation.owner) => {
       const answer = await organisation.ask('POST', '/owner/governance/plan', asked, by);
@@ -148,7 +148,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect((await plan({ text: changed, values: guess })).changes).toHaveLength(2);
   });
 
-  test('again changes nothing and leaves nothing on record; nor does a file that is refused', async () => {
+  test('applying the same file again changes and records nothing; nor does a refused file', async () => {
     await apply();
     expect((await apply()).body.changes).toEqual([]);
     expectEnvelope(await apply('platforms: [x]'), 400, 'invalid_governance');
@@ -156,14 +156,14 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(await events()).toHaveLength(1);
   });
 
-  test('of many at once one does, and is on record', async () => {
+  test('of concurrent applies one succeeds, and is recorded', async () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => apply()));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(answers.filter((answer) => answer.body.changes.length > 0)).toHaveLength(1);
     expect(await events()).toHaveLength(1);
   });
 
-  test('that cannot be recorded changes nothing', async () => {
+  test('an apply that cannot be recorded changes nothing', async () => {
     const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await apply(), 503, 'audit_unavailable');
@@ -174,7 +174,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect((await apply()).body.changes).not.toEqual([]);
   });
 
-  test('an agent that was made by hand comes under the file, though nothing of it changes', async () => {
+  test('an agent that was created manually becomes managed by the file, even if nothing of it changes', async () => {
     await apply();
     const policy = (await organisation.ask('GET', '/owner/policies/default')).body.id;
     for (const name of ['by hand', 'other']) await organisation.agent({ name, policy, grants: {} });
@@ -187,7 +187,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(changes).toContainEqual(expect.objectContaining({ kind: 'agent', name: 'by hand' }));
   });
 
-  describe('going back', () => {
+  describe('undoing an apply', () => {
     const present = async () => (await organisation.ask('GET', '/owner/governance')).body.text as string;
     const applies = async (by = organisation.owner) =>
       (await organisation.ask('GET', '/owner/governance/applies', undefined, by)).body.applies;
@@ -198,7 +198,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     const goBack = (text: string, more: object = {}) =>
       organisation.ask('POST', '/owner/governance/apply', { text, keep_secrets: true, ...more });
 
-    test('what was in force before an apply comes back, what was changed by hand since included; secrets stay', async () => {
+    test('restores the state before an apply, including later manual changes to it; secrets are kept', async () => {
       await apply();
       const wanted = await present();
       const second = FILE.replace('["crm:*"]', '["crm:read"]').replace('role: viewer', 'role: approver');
@@ -229,12 +229,12 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       expect(await present()).toBe(wanted);
       const [connection] = (await organisation.ask('GET', '/owner/connections')).body.connections;
       expect(connection).toMatchObject({ has_secret: true, secret_from: 'env:CRM_TOKEN' });
-      // It is an apply itself, and so can be undone.
+      // Undoing is an apply itself, and so can be undone.
       expect((await applies()).map(({ id }: { id: string }) => id).slice(1)).toEqual([newest.id, oldest.id]);
       expect(await fileBefore((await applies())[0].id)).toContain('freeze');
     });
 
-    test('an agent has no label any more that it had not before', async () => {
+    test('removes labels that an agent did not have before', async () => {
       await apply(`${FILE}agents: { triage: {} }\n`);
       const wanted = await present();
       expect((await apply(`${FILE}agents: { triage: { labels: [prod] } }\n`)).status).toBe(200);
@@ -247,7 +247,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       expect((await organisation.ask('GET', '/owner/agent-labels')).body.labels).toEqual([]);
     });
 
-    test('a secret that is stored no more, or came from elsewhere, is asked for', async () => {
+    test('a secret that is not stored any more, or came from elsewhere, has to be given again', async () => {
       await apply();
       const wanted = await present();
       expect((await apply('connections: {}')).status).toBe(200);
@@ -261,11 +261,11 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       expect(await present()).toBe(wanted);
       const elsewhere = wanted.replace('CRM_TOKEN', 'OTHER_TOKEN');
       expect((await planBack(elsewhere)).needs_values).toEqual(['env:OTHER_TOKEN']);
-      // Without being asked to keep them, as before.
+      // Without the option to keep them, as before.
       expectEnvelope(await organisation.ask('POST', '/owner/governance/apply', { text }), 400, 'invalid_governance');
     });
 
-    test('the last 20 are kept; viewers read them, and nobody else does', async () => {
+    test('the last 20 applies are kept; viewers can read them, agents and other organisations cannot', async () => {
       for (let at = 0; at < 22; at++) await apply(`auto_suspend: { refusals: ${at + 10}, within_seconds: 60 }\n`);
       const viewer = await organisation.addOwner('viewer');
       const kept = await applies(viewer);

@@ -1,4 +1,4 @@
-/** What agents are granted, as owners see and change it. */
+/** Grants through the owner API. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { TestAgent } from '../world/agent.ts';
@@ -37,7 +37,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
       (row: { agent_id: string; kind: string }) => row.agent_id === agent.id && row.kind === 'event',
     );
 
-  test('granted, changed and taken away: each in force at the very next call, and on record', async () => {
+  test('grant, change and removal: each in force at the next call, and recorded', async () => {
     const agent = await newAgent();
     expect((await agent.act(READ)).body.reason).toBe('no_permission_record');
     const made = await change(agent, { scopes: ['demo:read'] });
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect([gone.before.length, gone.after]).toEqual([1, null]);
   });
 
-  test('refs and how they may change are limited, shown, changed and freed', async () => {
+  test('refs and their allowed changes can be limited, shown, changed and freed', async () => {
     const agent = await newAgent();
     const limits = { refs: ['agent/*', 'refs/tags/v*'], ref_changes: ['create', 'update'] };
     const { grant } = (await change(agent, { scopes: ['demo:read', 'demo:write'], ...limits })).body;
@@ -110,7 +110,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(refused.body.detail).toContain('only branches and tags');
   });
 
-  test('what is left out stays as it is, null takes a limit away, an empty list lets nobody', async () => {
+  test('omitted members stay unchanged, null removes a limit, an empty list allows no recipient', async () => {
     const agent = await newAgent();
     const terms = {
       scopes: ['demo:write'],
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect((await to('eve@evil.example')).status).toBe(200);
   });
 
-  test('who receives is on record, and in no receipt', async () => {
+  test('recipients are in the audit row, and in no receipt', async () => {
     const agent = await newAgent();
     await change(agent, { scopes: ['demo:write'], recipients: ['ann@acme.example', 'bob@acme.example'] }, 'mail');
     const [event] = await eventsOf(agent);
@@ -153,7 +153,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(row?.detail).toBe('recipients: ann@acme.example, bob@acme.example');
   });
 
-  test('an expiry counts from now; what has ended says so', async () => {
+  test('an expiry counts from now; expired grants are marked', async () => {
     const agent = await newAgent();
     const began = Date.now();
     const { grant } = (await change(agent, { scopes: ['demo:read'], expires_in_seconds: 3600 })).body;
@@ -169,7 +169,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('the words of a governance file for an expiry do not outlive it', async () => {
+  test('the text of an expiry from a governance file is dropped when the expiry changes', async () => {
     const agent = await newAgent({ demo: { expires_at: Date.now() + 1_000_000, expires_text: '30d' } });
     const textOf = async () =>
       (
@@ -185,7 +185,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(await textOf()).toBeNull();
   });
 
-  test('each connection has a grant of its own, by the connection’s name', async () => {
+  test('each connection has a grant of its own, selected by its label', async () => {
     const id = await organisation.connection('demo', { isDefault: false });
     const name = `demo-${id.slice(0, 8)}`;
     const agent = await newAgent();
@@ -195,7 +195,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(await list(agent)).toHaveLength(2);
     expect((await agent.act(WRITE)).body.reason).toBe('scope_not_granted');
     expect((await agent.act({ ...WRITE, connection_id: id })).status).toBe(200);
-    // The default connection by its name is the grant that names none.
+    // Naming the default connection selects the grant without a connection.
     expect((await change(agent, { require_approval: true, connection: 'demo-main' })).body.grant).toMatchObject({
       connection: null,
       scopes: ['demo:read'],
@@ -243,7 +243,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(await eventsOf(agent)).toEqual([]);
   });
 
-  test('recipients are checked by what the platform knows people by', async () => {
+  test('recipients are validated by the platform’s kinds of recipients', async () => {
     const agent = await newAgent();
     const answer = await change(agent, { scopes: ['demo:write'], recipients: ['C024BE91L'] }, 'mail');
     expectEnvelope(answer, 400, 'invalid_request');
@@ -252,7 +252,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(idle.body.warnings).toEqual([expect.stringMatching(/^recipients: limits nothing/)]);
   });
 
-  test('404: agents of others, unknown agents and platforms', async () => {
+  test('404: agents of other organisations, unknown agents and platforms', async () => {
     const other = await world.organisation();
     await other.platform();
     const theirs = await other.agent();
@@ -274,7 +274,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect((await theirs.act(READ)).status).toBe(200);
   });
 
-  test('by either id of the agent; a revoked one is granted nothing', async () => {
+  test('by either id of the agent; a revoked agent cannot be granted anything', async () => {
     const agent = await newAgent();
     const path = `/owner/agents/${agent.agentId}/grants/demo`;
     expect((await organisation.ask('POST', path, { scopes: ['demo:read'] })).status).toBe(201);
@@ -284,7 +284,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect((await remove(agent)).status).toBe(200);
   });
 
-  test('who may do what: viewers and approvers read, admins change', async () => {
+  test('viewers and approvers read, admins change', async () => {
     const agent = await newAgent({ demo: {} });
     for (const role of ['viewer', 'approver'] as const) {
       const owner = await organisation.addOwner(role);
@@ -296,7 +296,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(await list(agent)).toHaveLength(1);
   });
 
-  test('of many changes at once none is lost, and one grant is made', async () => {
+  test('of concurrent changes none is lost, and one grant is created', async () => {
     const agent = await newAgent();
     const terms = [
       { require_approval: true },
@@ -322,7 +322,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(await eventsOf(agent)).toHaveLength(16);
   });
 
-  test('what cannot be recorded is not done', async () => {
+  test('a change that cannot be recorded is not made', async () => {
     const agent = await newAgent({ demo: { scopeList: ['demo:read'] } });
     const before = await list(agent);
     const end = await refuseAuditRows(world);
@@ -335,7 +335,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect(await list(agent)).toEqual(before);
   });
 
-  test('the governance file knows it, and one that does not say it takes it back; the answer warns of that', async () => {
+  test('a governance file exports it, and applying a file without it removes it; the answer warns about that', async () => {
     const own = await world.organisation();
     await own.platform();
     const agent = await own.agent({
@@ -356,7 +356,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     };
     expect(await apply(withIt)).toEqual([]);
     expect((await agent.act(READ)).status).toBe(200);
-    // From now on the file decides about the agent.
+    // From now on the file manages the agent.
     expect((await grant()).body.next_steps).toEqual([
       { reason: 'governance_file', detail: expect.stringContaining('apply') },
     ]);
@@ -366,7 +366,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
 });
 
 describe.runIf(STORES.includes('postgres'))(`grants by owners and replicas on postgres${postgresNote}`, () => {
-  test('what one changes is in force at the other’s very next call', async () => {
+  test('a change at one replica is in force at the next call of the other', async () => {
     const world = await startWorld('postgres');
     const organisation = await world.organisation();
     await organisation.platform();

@@ -1,4 +1,4 @@
-/** Whose agents are, and their labels: handed over at work, found, read by conditions, and in governance files. */
+/** Owners and labels of agents: handing over, searching, conditions, and governance files. */
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { TestAgent } from '../world/agent.ts';
@@ -10,7 +10,7 @@ import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
-describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`handing agents over on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
 
@@ -25,7 +25,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
   const events = async (reason: string) =>
     (await organisation.ask('GET', `/owner/audit?kind=event&reason=${reason}`)).body.rows;
 
-  test('all of them or some, with children and what waits; they go on working with the tokens that they have', async () => {
+  test('all agents or some, with children and pending calls; their tokens stay valid', async () => {
     const [ann, bob] = [organisation.owner, await organisation.addOwner('approver')];
     const one = await organisation.agent({ name: 'one' });
     const two = await organisation.agent({ name: 'two' });
@@ -37,7 +37,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
     const [row] = await events('agents_handed_over');
     expect(row).toMatchObject({ agent_id: one.id, detail: `${ann.email} → ${bob.email}` });
     expect(row.flags.change).toMatchObject({ from: ann.id, to: bob.id, count: 1, agents: [one.agentId] });
-    // Its token names the owner that it had; a token that names the new one is good, too, and one of nobody is not.
+    // Its token names the former owner; a token that names the new one is valid, too, and one that names neither is not.
     expect(one.ownerId).toBe(ann.id);
     expect((await one.act(READ)).status).toBe(200);
     expect((await child.act(READ)).status).toBe(200);
@@ -49,7 +49,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
     expect((await named(carl.id).act(READ)).status).toBe(401);
     expect((await handOver({ from: ann.id, to: bob.id })).body.handed_over).toBe(1);
     expect(await ownersOf()).toMatchObject({ one: bob.id, two: bob.id, over: ann.id });
-    // And on, and back: each owner that it had may be named.
+    // Handed on and back: any of the owners it had may be named.
     await handOver({ from: bob.id, to: carl.id });
     await handOver({ from: carl.id, to: ann.id });
     for (const { id } of [ann, bob, carl]) expect((await named(id).act(READ)).status).toBe(200);
@@ -57,7 +57,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
     expect(await events('agents_handed_over')).toHaveLength(4);
   });
 
-  test('nothing half, by admins alone, and between owners of the organisation', async () => {
+  test('all or nothing, by admins only, and between owners of the organisation', async () => {
     const bob = await organisation.addOwner('approver');
     const stranger = await world.organisation();
     const mine = await organisation.agent({ name: 'mine' });
@@ -77,7 +77,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
     expect(await ownersOf()).toMatchObject({ mine: organisation.owner.id, theirs: bob.id });
     expect((await handOver(between)).status).toBe(200);
     expectEnvelope(await handOver(between), 409, 'conflict');
-    // So an owner who answers for nobody can be removed.
+    // An owner without agents can then be removed.
     await handOver({ from: bob.id, to: organisation.owner.id });
     expect((await organisation.ask('DELETE', `/owner/owners/${bob.id}`)).status).toBe(200);
     expect((await mine.act(READ)).status).toBe(200);
@@ -89,7 +89,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
     const found = async (query: string) =>
       (await organisation.ask('GET', `/owner/agents?${query}`)).body.agents.map(({ name }: { name: string }) => name);
 
-    test('are folded, found by, counted, and on record', async () => {
+    test('are normalised, searchable, counted, and recorded', async () => {
       const agent = await organisation.agent({ name: 'one' });
       const other = await organisation.agent({ name: 'two' });
       const answer = await label(agent.agentId, [' Prod', 'team_a', 'prod']);
@@ -108,7 +108,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
         { label: 'team_a', agents: 1 },
         { label: 'teamxa', agents: 1 },
       ]);
-      // The same again is no change.
+      // Setting the same labels again is no change.
       await label(agent.agentId, ['team_a', 'PROD']);
       expect(await events('agent_labelled')).toHaveLength(2);
       for (const wrong of [
@@ -129,7 +129,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
       expect((await label(agent.agentId, [])).body.labels).toEqual([]);
     });
 
-    test('are read by conditions at the next call, of a child those of its parent', async () => {
+    test('are used by conditions at the next call; for a child the labels of its parent', async () => {
       const rules = [...ALLOW_ALL, { name: 'frozen', effect: 'deny' as const, when: "'frozen' in agent.labels" }];
       const agent = await organisation.agent({ rules });
       const child = await childOf(world, organisation, agent);
@@ -144,7 +144,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
     });
 
     test.each(["'Frozen Zone' in agent.labels", "agent.labels.exists(l, l.startsWith('FROZEN'))"])(
-      'are read by conditions whatever the letter case of either: %s',
+      'are matched by conditions case-insensitively: %s',
       async (when) => {
         const agent = await organisation.agent({ rules: [...ALLOW_ALL, { name: 'frozen', effect: 'deny', when }] });
         expect((await agent.act(READ)).status).toBe(200);
@@ -153,7 +153,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
       },
     );
 
-    test('stand in governance files; a file that does not speak of them leaves them', async () => {
+    test('are part of governance files; a file without them leaves them unchanged', async () => {
       const apply = async (agents: object) => {
         const answer = await organisation.ask('POST', '/owner/governance/apply', { text: JSON.stringify({ agents }) });
         expect(answer.status, answer.text).toBe(200);

@@ -1,4 +1,4 @@
-/** What runs here, as admins see it. */
+/** The state of the installation for admins. */
 import { describe, expect, test } from 'vitest';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -10,7 +10,7 @@ describe.each(STORES)('GET /owner/installation on %s', (store) => {
   const organisation = shared(() => world.demoOrganisation());
   const read = async () => (await organisation.ask('GET', '/owner/installation')).body;
 
-  test('says the store, and which process answers, since when and in which version', async () => {
+  test('returns the store, and the answering process with its start and version', async () => {
     const { version } = (await organisation.ask('GET', '/version')).body;
     const body = await read();
     expect(body).toEqual({
@@ -31,7 +31,7 @@ describe.each(STORES)('GET /owner/installation on %s', (store) => {
     expect(Math.abs(Date.now() - Date.parse(seen_at)), 'a moment ago').toBeLessThan(20_000);
   });
 
-  test('is for admins', async () => {
+  test('is for admins only', async () => {
     for (const role of ['viewer', 'approver'] as const) {
       const owner = await organisation.addOwner(role);
       expectEnvelope(await organisation.ask('GET', '/owner/installation', undefined, owner), 403, 'forbidden');
@@ -39,7 +39,7 @@ describe.each(STORES)('GET /owner/installation on %s', (store) => {
   });
 
   test.runIf(store === 'postgres')(
-    'lists each replica, and no longer one that was killed and sends no heartbeat',
+    'lists each replica, and drops one that was killed and sends no heartbeat',
     async () => {
       const replica = await startReplica(world);
       try {
@@ -48,7 +48,7 @@ describe.each(STORES)('GET /owner/installation on %s', (store) => {
       } finally {
         replica.process.signal('SIGKILL');
       }
-      // Not by waiting: others remove it from the store in that time, too.
+      // Not by waiting: others would remove it from the store in that time, too.
       world.clock.skewMs = 21_000;
       await expect.poll(async () => (await read()).processes.length, { timeout: 15_000 }).toBeLessThan(2);
     },

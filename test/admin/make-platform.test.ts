@@ -1,4 +1,4 @@
-/** Platforms that owners make one by one, what the test of a credential tells, and invites with limits. */
+/** Creating single platforms, testing credentials, and invites with limits. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { makeKeyPair, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
@@ -10,13 +10,13 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 const GOOD = 'ghp_CANARYgoodgoodgoodgoodgoodgoodgood12';
 const BAD = 'ghp_CANARYbadbadbadbadbadbadbadbadbadbad1';
 
-describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`creating platforms on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());
   const ask = (method: string, path: string, body?: unknown) => organisation.ask(method, path, body);
 
   beforeEach(() => {
-    // As GitHub answers (REST API, "Get the authenticated user").
+    // GitHub's answer (REST API, "Get the authenticated user").
     world.upstream.answer = (request, response) => {
       const isGood = request.headers.authorization === `Bearer ${GOOD}`;
       response.writeHead(isGood ? 200 : 401, {
@@ -36,7 +36,7 @@ describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
     oauth: { account: { url: `${world.upstream.url}/user`, pointer: '/login' } },
   });
 
-  test('a built-in one, which is not made twice, and goes when nothing leads to it', async () => {
+  test('a built-in platform is created once, and can be removed when nothing uses it', async () => {
     const made = await ask('POST', '/owner/platforms', { platform: 'codehost', entry: entry() });
     expect(made.status, made.text).toBe(201);
     expect(made.body).toMatchObject({ platform_id: 'codehost', name: 'GitHub', builtin: 'github', version: 1 });
@@ -83,7 +83,7 @@ describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('the account is asked nowhere but at the host that gets the credential, and a refusal with 200 is one', async () => {
+  test('the account is requested only from the host that gets the credential, and a refusal with status 200 is detected', async () => {
     const elsewhere = { url: 'http://127.0.0.1:1/user', pointer: '/login' };
     await ask('POST', '/owner/platforms', { platform: 'away', entry: { ...entry(), oauth: { account: elsewhere } } });
     const away = await ask('POST', '/owner/connections', { platform: 'away', label: 'away', secret: GOOD });
@@ -91,20 +91,20 @@ describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
     const tested = await ask('POST', `/owner/connections/${away.body.id}/test`);
     expect(tested.body).toMatchObject({ ok: true, account: null });
     expect(world.upstream.seen.slice(seen).map(({ target }) => target)).toEqual(['/']);
-    // As Slack refuses (auth.test).
+    // Slack's refusal (auth.test).
     world.upstream.answer = (_, response) => response.end('{"ok":false,"error":"invalid_auth"}');
     await ask('POST', '/owner/platforms', { platform: 'chat', entry: entry() });
     const chat = await ask('POST', '/owner/connections', { platform: 'chat', label: 'chat', secret: BAD });
     const refused = await ask('POST', `/owner/connections/${chat.body.id}/test`);
     expect(refused.body).toMatchObject({ ok: false, upstream_status: 200, account: null });
     expect(refused.body.detail).toContain('refused the credential');
-    // An account need not have a name, as Notion's workspaces.
+    // An account need not have a name, as with Notion's workspaces.
     world.upstream.answer = (_, response) => response.end('{"login":null}');
     const nameless = await ask('POST', `/owner/connections/${chat.body.id}/test`);
     expect(nameless.body).toMatchObject({ ok: true, upstream_status: 200, account: null });
   });
 
-  test('with OAuth: what its auth references comes along, and nothing else', async () => {
+  test('with OAuth: exactly the secrets that its auth references are required', async () => {
     const auth = { type: 'oauth2', client_id: 'abc', client_secret: { env: 'GH_SECRET' } };
     const body = { platform: 'oauth', entry: { use: 'github', auth } };
     const missing = await ask('POST', '/owner/platforms', body);
@@ -125,7 +125,7 @@ describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
       expect([place, leaksOf(GOOD, bytes)]).toEqual([place, []]);
   });
 
-  test('what is none says what is wrong with it', async () => {
+  test('an invalid platform is refused with its problems', async () => {
     for (const [entry, says] of [
       [{ use: 'gitlab' }, 'entry.use:'],
       [{ use: 'jira' }, 'entry.base_url:'],
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
     expectEnvelope(await ask('GET', '/owner/platforms/none'), 404, 'not_found');
   });
 
-  test('an invite with limits makes a grant with these limits, which last from then on', async () => {
+  test('an invite with limits creates a grant with them, whose duration starts at the binding', async () => {
     await ask('POST', '/owner/platforms', { platform: 'limited', entry: entry() });
     const terms = {
       repos: ['acme/*'],
@@ -179,14 +179,14 @@ describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
     const left = Date.parse(granted[0].expires_at) - world.running.broker.clock();
     expect(left).toBeGreaterThan(3500_000);
     expect(left).toBeLessThanOrEqual(3600_000);
-    // Who receives stands in no receipt.
+    // Recipients are in no receipt.
     const { rows } = (await ask('GET', '/owner/audit')).body;
     const told = rows.filter(({ reason }: { reason: string }) => /^(invite_created|agent_invited)$/.test(reason));
     for (const { id } of told) expect((await ask('GET', `/v1/audit/${id}/receipt`)).text).not.toContain('acme.example');
     expect(told).toHaveLength(2);
   });
 
-  test('an invite with limits that are none is refused', async () => {
+  test('an invite with invalid limits is refused', async () => {
     await ask('POST', '/owner/platforms', {
       platform: 'strict',
       entry: { use: 'gmail', base_url: world.upstream.url },

@@ -1,6 +1,6 @@
 /**
- * Several organisations on one broker: nobody sees another's anything. All of it goes over ROUTES, and over the tables as
- * they are: a route that comes tomorrow is asked the same questions, and a new table has to be furnished.
+ * Isolation of several organisations on one broker. Everything is derived from ROUTES and the tables: a new route is tested automatically, and a new
+ * table has to be filled.
  */
 import type { Kysely } from 'kysely';
 import { fetch } from 'undici';
@@ -17,7 +17,7 @@ import { sized, thorough } from '../world/thorough.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
-/** Owner routes that need no session: how one gets one, and what says nothing of anybody. */
+/** Owner routes that need no session: ways to get one, and those without organisation data. */
 const OPEN = [
   '/owner/local-proof',
   '/owner/sign-in',
@@ -26,42 +26,42 @@ const OPEN = [
   '/owner/passkeys/assert/begin',
   '/owner/passkeys/assert/finish',
 ];
-/** What these tell is the same for everybody. */
+/** Their answers are the same for everybody. */
 const OF_THE_BROKER = /^\/owner\/(keys|reach|installation|channel-kinds|audit-sink-kinds|built-in-platforms(\/.*)?)$/;
-/** Devices belong to one owner each, and only some ids of a table are tried: test/notify/web-push.test.ts has these. */
+/** Devices belong to one owner each, and only some ids of a table are tried: test/notify/web-push.test.ts covers these. */
 const OF_ONE_OWNER = /^\/owner\/push-subscriptions\//;
 /**
- * Of one-time tokens and of consents only the hash is stored, and tiles are named by their place: no row has one to ask with. Their own
- * tests have.
+ * Only hashes of one-time tokens and of consents are stored, and tiles are named by position: no row contains a valid value. Their own tests cover
+ * these.
  */
 const UNNAMED = /\{(token|uid|tile)\}/;
-/** How long a stream is listened to. */
+/** How long a stream is read. */
 const LISTEN_MS = 300;
 
 const takesOwners = ({ auth }: Route) => auth.includes('owner');
 const named = (route: Route) => `${route.method} ${route.path}`;
 const OWNED = ROUTES.filter(takesOwners);
 
-test('every owner route says who may: its way in, and the least role', () => {
+test('every owner route declares its authentication and the lowest role', () => {
   expect(OWNED.length).toBeGreaterThan(20);
   expect(OWNED.filter(({ role }) => role === undefined).map(named)).toEqual([]);
   const open = ROUTES.filter(({ path, auth }) => path.startsWith('/owner/') && auth === 'none');
   expect(open.map(({ path }) => path).filter((path) => !OPEN.includes(path))).toEqual([]);
   const others = ROUTES.filter(({ path, auth }) => path.startsWith('/owner/') && auth === 'agent');
   expect(others.map(named)).toEqual([]);
-  // What only reads is a GET; what a form or a link could send by itself is never another method without a body of JSON.
+  // Reads are GET; and a GET has no body, since a form or a link can only send requests without a JSON body.
   for (const route of OWNED.filter(({ method }) => method === 'GET')) expect(route.body, named(route)).toBeUndefined();
 });
 
 type Furnished = { organisation: Organisation; rows: StoredRow[] };
 type Told = { status: number; text: string; sent: string };
 
-/** Enough for the one of each kind that an owner may reach, in whatever order the database answers. */
+/** Enough to include one of each kind that an owner may reach, in any order of the database. */
 const MOST_OF_A_COLUMN = 5;
-/** Ids of other tables than the one that a path names: a route looks into its own table, so that it finds none of them. Some from all over the tables show it. */
+/** Ids of other tables than the one that a path names: a route queries its own table, so it finds none of them. A sample from all tables shows it. */
 const MOST_OF_OTHER_TABLES = sized(12, Number.POSITIVE_INFINITY);
 
-/** The texts that stand in columns of this name, some of each table. */
+/** Returns the texts in columns of this name, some of each table. */
 function inColumns(rows: readonly StoredRow[], wanted: (column: string, table: string) => boolean): string[] {
   const found = new Map<string, Set<string>>();
   for (const { table, row } of rows)
@@ -73,13 +73,13 @@ function inColumns(rows: readonly StoredRow[], wanted: (column: string, table: s
   return [...new Set([...found.values()].flatMap((some) => [...some]))];
 }
 
-/** What refers to something, by the name of its column or member. */
+/** Matches names of columns or members that refer to something. */
 const REFERS = /(^|_)(id|token|hash)$/;
 
-/** Of the same rows the same is asked for thousands of times. */
+/** Cached, because the same rows are queried thousands of times. */
 const referencesIn = new WeakMap<readonly StoredRow[], Map<string, string[]>>();
 
-/** What a member of this name may refer to: by the names of columns and of tables. */
+/** Returns what a member of this name may refer to, by the names of columns and tables. */
 function references(rows: readonly StoredRow[], name: string): string[] {
   const known = referencesIn.get(rows) ?? new Map<string, string[]>();
   referencesIn.set(rows, known);
@@ -99,10 +99,12 @@ function findReferences(rows: readonly StoredRow[], name: string): string[] {
   return [...new Set([...byColumn, ...byTable])];
 }
 
-/** A value for a parameter; `fits`: whether its table may be the one that the path names before the parameter, as `agents` in `/owner/agents/{id}`. */
+/**
+ * A value for a parameter; `fits`: whether its table may be the one that the path names before the parameter, as `agents` in `/owner/agents/{id}`.
+ */
 type Filling = { value: string; fits: boolean };
 
-/** What may stand in a path for a parameter of this name: what it may refer to, else any id there is. What fits comes first. */
+/** Returns values for a path parameter of this name: those that it may refer to, else any id. Fitting ones come first. */
 function fillings(rows: readonly StoredRow[], path: string, name: string): Filling[] {
   const found = references(rows, name);
   const values = found.length > 0 ? found : references(rows, 'id');
@@ -121,7 +123,7 @@ function fillings(rows: readonly StoredRow[], path: string, name: string): Filli
   ];
 }
 
-/** Every way to fill in a path from these values. */
+/** Returns every combination of these values in the path. */
 function paths(path: string, valuesOf: (name: string) => readonly Filling[]): Filling[] {
   const name = /\{(\w+)\}/.exec(path)?.[1];
   if (name === undefined) return [{ value: path, fits: true }];
@@ -140,7 +142,7 @@ describe('two organisations', () => {
   let agent: TestAgent;
   let beta: Furnished;
   let db: Kysely<Schema>;
-  /** Texts that stand in alpha's rows and in nobody else's. */
+  /** Texts that occur in alpha's rows only. */
   let marks: string[];
   const owners = new Map<string, OwnerTable>();
 
@@ -155,20 +157,20 @@ describe('two organisations', () => {
     agent = alphasAgent;
     for (const owner of alphas) owners.set(owner.role, owner);
     const other = (await furnish(world, 'beta')).organisation;
-    // What the broker writes by itself a moment later.
+    // Rows that the broker writes asynchronously.
     await world.running.services.deeds.write();
     alpha = await look(organisation);
     beta = await look(other);
     const texts = (rows: readonly StoredRow[]) =>
       new Set(rows.flatMap(({ row }) => Object.values(row)).filter((one): one is string => typeof one === 'string'));
     const betas = texts(beta.rows);
-    // Words that anybody's rows may hold are no marks.
+    // Words that may occur in any rows are no marks.
     const telling = (one: string) => one.includes('alpha') || /[0-9a-z]{20}|[0-9a-f]{8}-|@/i.test(one);
     marks = [...texts(alpha.rows)].filter((one) => telling(one) && !betas.has(one));
     expect(marks).toContain('alpha-agent');
   });
 
-  /** Asks as this owner, or as nobody; of a stream only the beginning is read. */
+  /** Sends a request as this owner, or without one; of a stream only the beginning is read. */
   const ask = async (route: Route, path: string, by: OwnerTable | string, body?: unknown): Promise<Told> => {
     const token = typeof by === 'string' ? by : mintOwnerSession(world.running.broker, by).token;
     const stop = new AbortController();
@@ -195,30 +197,33 @@ describe('two organisations', () => {
     return { status: response.status, text, sent: `${decodeURIComponent(path)} ${payload ?? ''}` };
   };
 
-  /** The bodies of a route that one can guess; when none passes, its refusal is all that there is to see. */
+  /** Returns bodies of a route that can be derived from its schema; when none is valid, only its refusal can be tested. */
   const bodiesOf = (route: Route, rows: readonly StoredRow[]): unknown[] => {
     if (!route.body) return [undefined];
     const bodies = sampleBodies(route.body, (name) => references(rows, name));
     return bodies.length > 0 ? bodies : [{}];
   };
-  /** Each path with each body. An id of another table is not found whatever the body is, so it is asked for with one body, and with all of them in a thorough run. */
+  /**
+   * Combines each path with each body. An id of another table is not found whatever the body is, so it is sent with one body only, and with all of
+   * them in a thorough run.
+   */
   const withBodies = (filled: readonly Filling[], bodies: readonly unknown[]) =>
     filled.flatMap(({ value, fits }) =>
       (fits || thorough ? bodies : bodies.slice(0, 1)).map((body) => ({ path: value, body })),
     );
-  /** Every request to a route that this organisation's values make. */
+  /** Returns all requests to a route that can be built from this organisation's values. */
   const requests = (route: Route, rows: readonly StoredRow[]) =>
     withBodies(
       paths(route.path, (name) => fillings(rows, route.path, name)),
       bodiesOf(route, rows),
     );
-  /** Those whose ids are of the table that the path names. */
+  /** Returns the requests whose ids are of the table that the path names. */
   const fittingRequests = (route: Route, rows: readonly StoredRow[]) =>
     withBodies(
       paths(route.path, (name) => fillings(rows, route.path, name)).filter(({ fits }) => fits || thorough),
       bodiesOf(route, rows),
     );
-  /** Those that are half of one's own values and half of another's. */
+  /** Returns requests with one's own values and foreign ones mixed. */
   const mixedRequests = (route: Route, own: readonly StoredRow[], foreign: readonly StoredRow[]) => {
     const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
     const turns = names.length > 1 ? names : names.length === 1 && route.body ? [''] : [];
@@ -232,20 +237,20 @@ describe('two organisations', () => {
     });
   };
 
-  /** What beta's admin sent so far: what comes back of that is no news. */
+  /** Everything that beta's admin sent so far: repeating it in an answer is no leak. */
   let known = '';
   const leaks = ({ text, sent }: Told): string[] =>
     marks.filter((mark) => text.includes(mark) && !sent.includes(mark) && !known.includes(mark));
   const refusedForRole = ({ status, text }: Told) => status === 403 && text.includes('This needs the role');
 
-  test('both have something in every table that belongs to organisations', async () => {
+  test('both organisations have rows in every table that belongs to organisations', async () => {
     for (const { rows } of [alpha, beta]) {
       const furnished = new Set(rows.map(({ table }) => table));
       expect((await organisationTables(db)).filter((table) => !furnished.has(table))).toEqual([]);
     }
   });
 
-  test('AP-16 reading changes nothing: no GET of an owner writes a row; and the check would see a leak: alpha’s own owner is told of alpha by nearly every route', async () => {
+  test('AP-16 no GET of an owner writes a row; and control: alpha’s own owner sees alpha’s data on nearly every route', async () => {
     const before = await storedRows(db);
     const telling: string[] = [];
     for (const route of OWNED.filter(({ method }) => method === 'GET'))
@@ -256,12 +261,12 @@ describe('two organisations', () => {
       ({ method, path }) =>
         method === 'GET' && !telling.includes(`GET ${path}`) && ![OF_THE_BROKER, UNNAMED].some((one) => one.test(path)),
     ).map(named);
-    // Counts, a demo where no sandbox runs, and a file whose names are alpha's own text, are no marks.
+    // Counts, a demo without a sandbox, and a file whose names are alpha's own text contain no marks.
     expect(silent.length, `silent: ${silent.join(', ')}`).toBeLessThan(7);
   });
 
   let asItWas: readonly StoredRow[] | undefined;
-  /** Holds alpha's rows to what they were when this was last asked. What the broker itself writes late, on a busy machine, so costs one test and not all. */
+  /** Compares alpha's rows with the last comparison. So a late write of the broker itself, on a busy machine, fails one test and not all. */
   const expectUnchanged = async () => {
     const texts = (rows: readonly StoredRow[]) => rows.map((row) => JSON.stringify(row));
     const before = new Set(texts(asItWas ?? alpha.rows));
@@ -273,24 +278,24 @@ describe('two organisations', () => {
     }).toEqual({ gone: [], new: [] });
   };
 
-  // What is read comes first, while nothing that beta sent itself can be in the answers.
+  // Reads come first, while answers cannot contain anything that beta sent itself.
   const readFirst = OWNED.toSorted((a, b) => Number(a.method !== 'GET') - Number(b.method !== 'GET'));
   /** All rows are compared after each route that writes, and once after those that read. */
   const lastThatReads = readFirst.findLast(({ method }) => method === 'GET');
   test.each(readFirst.map((route) => [named(route), route] as const))(
-    '%s: an admin of another organisation is told nothing of alpha, and changes nothing there',
+    '%s: an admin of another organisation sees nothing of alpha, and changes nothing there',
     async (_name, route) => {
       const beta0 = beta.organisation.owner;
       const statuses = new Set<number>();
       for (const { path, body } of requests(route, alpha.rows)) {
         const told = await ask(route, path, beta0, body);
         expect(leaks(told), `${told.sent} → ${told.status} ${told.text}`).toEqual([]);
-        // Of what is alpha's alone not even that it is there.
+        // For alpha's own values the answer does not even reveal that they exist.
         if (path !== route.path) expect([400, 404], `${told.sent} → ${told.text}`).toContain(told.status);
         statuses.add(told.status);
         if (route.method !== 'GET') known += told.sent;
       }
-      // And not for its form alone: some of these bodies are right.
+      // Not only because of the form: some of these bodies are valid.
       if (route.path.includes('{')) expect([...statuses]).toContain(404);
       for (const { path, body } of mixedRequests(route, beta.rows, alpha.rows)) {
         const told = await ask(route, path, beta0, body);
@@ -302,7 +307,7 @@ describe('two organisations', () => {
     60_000,
   );
 
-  test('nor is an admin of another organisation told anything after all of that', async () => {
+  test('after all these requests an admin of another organisation still sees nothing', async () => {
     const now = (await look(beta.organisation)).rows;
     for (const route of OWNED.filter(({ method }) => method === 'GET'))
       for (const { path } of fittingRequests(route, now)) {
@@ -312,11 +317,11 @@ describe('two organisations', () => {
   });
 
   test.each(OWNED.map((route) => [named(route), route] as const))(
-    '%s: nobody without a session, and no lesser role',
+    '%s: refused without a session, and for lower roles',
     async (_name, route) => {
       const [first] = requests(route, alpha.rows);
       for (const token of ['x', 'a.b.c']) expect((await ask(route, first!.path, token, first!.body)).status).toBe(401);
-      // The role is looked at before the request is.
+      // The role is checked before the request.
       for (const role of ROLES.slice(0, ROLES.indexOf(route.role!)))
         for (const { path, body } of requests(route, alpha.rows).slice(0, 2)) {
           const told = await ask(route, path, owners.get(role)!, body);
@@ -325,9 +330,9 @@ describe('two organisations', () => {
     },
   );
 
-  test('none of these refusals changed anything', () => expectUnchanged());
+  test('none of the refused requests changed anything', () => expectUnchanged());
 
-  test('AP-25 what an agent holds opens nothing of its owner’s: no session, no link, no decision', async () => {
+  test('AP-25 an agent’s token is refused on all routes for owners: sessions, links, decisions', async () => {
     const agents = ['none', 'agent', 'agent_or_owner', 'anyone', 'git', 'raw', 'mcp_client'];
     const closed = ROUTES.filter(({ auth }) => !agents.includes(auth));
     for (const route of closed)
@@ -338,9 +343,9 @@ describe('two organisations', () => {
     expect(closed.length).toBeGreaterThan(60);
   });
 
-  test('the least role that a route names is enough, and what is one’s own is found', async () => {
+  test('the lowest role of each route is sufficient, and one’s own data is found', async () => {
     const missed: string[] = [];
-    // What takes things away comes last, so that there is something left to look at before.
+    // Deletions come last, so that the other routes still find data.
     const order = { GET: 0, PUT: 1, POST: 2, PATCH: 2, DELETE: 3 };
     const turn = ({ method, path }: Route) => (path.endsWith('/delete') ? 4 : order[method]);
     let { rows } = await look(alpha.organisation);
@@ -348,7 +353,7 @@ describe('two organisations', () => {
       const statuses = new Set<number>();
       let made = 0;
       for (const { path, body } of fittingRequests(route, rows)) {
-        // Ten that are no refusal for the role say as much as a hundred, once one of them was carried out or at least found what it is about.
+        // Ten requests that are not refused for the role are enough, once one of them was carried out or at least found its object.
         if (++made > 10 && [...statuses].some((status) => status < 300 || (!thorough && status === 409))) break;
         const told = await ask(route, path, owners.get(route.role!)!, body);
         expect(refusedForRole(told), `${told.sent} → ${told.text}`).toBe(false);

@@ -31,7 +31,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       },
       body: JSON.stringify(body),
     });
-  /** The newest event of the organisation, with its verified receipt. */
+  /** Returns the newest event of the organisation, with its verified receipt. */
   const lastEvent = async () => {
     const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
     const receipt = await organisation.ask('GET', `/v1/audit/${rows[0].id}/receipt`);
@@ -39,7 +39,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   };
   const events = async () => (await organisation.ask('GET', '/owner/audit')).body.rows.length as number;
 
-  test('an admin adds an owner, who is one at once; it is on record, without the address in the receipt', async () => {
+  test('an admin adds an owner, in force immediately; it is recorded, without the address in the receipt', async () => {
     const added = await add({ email: 'Ann@Acme.example', role: 'approver' });
     expect([added.status, added.body]).toEqual([
       200,
@@ -56,11 +56,11 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       change: { by: organisation.owner.id, how: 'api', owner: added.body.id, role: 'approver' },
     });
     expect(JSON.stringify(payload)).not.toContain('acme.example');
-    // In this organisation and in no other.
+    // In this organisation only.
     expect((await other.ask('GET', '/owner/owners')).text).not.toContain('ann@acme.example');
   });
 
-  test('adding again changes the role; changing nothing is no event', async () => {
+  test('adding an owner again changes the role; without a change no event is recorded', async () => {
     const { body } = await add({ email: 'bob@acme.example', role: 'viewer' });
     const changed = await add({ email: 'BOB@acme.example', role: 'admin' });
     expect(changed.body).toEqual({ id: body.id, email: 'bob@acme.example', role: 'admin' });
@@ -70,7 +70,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect(await events()).toBe(before);
   });
 
-  test('the operator adds owners too, and says in which organisation', async () => {
+  test('the operator adds owners, too, and has to name the organisation', async () => {
     const { name } = (await findOrganisation(db(), organisation.id))!;
     expectEnvelope(await local({ email: 'eve@acme.example', role: 'viewer' }), 400, 'invalid_request');
     expectEnvelope(await local({ email: 'eve@acme.example', role: 'viewer', organisation: 'x' }), 404, 'not_found');
@@ -81,7 +81,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect(payload.change).toMatchObject({ by: 'operator', how: 'local' });
   });
 
-  test('an admin adds to the own organisation only', async () => {
+  test('an admin can add owners to the own organisation only', async () => {
     const { name } = (await findOrganisation(db(), other.id))!;
     const foreign = await add({ email: 'eve@acme.example', role: 'admin', organisation: name });
     expectEnvelope(foreign, 400, 'invalid_request');
@@ -93,12 +93,12 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     [{ email: 'no address', role: 'admin' }],
     [{ email: 'ann@acme.example', role: 'root' }],
     [{ email: 'ann@acme.example', role: 'admin', id: 'x' }],
-  ])('%j adds nobody', async (body) => {
+  ])('%j is refused', async (body) => {
     expectEnvelope(await add(body), 400, 'invalid_request');
     expect(await owners()).toHaveLength(1);
   });
 
-  test('approvers and viewers read who is an owner, and change nothing', async () => {
+  test('approvers and viewers can list owners, and change nothing', async () => {
     for (const role of ['viewer', 'approver'] as const) {
       const one = await organisation.addOwner(role);
       expect((await organisation.ask('GET', '/owner/owners', undefined, one)).status).toBe(200);
@@ -113,7 +113,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     }
   });
 
-  test('a removed owner is out at the next request, sessions and passkeys with it', async () => {
+  test('a removed owner is refused from the next request, with all sessions and passkeys', async () => {
     const bob = await organisation.addOwner('admin');
     await db()
       .insertInto('passkeys')
@@ -144,7 +144,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect(row).toMatchObject({ reason: 'owner_removed', detail: bob.email });
     expect(payload.change).toMatchObject({ owner: bob.id, role: 'admin', agents_passed_on: 0 });
     expectEnvelope(await remove(bob.id), 404, 'not_found');
-    // Whoever is added again is somebody else: the old session stays over.
+    // An owner who is added again is a new one: the old session stays ended.
     await add({ email: bob.email, role: 'admin' });
     expectEnvelope(await me(), 401, 'invalid_token');
   });
@@ -152,7 +152,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   test.each([
     ['removed', (bad: OwnerTable) => remove(bad.id)],
     ['no admin any more', ({ email }: OwnerTable) => add({ email, role: 'viewer' })],
-  ])('what an admin made and nobody used ends when the admin is %s', async (_what, end) => {
+  ])('unused invites, links and tokens of an admin end when the admin is %s', async (_what, end) => {
     await organisation.platform();
     const agent = await organisation.agent();
     const bad = await organisation.addOwner('admin');
@@ -189,7 +189,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   test.runIf(store === 'postgres').each([
     ['removed', (db: Db, { id }: OwnerTable) => deleteOwner(db, organisation.id, id)],
     ['no admin any more', (db: Db, bad: OwnerTable) => putOwner(db, { ...bad, role: 'viewer' })],
-  ])('what an admin asked for and still waited is not done when the admin is %s meanwhile', async (_what, end) => {
+  ])('a request of an admin that waits is not carried out when the admin is %s meanwhile', async (_what, end) => {
     await organisation.platform();
     const agent = await organisation.agent();
     const bob = await organisation.addOwner('viewer');
@@ -227,14 +227,14 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect(await events()).toBe(before);
   });
 
-  test('nobody removes oneself, an owner of another organisation, or nobody', async () => {
+  test('nobody can remove themselves, an owner of another organisation, or an unknown owner', async () => {
     expectEnvelope(await remove(organisation.owner.id), 409, 'conflict');
     for (const id of [other.owner.id, crypto.randomUUID(), 'x', '%00'])
       expectEnvelope(await remove(id), 404, 'not_found');
     expect((await other.ask('GET', '/owner/me')).status).toBe(200);
   });
 
-  test('the last admin stays one: neither made less, nor removed by the operator’s hand', async () => {
+  test('the last admin can neither be demoted nor removed, by the operator either', async () => {
     const { name } = (await findOrganisation(db(), organisation.id))!;
     const lesser = { email: organisation.owner.email, role: 'viewer' };
     const answer = await add(lesser);
@@ -245,7 +245,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect((await add(lesser)).body.role).toBe('viewer');
   });
 
-  test('of two admins who remove each other at once, one is left', async () => {
+  test('of two admins who remove each other concurrently one stays', async () => {
     for (let round = 0; round < 5; round++) {
       const fresh = await world.organisation();
       const bob = await fresh.addOwner('admin');
@@ -255,13 +255,13 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       ]);
       const left = await db().selectFrom('owners').select('role').where('organisation_id', '=', fresh.id).execute();
       expect(left, JSON.stringify(answers.map(({ body }) => body))).toEqual([{ role: 'admin' }]);
-      // The second lost its session or its role to the first, or met the rule.
+      // The second request lost its session or role to the first, or violated the rule.
       expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(1);
       for (const { status } of answers) expect([200, 401, 403, 409]).toContain(status);
     }
   });
 
-  test('an owner who answers for agents stays, and is told for which; revoked ones pass on', async () => {
+  test('an owner with live agents cannot be removed, and the refusal names them; revoked agents pass on', async () => {
     const bob = await organisation.addOwner('approver');
     const agent = await organisation.agent({ name: 'triage', grants: {}, agent: { owner_id: bob.id } });
     const gone = await organisation.agent({ name: 'old', grants: {}, agent: { owner_id: bob.id, status: 'deleted' } });
@@ -283,7 +283,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect((await lastEvent()).payload.change.agents_passed_on).toBe(2);
   });
 
-  test('an owner who let an MCP client in can be removed: whoever removes answers for the client', async () => {
+  test('an owner who authorised an MCP client can be removed: the client’s agent passes to the removing admin', async () => {
     const bob = await organisation.addOwner('admin');
     const agent = await organisation.agent({ name: 'cursor', grants: {}, agent: { agent_type: 'mcp_client' } });
     const now = world.running.broker.clock();
@@ -296,7 +296,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect(authorisations).toMatchObject([{ id: authorisation.id, owner_id: organisation.owner.id }]);
   });
 
-  test('an identity that was forgotten may be somebody else’s at the next sign-in', async () => {
+  test('after an identity was unlinked another account can be linked at the next sign-in', async () => {
     const bob = await organisation.addOwner('viewer');
     await db().updateTable('owners').set({ oidc_subject: 'https://id.example 42' }).where('id', '=', bob.id).execute();
     const isKnown = async () =>
@@ -311,7 +311,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect((await lastEvent()).payload.change).toMatchObject({ owner: bob.id, identity: 'forgotten' });
   });
 
-  test('the settings of an organisation: what is left out stays, and each change is on record', async () => {
+  test('the settings of an organisation: omitted members stay unchanged, and each change is recorded', async () => {
     const { body: was } = await organisation.ask('GET', '/owner/organisation');
     expect(was).toEqual({
       id: organisation.id,
@@ -345,7 +345,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect((await other.ask('GET', '/owner/organisation')).body.approval_ttl_seconds).toBe(86_400);
   });
 
-  test('a held call waits as long as the organisation says', async () => {
+  test('a held call expires after the time that the organisation has set', async () => {
     await organisation.platform();
     const agent = await organisation.agent();
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 });
@@ -368,7 +368,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     [{ approval_ttl_seconds: '60' }],
     [{ require_user_verification: 1 }],
     [{ name: 'mine' }],
-  ])('%j is no setting', async (body) => {
+  ])('%j is not a valid setting', async (body) => {
     expectEnvelope(await organisation.ask('POST', '/owner/organisation', body), 400, 'invalid_request');
     expect((await organisation.ask('GET', '/owner/organisation')).body.approval_ttl_seconds).toBe(86_400);
   });

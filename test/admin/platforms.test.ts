@@ -64,7 +64,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('GET', '/owner/platforms', undefined, viewer)).status).toBe(200);
   });
 
-  test('one platform: its manifest, and what each scope allows', async () => {
+  test('returns one platform with its manifest and the operations of each scope', async () => {
     const answer = await organisation.ask('GET', '/owner/platforms/demo');
     expect(answer.status, answer.text).toBe(200);
     expect(answer.body.manifest).toMatchObject({ kind: 'rest', auth: { type: 'bearer' }, scopes: DEMO_SCOPES });
@@ -74,7 +74,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
       expectEnvelope(await organisation.ask('GET', `/owner/platforms/${id}`), 404, 'not_found');
   });
 
-  test('a suspended platform takes no call from the next one on, until it is resumed; both are on record', async () => {
+  test('calls to a suspended platform are refused from the next one until it is resumed; both are recorded', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const agent = await fresh.agent();
@@ -85,7 +85,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
     const permissions = await agent.get('/v1/agent/permissions');
     expect(permissions.status).toBe(200);
     expectEnvelope(await fresh.ask('POST', '/owner/platforms/demo/suspend', {}), 409, 'conflict');
-    // A new manifest does not switch it on again.
+    // A new manifest does not resume it.
     await fresh.platform({ manifest: { name: 'Again' }, secret: null });
     await expectDenied(world, agent, READ, 'platform_suspended');
     const resumed = await fresh.ask('POST', '/owner/platforms/demo/resume');
@@ -105,7 +105,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('of two who suspend at once one does', async () => {
+  test('of two concurrent suspensions one succeeds', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const answers = await Promise.all(
@@ -114,7 +114,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409]);
   });
 
-  test('who may not, and what is none, changes nothing and is not on record', async () => {
+  test('requests without the right, or for an unknown platform, change and record nothing', async () => {
     const agent = await organisation.agent();
     for (const role of ['viewer', 'approver'] as const) {
       const owner = await organisation.addOwner(role);

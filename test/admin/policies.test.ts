@@ -9,7 +9,7 @@ import type { Organisation } from '../world/world.ts';
 const ALLOW = [{ effect: 'allow', scopes: ['demo:*'] }];
 const DENY = [{ name: 'no', effect: 'deny' }];
 
-/** Each with what one of its problems begins with. */
+/** Each with the beginning of one of its problems. */
 const WRONG_RULES: [string, unknown, string][] = [
   ['no list', {}, 'rules: a list belongs here'],
   ['no rules', undefined, 'rules: is missing'],
@@ -45,7 +45,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     return rows.filter(({ kind }: { kind: string }) => kind === 'event');
   };
 
-  test('a policy is made, assigned, changed; each is in force at the very next call, and on record', async () => {
+  test('creating, assigning and changing a policy: each in force at the next call, and recorded', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const agent = await fresh.agent({ policy: null });
@@ -105,7 +105,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('every version stays, newest first, page by page', async () => {
+  test('all versions are kept, newest first, page by page', async () => {
     const { id } = (await post('/owner/policies', { name: 'paged', rules: ALLOW })).body;
     for (let i = 2; i <= 5; i++) await post(`/owner/policies/${id}`, { rules: [{ name: `v${i}`, effect: 'deny' }] });
     const first = (await organisation.ask('GET', `/owner/policies/${id}/versions?limit=2`)).body;
@@ -114,7 +114,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     const second = (await organisation.ask('GET', `/owner/policies/paged/versions?before=${first.next}&limit=3`)).body;
     expect(second.versions.map(({ version }: { version: number }) => version)).toEqual([3, 2, 1]);
     expect(second.next).toBeNull();
-    // Each names the row that says who made it.
+    // Each names the row of its author.
     const rows = await events();
     for (const { version, made_by: made, words } of [...first.versions, ...second.versions]) {
       expect(made).toMatchObject({ by: organisation.owner.id, how: 'api' });
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('who changes what another has changed meanwhile is told so; of many at once one does', async () => {
+  test('a change based on an old version is refused; of concurrent changes one succeeds', async () => {
     const { id } = (await post('/owner/policies', { name: 'contended', rules: ALLOW })).body;
     const answers = await Promise.all(
       Array.from({ length: 6 }, (_, i) =>
@@ -171,7 +171,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     expectEnvelope(await post('/owner/policies', body), 400, 'invalid_request');
   });
 
-  test('what may not be meant is a warning', async () => {
+  test('rules that are allowed but probably not intended cause a warning', async () => {
     const rules = [
       { effect: 'deny', platforms: ['demi'], scopes: ['demo:raed'] },
       { effect: 'allow', when: 'request.body.amount < 5' },
@@ -185,7 +185,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     expect(body.warnings[1]).toContain('Did you mean "demo"?');
   });
 
-  test('an assignment: what is none, and what is revoked', async () => {
+  test('assigning an unknown policy, or one to a revoked agent, is refused', async () => {
     const agent = await organisation.agent();
     const assign = (policy: unknown, id = agent.id) => post(`/owner/agents/${id}/policy`, { policy });
     const theirs = (await other.ask('POST', '/owner/policies', { name: 'theirs', rules: ALLOW })).body;
@@ -199,7 +199,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     expectEnvelope(await assign(mine.id), 409, 'conflict');
   });
 
-  test('nobody but an admin of the organisation changes anything', async () => {
+  test('only admins of the organisation can change policies', async () => {
     const agent = await organisation.agent();
     const { id } = (await post('/owner/policies', { name: 'guarded', rules: ALLOW })).body;
     const changes: [string, unknown][] = [
@@ -229,7 +229,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     expect((await other.ask('GET', '/owner/policies')).text).not.toContain('guarded');
   });
 
-  test('what cannot be recorded is not changed', async () => {
+  test('a change that cannot be recorded is not made', async () => {
     const agent = await organisation.agent();
     const { id } = (await post('/owner/policies', { name: 'unrecorded', rules: ALLOW })).body;
     const repair = await refuseAuditRows(world);
@@ -253,7 +253,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('guardrails are in force at the very next call, whatever the policy allows, and on record', async () => {
+  test('guardrails are in force at the next call, whatever the policy allows, and recorded', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const agent = await fresh.agent({ policy: await fresh.policy(ALLOW) });

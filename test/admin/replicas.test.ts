@@ -1,4 +1,4 @@
-/** Two brokers on one PostgreSQL: what an owner changes at one, the other decides by at its very next call (MR-04). */
+/** Two brokers on one PostgreSQL: an owner's change at one decides the next call of the other (MR-04). */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { withoutCalls } from '../world/evidence.ts';
@@ -51,7 +51,7 @@ describe.runIf(STORES.includes('postgres'))(`owners’ changes and replicas on p
     }
   });
 
-  test('the stop for all agents, and its end', async () => {
+  test('stopping and resuming all agents', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       await allowed();
       await change('/owner/agents/suspend-all');

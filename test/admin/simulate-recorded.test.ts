@@ -1,4 +1,4 @@
-/** POST /owner/simulate/recorded: what other rules would have made of the calls on record, and of which that cannot be told. */
+/** POST /owner/simulate/recorded: the result of other rules for recorded calls, and the calls for which it cannot be determined. */
 import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -22,18 +22,18 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
   const organisation = fresh(() => world.demoOrganisation());
   const tryOut = (body: Record<string, unknown>) => organisation.ask('POST', '/owner/simulate/recorded', body);
 
-  /** An agent under a policy of its own, which reads, edits, and has a held write. */
+  /** An agent under a policy of its own, with a read, an edit and a held write. */
   const given = async (): Promise<{ agent: TestAgent; policy: string }> => {
     const policy = await organisation.policy(DEMO_RULES);
     const agent = await organisation.agent({ policy });
     for (const call of [READ, READ, EDIT]) expect((await agent.act(call)).status).toBe(200);
     expect((await agent.act(WRITE)).status).toBe(202);
-    // What no rule refused stays refused, whatever the rules say.
+    // A refusal that is not due to rules stays one, whatever the rules are.
     expect((await agent.act({ ...READ, scope: 'demo:write' })).status).toBe(403);
     return { agent, policy };
   };
 
-  test('counts what changes by a rule without a condition, with examples', async () => {
+  test('counts the calls that a rule without a condition changes, with examples', async () => {
     const { agent, policy } = await given();
     const other = await organisation.agent();
     await other.act(READ);
@@ -68,7 +68,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     ]);
   });
 
-  test('what a row does not hold is never guessed; a held call is judged by its sealed request', async () => {
+  test('values that a row does not contain are never guessed; a held call is evaluated by its sealed request', async () => {
     const { policy } = await given();
     const rules = (when: string) => [...DEMO_RULES, { name: 'big', effect: 'deny', when }];
     const big = await tryOut({ policy, policy_rules: rules('has(request.body.amount) && request.body.amount > 30') });
@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     expect(big.body.changes[0]).toMatchObject({ before: 'require_approval', after: 'deny', calls: 1 });
     const small = await tryOut({ policy, policy_rules: rules('has(request.body.amount) && request.body.amount > 50') });
     expect(small.body).toMatchObject({ calls: 4, same: 1, changed: 0, cannot_tell: 3 });
-    // What is known decides: methods, endpoints, scopes, the agent, the time; a query is not.
+    // Known values decide: methods, endpoints, scopes, the agent, the time; the query string is not known.
     const known = await tryOut({
       policy,
       policy_rules: rules('request.method == "PATCH" && request.endpoint.startsWith("/items/")'),
@@ -86,7 +86,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     expect(query.body).toMatchObject({ changed: 0, cannot_tell: 3 });
     const first = await tryOut({ policy, policy_rules: rules('first_time.operation') });
     expect(first.body).toMatchObject({ changed: 0, cannot_tell: 4 });
-    // A rule that cannot make it any worse does not matter.
+    // A rule that cannot make the result stricter does not matter.
     const mild = await tryOut({
       policy,
       policy_rules: [{ effect: 'deny' }, { effect: 'require_approval', when: 'request.body.x == 1' }],
@@ -94,7 +94,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     expect(mild.body).toMatchObject({ changed: 4, cannot_tell: 0 });
   });
 
-  test('a rule that looks back is tried on what was made before each call', async () => {
+  test('a rule with a look-back condition is evaluated on the calls before each call', async () => {
     const policy = await organisation.policy(DEMO_RULES);
     const agent = await organisation.agent({ policy });
     const other = await organisation.agent({ policy });
@@ -110,10 +110,10 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     expect(tried.body).toMatchObject({ calls: 4, same: 3, changed: 1, cannot_tell: 0 });
     expect(tried.body.changes[0].examples.map((one: { audit_id: string }) => one.audit_id)).toEqual([second]);
     expect([first, second, third]).toEqual(Array(3).fill(expect.any(String)));
-    // A row does not say what was in its query.
+    // A row does not contain the query string.
     const untold = await tryOut({ guardrails: rule({ when: 'request.query.exists(n, n == "from")', within: '1h' }) });
     expect(untold.body).toMatchObject({ calls: 4, changed: 0, cannot_tell: 1 });
-    // Before the days that are looked at nothing is known.
+    // Before the requested days nothing is known.
     world.clock.skewMs = 3 * DAY_MS;
     expect((await tryOut({ days: 4, guardrails: rule({ methods: ['DELETE'], within: '30d' }) })).body).toMatchObject({
       calls: 4,
@@ -129,7 +129,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     });
   });
 
-  test('a call that was sent, and not answered, is looked back at as it is when it is made', async () => {
+  test('a call that was sent and not answered counts as made for look-back rules', async () => {
     const agent = await organisation.agent({ policy: await organisation.policy(DEMO_RULES) });
     world.upstream.answer = (_, response) => void response.socket?.destroy();
     expect((await agent.act(READ)).body.error).toBe('upstream_unreachable');
@@ -140,14 +140,14 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     expect((await tryOut({ guardrails })).body).toMatchObject({ calls: 2, changed: 1 });
   });
 
-  test('guardrails are tried on every agent', async () => {
+  test('guardrails are evaluated for all agents', async () => {
     await given();
     const answer = await tryOut({ guardrails: [{ name: 'no edits', effect: 'deny', methods: ['PATCH'] }] });
     expect(answer.body).toMatchObject({ calls: 4, changed: 1 });
     expect(answer.body.changes[0].examples[0].rule_after).toEqual({ source: 'guardrail', name: 'no edits' });
   });
 
-  test('only the days that are asked for', async () => {
+  test('only the requested days are evaluated', async () => {
     const { policy } = await given();
     world.clock.skewMs = 3 * DAY_MS;
     const rules = { policy, policy_rules: [{ effect: 'deny' }] };
@@ -155,7 +155,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate/recorded on %s${postgresNote}`, (
     expect((await tryOut({ ...rules, days: 4 })).body).toMatchObject({ calls: 4, changed: 4 });
   });
 
-  test('rules that cannot be taken, and a policy of another organisation', async () => {
+  test('invalid rules, and a policy of another organisation, are refused', async () => {
     const { policy } = await given();
     expectEnvelope(
       await tryOut({ policy, policy_rules: [{ effect: 'allow', when: '1 +' }] }),

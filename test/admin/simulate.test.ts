@@ -23,7 +23,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
   const ask = (body: Record<string, unknown>, by?: Parameters<Organisation['ask']>[3]) =>
     organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...body }, by);
 
-  /** Everything that the store holds, table by table, but for what a broker writes by itself now and then, as the counts of requests that replicas share. */
+  /** The content of the whole store, table by table, without what the broker writes by itself, such as the request counts that replicas share. */
   async function everything(): Promise<Record<string, string>> {
     const { db, dialect } = world.running.broker.store;
     const tables = await db.introspection.getTables();
@@ -38,7 +38,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     return found;
   }
 
-  test('says what a call would come to, and why, and writes and sends nothing', async () => {
+  test('returns the result of a call with its reason, and writes and sends nothing', async () => {
     const before = await everything();
     const answer = await withoutCalls(world, () => ask(READ));
     expect(answer.status, answer.text).toBe(200);
@@ -77,12 +77,12 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     expect(suspended.body).toMatchObject({ decision: 'deny', reason: 'denied_by_guardrail', suspends: 'stop' });
     expectEnvelope(await ask({ ...READ, endpoint: '//x' }), 400, 'invalid_endpoint');
     expect(await everything()).toEqual(before);
-    // And the agent is as it was: neither suspended nor one strike nearer to a breaker.
+    // The agent is unchanged: neither suspended nor with a further strike.
     expect((await agent.act(READ)).status).toBe(200);
     expect(await everything()).not.toEqual(before);
   });
 
-  /** Calls of every kind, and the answer of POST /v1/actions to each is what was foretold. */
+  /** Calls of every kind; POST /v1/actions must answer each as simulated. */
   const CALLS: [string, Record<string, unknown>][] = [
     ['a read', READ],
     ['a read of one', { ...READ, endpoint: '/items/1?x=1' }],
@@ -127,7 +127,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
         world.running.broker.store.db.updateTable('agents').set({ policy_id: null }).where('id', '=', who.id).execute(),
     ],
   ];
-  test.each(STATES)('foretells what POST /v1/actions answers to an agent %s', async (_state, bring) => {
+  test.each(STATES)('matches the answer of POST /v1/actions for an agent %s', async (_state, bring) => {
     await bring(agent);
     const decisions = new Set<string>();
     for (const [what, call] of CALLS) {
@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     expect([...decisions]).toContain('deny');
   });
 
-  test('by proposed rules, which nothing else decides by', async () => {
+  test('evaluates proposed rules, which affect nothing else', async () => {
     const policy_rules = [{ name: 'only writes', effect: 'allow', methods: ['POST'] }];
     expect((await ask({ ...WRITE, policy_rules })).body).toMatchObject({
       decision: 'allow',
@@ -177,7 +177,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     expect((await agent.act(WRITE)).status).toBe(202);
   });
 
-  test('the guardrails that are in force, and a platform that is switched off', async () => {
+  test('applies the guardrails in force, and the suspension of a platform', async () => {
     const fresh = await world.organisation({ guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELETE'] }] });
     await fresh.platform();
     const theirs = await fresh.agent();
@@ -216,7 +216,7 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     expect(answer.body.problems.join('\n')).toContain(says);
   });
 
-  test('a viewer may, another organisation may not', async () => {
+  test('a viewer may simulate, another organisation may not', async () => {
     const viewer = await organisation.addOwner('viewer');
     expect((await ask(READ, viewer)).status).toBe(200);
     const other = await world.organisation();

@@ -1,4 +1,4 @@
-/** Numbers about calls: counted beside the calls, exactly once, whatever is new, and read from the counts. */
+/** Statistics of calls: counted in the background, exactly once, including new calls, and read from the counters. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { countActivity, momentOf, outcomeOf } from '../../broker/admin/count-activity.ts';
@@ -16,8 +16,8 @@ import type { Organisation } from '../world/world.ts';
 
 const DAY_MS = 24 * HOUR_MS;
 
-describe('stretches of time', () => {
-  test('24 hours are 24, the last one not over yet', () => {
+describe('time ranges', () => {
+  test('24 hours are 24 buckets, the last one incomplete', () => {
     const until = Date.parse('2026-11-22T10:20:00Z');
     const { starts, startOf } = bucketsOf('hour', 'UTC', { since: until - DAY_MS, until });
     expect(starts).toHaveLength(24);
@@ -26,7 +26,7 @@ describe('stretches of time', () => {
     expect(startOf(starts[0]! - 1)).toBeUndefined();
   });
 
-  test('days are those of the zone, also when its clock changes', () => {
+  test('days are those of the time zone, also across a daylight saving change', () => {
     const until = Date.parse('2026-11-05T12:00:00Z');
     const { starts, startOf } = bucketsOf('day', 'America/New_York', { since: until - 30 * DAY_MS, until });
     expect(starts).toHaveLength(30);
@@ -43,7 +43,7 @@ describe('stretches of time', () => {
     expect(new Date(starts.at(-1)!).toISOString()).toBe('2026-11-16T00:00:00.000Z');
   });
 
-  test('an id tells its moment', () => expect(momentOf(uuidv7(1_795_161_224_123))).toBe(1_795_161_224_123));
+  test('an id contains its time', () => expect(momentOf(uuidv7(1_795_161_224_123))).toBe(1_795_161_224_123));
 });
 
 test.each([
@@ -62,12 +62,12 @@ test.each([
   expect(outcomeOf(auditRow({ state: 'final', ...row }))).toBe(outcome);
 });
 
-describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`statistics of calls on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ name: 'triage' }));
   const stats = async (query: string, of: Organisation = organisation) => {
-    // Numbers are kept for some seconds.
+    // Statistics are cached for some seconds.
     world.clock.skewMs += 20_000;
     const { status, body, text } = await of.ask('GET', `/owner/stats?${query}`);
     expect(status, text).toBe(200);
@@ -106,7 +106,7 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
   });
   const EXPECTED = { calls: 7, allowed: 3, held: 2, refused: 1, errored: 1 };
 
-  test('new calls are in at once, before anything was counted', async () => {
+  test('new calls are included immediately, before anything was counted', async () => {
     const told = await stats('range=day');
     expect(told.totals).toEqual(EXPECTED);
     expect(told.counted_until).toBe(told.until);
@@ -118,7 +118,7 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
     expect(told.platforms).toEqual([{ platform: 'demo', sent: 5, failed: 1 }]);
   });
 
-  test('a call that was approved and then refused by the broker is no failure of the platform', async () => {
+  test('an approved call that the broker then refused is no failure of the platform', async () => {
     const of = await world.demoOrganisation();
     const held = await of.agent({ name: 'limited' });
     const { body } = await held.act(WRITE);
@@ -133,14 +133,14 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
     expect(told.platforms).toEqual([]);
   });
 
-  test('decisions are said to be of the newest held calls where there are more of these, though some wait', async () => {
+  test('decision times are marked as a sample when there are more held calls, even if some are pending', async () => {
     const { db } = world.running.broker.store;
     const span = { since: 0, until: world.running.broker.clock() + DAY_MS };
     const of = async (limit: number) => {
       const { decided, isCut } = await decisionTimes(db, organisation.id, span, limit);
       return [decided.length, isCut];
     };
-    // The newer one of the two waits.
+    // The newer one of the two is pending.
     expect([await of(1), await of(3)]).toEqual([
       [0, true],
       [1, false],
@@ -148,7 +148,7 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
   });
 
   test.each(['day', 'week', 'month', 'year'])(
-    'counted once, however often and by how many at a time: range %s',
+    'calls are counted once, however often and by however many counters: range %s',
     async (range) => {
       // The clock is set again for each test, and one call was made in its future.
       world.clock.skewMs += 6 * 60_000;
@@ -162,7 +162,7 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
       }>`select sum(calls) as calls from activity_counts where dimension = 'platform_hour' and organisation_id = ${organisation.id}`.execute(
         world.running.broker.store.db,
       );
-      // The seven, and the one that was made of an approved call.
+      // The seven, and the replay of an approved call.
       expect(Number(rows[0]!.calls)).toBe(8);
       expect(told.buckets.reduce((sum: number, { calls }: { calls: number }) => sum + calls, 0)).toBe(7);
       await agent.act(READ);
@@ -177,7 +177,7 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('a call that is under way stops the count before it, for a quarter of an hour', async () => {
+  test('a call in flight stops the count before it, for a quarter of an hour', async () => {
     const fresh = await world.organisation();
     const now = world.running.broker.clock();
     const open = { kind: 'action', state: 'intent', id: uuidv7(now), result: null } as const;
@@ -198,7 +198,7 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
     expect((await stats('range=day', fresh)).totals).toMatchObject({ calls: 2, allowed: 1, refused: 1 });
   });
 
-  test('with very many new rows the numbers end where the counts do, and say so', async () => {
+  test('with very many new rows the statistics end where the counters do, and say so', async () => {
     const fresh = await world.organisation();
     const begun = world.running.broker.clock() - 10_000;
     await put(
@@ -215,7 +215,7 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
     expect(await stats('range=day', fresh)).toMatchObject({ totals: { calls: 3_001, refused: 3_001 } });
   });
 
-  test('what is asked wrongly is refused; of another organisation nothing is told', async () => {
+  test('invalid parameters are refused; nothing of another organisation is returned', async () => {
     for (const query of ['range=century', 'zone=Mars/Olympus', `zone=${'x'.repeat(65)}`])
       expectEnvelope(await organisation.ask('GET', `/owner/stats?${query}`), 400, 'invalid_request');
     const viewer = await organisation.addOwner('viewer');

@@ -1,4 +1,4 @@
-/** The stop for all agents: in force at the next call on every replica, for those that come later too, and undone to what was. */
+/** Stopping all agents: in force at the next call on every replica, for later agents too, and undone exactly. */
 import { describe, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -10,7 +10,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 describe.each(STORES)(`stopping all agents on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
 
-  test('the next call of each is refused, with the reason; resuming gives back just what the stop took', async () => {
+  test('the next call of each agent is refused, with the reason; resuming restores exactly the state before', async () => {
     const organisation = await world.demoOrganisation();
     const other = await world.demoOrganisation();
     const [one, two, away] = await Promise.all([organisation.agent(), organisation.agent(), other.agent()]);
@@ -28,7 +28,7 @@ describe.each(STORES)(`stopping all agents on %s${postgresNote}`, (store) => {
       });
     expect((await before.act(READ)).body.halt.detail).toBe('by itself');
     expect((await away.act(READ)).status).toBe(200);
-    // Whoever comes later is stopped, too; who is suspended meanwhile stays so.
+    // Agents that are added later are stopped, too; an agent that is suspended meanwhile stays so.
     const late = await organisation.agent();
     expect((await late.act(READ)).status).toBe(403);
     await organisation.ask('POST', `/owner/agents/${between.agentId}/suspend`, {});
@@ -41,7 +41,7 @@ describe.each(STORES)(`stopping all agents on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('GET', '/owner/organisation')).body.agents_stopped).toBeNull();
   });
 
-  test('what waits stays, and an approval while they are stopped makes no call', async () => {
+  test('pending calls stay pending, and an approval during the stop makes no call', async () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent();
     const held = (await agent.act(WRITE)).body.approval_id;
@@ -54,7 +54,7 @@ describe.each(STORES)(`stopping all agents on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  test('it is one row on record with the count and a receipt; where that cannot be, nothing is stopped', async () => {
+  test('it is recorded in one row with the count and a receipt; when that fails, nothing is stopped', async () => {
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent();
     const again = await refuseAuditRows(world);
@@ -77,7 +77,7 @@ describe.each(STORES)(`stopping all agents on %s${postgresNote}`, (store) => {
     expectEnvelope(await organisation.ask('POST', '/owner/agents/resume-all'), 409, 'conflict');
   });
 
-  test('an approver and a viewer may not', async () => {
+  test('an approver and a viewer cannot stop agents', async () => {
     const organisation = await world.demoOrganisation();
     for (const role of ['approver', 'viewer'] as const) {
       const by = await organisation.addOwner(role);

@@ -1,4 +1,4 @@
-/** Built-in platforms after an upgrade: they have the manifest of the release that made them until an admin updates them. */
+/** Built-in platforms after an upgrade: they keep the manifest of the release that created them until an admin updates them. */
 import { describe, expect, test } from 'vitest';
 import { manifestDifference } from '../../broker/admin/manifest-difference.ts';
 import { hasNewerManifest, newestEntry } from '../../broker/admin/newest-manifest.ts';
@@ -10,7 +10,7 @@ import { fresh, givenWorld } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
 
-/** Of an earlier release: a scope had fewer operations, another there was not yet, and no header was refused. */
+/** A manifest of an earlier release: a scope had fewer operations, another did not exist, and no header was refused. */
 function earlier(manifest: Manifest): Manifest {
   const { 'stripe:customers.read': customers = [], 'stripe:balance.read': _balance, ...scopes } = manifest.scopes;
   const { refused_headers: _refused, ...rest } = manifest;
@@ -32,7 +32,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     (await ask('GET', '/owner/audit?kind=event')).body.rows.filter(
       ({ reason }: { reason: string }) => reason === 'platform_changed',
     );
-  /** Made with changes of our own, and given a version as an earlier release made it, which kept the entry or did not. */
+  /** Creates a platform with local changes, in the form of an earlier release, with or without the stored entry. */
   const made = async (more: object, { entry }: { entry?: object | null } = {}) => {
     const written = { use: 'stripe', ...more };
     const answer = await ask('POST', '/owner/platforms', { platform: 'pay', entry: written });
@@ -53,7 +53,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     scopes: { 'stripe:payouts.write': [], 'stripe:ours': ['GET /v1/ours'] },
   };
 
-  test.each([true, false])('keeps what is different here; with the entry kept: %s', async (keptEntry) => {
+  test.each([true, false])('keeps local changes; with the entry stored: %s', async (keptEntry) => {
     await made(OWN, keptEntry ? {} : { entry: null });
     const scopeList = ['stripe:customers.read', 'stripe:payouts.write', 'stripe:ours'];
     const connected = await ask('POST', '/owner/connections', { platform: 'pay', label: 'pay', secret: CANARY });
@@ -92,12 +92,12 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     const call = { platform: 'pay', endpoint: '/v1/payouts', method: 'POST', scope: 'stripe:payouts.write', data: {} };
     const denied = await agent.act(call);
     expect([denied.status, denied.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
-    // Once more, there is nothing to do, and nothing on record.
+    // A second update changes and records nothing.
     expect((await update(3)).body).toMatchObject({ version: 3, changes: [] });
     expect(await events()).toHaveLength(1);
   });
 
-  test('is refused of a version that is not in force any more, of a platform of one’s own, and of none', async () => {
+  test('is refused for a version that is not in force any more, for an own platform, and for an unknown one', async () => {
     await made({});
     const other = await update(7);
     expect([other.status, other.body.version]).toEqual([409, 2]);
@@ -109,7 +109,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     expect((await platform()).version).toBe(2);
   });
 
-  test('an entry that this release does not take any more is told of, and the manifest that is in force stays', async () => {
+  test('when this release no longer accepts the entry, that is reported, and the manifest in force stays', async () => {
     await made({}, { entry: { use: 'stripe', scopes: { 'no scope': ['what'] } } });
     expect(await listed()).toMatchObject({ update_available: true });
     const refused = await update(2);
@@ -117,7 +117,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
     expect((await platform()).version).toBe(2);
   });
 
-  test('a file and the switch for tokens of people keep the entry', async () => {
+  test('a governance file and the switch for tokens of people keep the entry', async () => {
     const text = JSON.stringify({ platforms: { pay: { use: 'stripe', name: 'Ours', suspended: true } } });
     const { id, ask } = await world.organisation();
     const applied = await ask('POST', '/owner/governance/apply', { text });
@@ -141,7 +141,7 @@ describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (stor
 });
 
 test.each(['github', 'slack', 'stripe', 'jira', 'kubernetes', 's3', 'linear', 'gmail'] as const)(
-  'a manifest of %s that is of this release is made again from what is different in it',
+  'a manifest of %s from this release is rebuilt exactly from its inferred local changes',
   (use) => {
     const overrides = { base_url: 'https://here.example/api', name: 'Here', trace: true, headers: { 'x-ours': '1' } };
     const manifest = parsePlatformEntry({ use, ...overrides }).data!;
@@ -150,7 +150,7 @@ test.each(['github', 'slack', 'stripe', 'jira', 'kubernetes', 's3', 'linear', 'g
   },
 );
 
-test('a stored manifest of before there were refused parameters is behind this release, which brings them', () => {
+test('a stored manifest from before refused parameters counts as older than this release, which adds them', () => {
   const { refused_parameters, ...rest } = parsePlatformEntry({ use: 'slack' }).data!;
   const stored = { platform_id: 'slack', manifest: rest as Manifest, entry: null };
   expect(refused_parameters).toEqual(['token']);
@@ -162,7 +162,7 @@ test('a stored manifest of before there were refused parameters is behind this r
   ]);
 });
 
-test('whether there is a newer manifest is remembered of a manifest and its entry together', () => {
+test('whether there is a newer manifest is cached by manifest and entry together', () => {
   const text = JSON.stringify(parsePlatformEntry({ use: 'npm' }).data!);
   const manifest = readManifest({ platform_id: 'one', manifest: text });
   const stored = (entry: object) => ({ platform_id: 'one', manifest, entry: JSON.stringify(entry) });
@@ -172,7 +172,7 @@ test('whether there is a newer manifest is remembered of a manifest and its entr
     [{ use: 'npm' }, false],
   ] as const)
     expect(hasNewerManifest(stored(entry))).toBe(newer);
-  // Of another platform with the same text too, though its error names its own.
+  // Shared by another platform with the same text, whose errors still name their own platform.
   expect(readManifest({ platform_id: 'other', manifest: text })).toBe(manifest);
   expect(() => readManifest({ platform_id: 'other', manifest: '{' })).toThrow('manifest of other');
 });

@@ -82,8 +82,8 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
     expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
   };
 
-  describe('by status', () => {
-    test('DI-01 active, own key: the whole document, and a token of the agent verifies with it', async () => {
+  describe('by agent status', () => {
+    test('DI-01 active with its own key: the whole document, with which the agent’s token can be verified', async () => {
       const agent = await agentIn(published);
       const answer = await documentOf(agent.agentId);
       expect(answer.status, answer.text).toBe(200);
@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
       expect(verify('sha256', text, key, sign('sha256', text, agent.keys.privateKey))).toBe(true);
     });
 
-    test('owner, organisation and name are in none of it', async () => {
+    test('the document contains neither owner nor organisation nor name', async () => {
       const agent = await published.agent({ name: 'secret-project-triage', policy: null, grants: {} });
       const { name } = (await published.ask('GET', '/owner/organisation')).body;
       for (const { text } of [await documentOf(agent.agentId), await get('/.well-known/did.json')])
@@ -123,7 +123,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
           expect(text).not.toContain(word);
     });
 
-    test('DI-01 suspended: the key, good for nothing; resumed, everything again', async () => {
+    test('DI-01 suspended: the key is listed without any purpose; resumed: complete again', async () => {
       const agent = await agentIn(published);
       const { body: before } = await documentOf(agent.agentId);
       await move(agent, 'suspend');
@@ -163,14 +163,14 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('an agent is gone when its lifetime is over, and not before', async () => {
+    test('an agent’s document becomes a 410 when its lifetime ends, and not before', async () => {
       const agent = await agentIn(published, { expires_at: Date.now() + 600_000 });
       expect((await documentOf(agent.agentId)).status).toBe(200);
       world.clock.skewMs = 600_001;
       expect((await documentOf(agent.agentId)).status).toBe(410);
     });
 
-    test('authenticated by the broker: no key, and the root DID answers for it, with the parent for a child', async () => {
+    test('an agent that the broker authenticates: no key; the controller is the root DID, and for a child its parent, too', async () => {
       const parent = await agentIn(published);
       const client = await agentIn(published, { ...keyless, agent_type: 'mcp_client' });
       const child = await agentIn(published, { ...keyless, agent_type: 'child', parent_id: parent.id });
@@ -189,7 +189,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
       expect((await documentOf(child.agentId)).body).not.toHaveProperty('verificationMethod');
     });
 
-    test('DI-01 all that is not published is one 404', async () => {
+    test('DI-01 unknown and unpublished agents all get the same 404', async () => {
       const hidden: [string, string][] = [['unknown', UNKNOWN]];
       for (const status of ['pending', 'pending_bind'] as const)
         for (const agent_type of ['key', 'mcp_client', null] as const)
@@ -208,14 +208,14 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
         const answer = await documentOf(agentId);
         expectEnvelope(answer, 404, 'not_found');
         expect(answer.headers.get('access-control-allow-origin'), what).toBe('*');
-        // DI-02: no cache keeps a 404, so that publishing is seen at once.
+        // DI-02: a 404 is not cached, so that publishing takes effect immediately.
         expect(answer.headers.get('cache-control'), what).toBe('no-store');
         seen.add(sameOf(answer));
       }
       expect([...seen]).toHaveLength(1);
     });
 
-    test('nor can they be told apart by how long they take', async () => {
+    test('the reasons for a 404 cannot be distinguished by response time', async () => {
       const ids = [
         UNKNOWN,
         (await agentIn(unpublished)).agentId,
@@ -229,25 +229,25 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
           await send(`${world.running.baseUrl}/agents/${id}/did.json`, {});
           took[at]!.push(performance.now() - from);
         }
-      // The quick ones of each: what other programs take of the machine shows in the slow ones.
+      // The fast ones of each: load of other programs shows in the slow ones.
       const quick = took.map((times) => times.toSorted((a, b) => a - b)[10]!);
       expect(Math.max(...quick), `in ms: ${quick}`).toBeLessThan(2 * Math.min(...quick) + 1);
     });
 
     test.each(['AGT_AAAAAAAAAAAAAAAAAAAA', 'agt_..%2Fx', 'agt_short', `${UNKNOWN}aa`, 'did', '%00', 'agt_%C3%A9'])(
-      'DI-01 %s is no agent id: 404',
+      'DI-01 %s is not an agent id: 404',
       async (id) => {
         expectEnvelope(await documentOf(id), 404, 'not_found');
       },
     );
 
-    test('an id in another case is another id', async () => {
+    test('agent ids are case-sensitive', async () => {
       const agent = await agentIn(published);
       expect((await documentOf(agent.agentId.toUpperCase())).status).toBe(404);
     });
   });
 
-  test('the fragment changes with the key, and the old key is gone', async () => {
+  test('the fragment changes with the key, and the old key is removed', async () => {
     const agent = await agentIn(published);
     const { body: before } = await documentOf(agent.agentId);
     const token = (await published.ask('POST', `/owner/agents/${agent.agentId}/bootstrap-token`, { rotate: true })).body
@@ -268,7 +268,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
     expect(after.authentication).toEqual([after.verificationMethod[0].id]);
   });
 
-  test('publishing begins and ends with the setting, and is on record', async () => {
+  test('publishing follows the setting, and changes are recorded', async () => {
     const organisation = await world.organisation();
     const agent = await agentIn(organisation);
     expect((await documentOf(agent.agentId)).status).toBe(404);
@@ -280,13 +280,13 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
     expect(rows.filter(({ reason }: { reason: string }) => reason === 'organisation_changed')).toHaveLength(2);
   });
 
-  test('only an admin publishes', async () => {
+  test('only an admin can switch publishing', async () => {
     const approver = await published.addOwner('approver');
     const answer = await published.ask('POST', '/owner/organisation', { publish_identity_documents: false }, approver);
     expectEnvelope(answer, 403, 'forbidden');
   });
 
-  test('a governance file publishes, and says nothing of having no effect', async () => {
+  test('a governance file can switch publishing on, without a warning that it has no effect', async () => {
     const organisation = await world.organisation();
     const agent = await agentIn(organisation, { origin: 'owner' });
     const applied = await organisation.ask('POST', '/owner/governance/apply', {
@@ -297,7 +297,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
     expect((await documentOf(agent.agentId)).status).toBe(200);
   });
 
-  test('DI-02 an ETag names the document as it is', async () => {
+  test('DI-02 the ETag identifies the current document', async () => {
     const agent = await agentIn(published);
     const first = await documentOf(agent.agentId);
     const etag = first.headers.get('etag')!;
@@ -312,7 +312,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
   });
 
   describe('the root document', () => {
-    test('has the root key and no other', async () => {
+    test('has the root key and no other key', async () => {
       const answer = await get('/.well-known/did.json');
       expect(answer.status, answer.text).toBe(200);
       expectPublic(answer);
@@ -348,7 +348,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
       expect((await get('/.well-known/did.json', { 'if-none-match': etag })).status).toBe(304);
     });
 
-    test('shows a new key before it signs, and is a 404 without any', async () => {
+    test('lists a new key before it signs, and is a 404 without keys', async () => {
       const { broker } = world.running;
       const { kid } = await broker.keys.rotate('root', broker.clock());
       const { body } = await get('/.well-known/did.json');
@@ -364,7 +364,7 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('AZ-12 pages of any site may ask for public documents, and for nothing else', async () => {
+  test('AZ-12 pages of any site may read public documents, and nothing else', async () => {
     const preflight = (path: string) =>
       get(
         path,
@@ -395,13 +395,13 @@ describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
   });
 });
 
-/** What of an answer could tell it from another: not its correlation id, its moment and what is left of the limit. */
+/** The parts of an answer that could distinguish it from another: without correlation id, time and remaining rate limit. */
 function sameOf({ status, headers, text, body }: Answer): string {
   const shown = [...headers].filter(([name]) => !['x-correlation-id', 'date', 'ratelimit'].includes(name));
   return JSON.stringify([status, shown, text.replaceAll(body.correlation_id, '')]);
 }
 
-test('30 a minute and address, then 429 with Retry-After', async () => {
+test('30 requests a minute per address, then 429 with Retry-After', async () => {
   const { running } = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
   for (const path of [`/agents/${UNKNOWN}/did.json`, '/.well-known/did.json']) {
     const ask = () => send(running.baseUrl + path, {});
@@ -413,7 +413,7 @@ test('30 a minute and address, then 429 with Retry-After', async () => {
   }
 });
 
-describe("somebody else's resolver, over TLS", () => {
+describe('a third-party resolver, over TLS', () => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {
@@ -421,7 +421,7 @@ describe("somebody else's resolver, over TLS", () => {
     const { key, cert } = certificateFor('localhost');
     const trusted = https.globalAgent.options.ca;
     https.globalAgent.options.ca = cert;
-    // A reverse proxy, as one stands before a broker that others resolve.
+    // A reverse proxy, as in front of a broker that others resolve.
     const proxy = https.createServer({ key, cert }, (request, response) => {
       const { method, headers } = request;
       const to = new URL(request.url!, `http://127.0.0.1:${port}`);
@@ -455,7 +455,7 @@ describe("somebody else's resolver, over TLS", () => {
       .execute();
   };
   const resolver = new Resolver(getResolver());
-  /** Through the proxy, as everybody comes here. */
+  /** Through the proxy, as external clients come. */
   const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
     const request = https.request(world.running.baseUrl + path, {
       method: 'POST',
@@ -468,7 +468,7 @@ describe("somebody else's resolver, over TLS", () => {
     return said as Record<string, string>;
   };
 
-  test('resolves the broker and its agents, and not who is unknown or gone', async () => {
+  test('resolves the broker and its agents, but no unknown or deactivated agents', async () => {
     const { did } = world.running.broker;
     const root = await resolver.resolve(did);
     expect(root.didResolutionMetadata.error).toBeUndefined();
@@ -483,7 +483,7 @@ describe("somebody else's resolver, over TLS", () => {
       expect((await resolver.resolve(`${did}:agents:${id}`)).didResolutionMetadata.error).toBe('notFound');
   });
 
-  test('what a rotated key signed cannot be verified by its DID any more; what the new one signs can', async () => {
+  test('signatures of a replaced key cannot be verified by its DID any more; those of the new key can', async () => {
     const agent = await organisation.agent({ policy: null, grants: {} });
     const did = `${world.running.broker.did}:agents:${agent.agentId}`;
     const text = Buffer.from('said by the agent');
@@ -529,7 +529,7 @@ test.each([
   ['https://broker.example', 'did:web:broker.example'],
   ['http://localhost:8787', 'did:web:localhost%3A8787'],
   ['http://[::1]:8787', 'did:web:%5B%3A%3A1%5D%3A8787'],
-])('the DID of %s has the form of one (DID Core, section 3.1)', (baseUrl, did) => {
+])('the DID of %s matches the DID syntax (DID Core, section 3.1)', (baseUrl, did) => {
   expect(didOfHost(baseUrl)).toBe(did);
   expect(parse(did)?.did).toBe(did);
 });

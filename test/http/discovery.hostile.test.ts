@@ -1,4 +1,4 @@
-/** What anyone may read, asked by somebody who means harm: nothing in it depends on who asks, and nothing of anybody is in it. */
+/** Public documents under hostile requests: they do not depend on the client, and contain no organisation's data. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/process/served-routes.ts';
@@ -9,7 +9,7 @@ import { givenWorld } from '../world/given.ts';
 import { CANARY } from '../world/world.ts';
 
 const ROUTES = servedRoutes();
-/** At one address for everybody. */
+/** Documents at one address for everybody. */
 const DOCUMENTS = [
   ...ROUTES.filter((one) => isPublic(one) && one.method === 'GET' && one.anyOrigin && !one.path.includes('{')).map(
     ({ path }) => path,
@@ -21,7 +21,7 @@ const DOCUMENTS = [
   '/docs/agents.md',
 ];
 
-/** Names, ids and a credential of an organisation that has something of everything. */
+/** Names, ids and a credential of an organisation with rows in every table. */
 let owned: string[];
 const world = givenWorld();
 beforeAll(async () => {
@@ -29,14 +29,14 @@ beforeAll(async () => {
   owned = ['secretive', CANARY, organisation.id, organisation.owner.id, organisation.owner.email, agent.agentId];
 });
 const ask = (path: string, init: RequestInit = {}): Promise<Answer> => send(world.running.baseUrl + path, init);
-/** Without what is another at each answer. */
+/** Headers without those that differ in each answer. */
 const headersOf = ({ headers }: Answer) =>
   Object.fromEntries(
     [...headers].filter(([name]) => !/^(date|x-correlation-id|ratelimit.*|connection|keep-alive)$/.test(name)),
   );
 
 describe.each(DOCUMENTS)('%s', (path) => {
-  test('is the same whoever asks, and however', async () => {
+  test('is the same for every client and request', async () => {
     const { text } = await ask(path);
     const lies: Record<string, string>[] = [
       { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' },
@@ -57,7 +57,7 @@ describe.each(DOCUMENTS)('%s', (path) => {
     expect((await ask(`${path}?callback=evil&x=%00`)).text).toBe(text);
   });
 
-  test('HEAD tells what GET tells, without the body; other methods are told which there are', async () => {
+  test('HEAD returns the headers of GET without the body; other methods are answered with the allowed ones', async () => {
     const [got, head] = [await ask(path), await ask(path, { method: 'HEAD' })];
     expect([head.status, head.text]).toEqual([200, '']);
     expect(headersOf(head)).toEqual(headersOf(got));
@@ -68,12 +68,12 @@ describe.each(DOCUMENTS)('%s', (path) => {
     }
   });
 
-  test('is at this address alone', async () => {
+  test('is at this address only', async () => {
     for (const other of [`${path}/`, `${path}%20`, `${path}%00`, path.toUpperCase(), `/${path}`, `${path};x`])
       if (other !== path) expect((await ask(other)).status, other).toBe(404);
   });
 
-  test('holds nothing that an organisation has', async () => {
+  test('contains no data of any organisation', async () => {
     const { text } = await ask(path);
     expect(owned.filter((one) => text.includes(one))).toEqual([]);
   });
@@ -83,7 +83,7 @@ describe('pages of other sites', () => {
   const asking = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
   const at = (path: string) => path.replaceAll(/\{\w+\}/g, 'x');
 
-  test('may read what is public, without credentials (AZ-12)', async () => {
+  test('may read public documents, without credentials (AZ-12)', async () => {
     for (const { path } of ROUTES.filter(({ anyOrigin }) => anyOrigin)) {
       const { status, headers } = await ask(at(path), { method: 'OPTIONS', headers: asking });
       expect([status, headers.get('access-control-allow-origin')], path).toEqual([204, '*']);
@@ -91,14 +91,14 @@ describe('pages of other sites', () => {
     }
   });
 
-  test('are let in nowhere else (AZ-12)', async () => {
+  test('are allowed nowhere else (AZ-12)', async () => {
     const closed = ROUTES.filter(({ anyOrigin, path }) => !anyOrigin && !path.startsWith('/console/'));
     expect(closed.length).toBeGreaterThan(80);
     const open = new Set(ROUTES.filter(({ anyOrigin }) => anyOrigin).map(({ path }) => path));
     for (const path of new Set(closed.map((one) => one.path))) {
       if (open.has(path)) continue;
       const { status, headers } = await ask(at(path), { method: 'OPTIONS', headers: asking });
-      // Below /proxy nobody is told anything before a token.
+      // Below /proxy every request without a token gets the same answer.
       expect(status, path).toBe(path.startsWith('/proxy/') ? 401 : 405);
       expect(headers.get('access-control-allow-origin'), path).toBeNull();
     }

@@ -1,4 +1,4 @@
-/** Every address that a discovery document names is one that answers. */
+/** All addresses in discovery documents are served. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -10,7 +10,7 @@ import { ROOT } from '../world/checkout.ts';
 import { givenWorld } from '../world/given.ts';
 import { addressesIn, addressesOfText, makeReader } from '../world/links.ts';
 
-/** What is served at one address for everybody, and names others. */
+/** Documents at one address for everybody that name other addresses. */
 const DOCUMENTS = servedRoutes().filter(
   (one) => isPublic(one) && one.method === 'GET' && one.anyOrigin && !one.path.includes('{'),
 );
@@ -19,17 +19,17 @@ const world = givenWorld();
 const get = (path: string, init: RequestInit = {}) => send(world.running.baseUrl + path, init);
 
 describe.each(DOCUMENTS.map(({ path }) => path))('%s', (path) => {
-  test('names only addresses that answer', async () => {
+  test('names only addresses that are served', async () => {
     const { status, body, text } = await get(path);
     expect(status).toBe(200);
     const reader = makeReader(world.running.baseUrl);
-    // The paths of an OpenAPI document are held to the routes by the contract test; its examples name no real place.
+    // The contract test checks the paths of an OpenAPI document; addresses in its examples are invented.
     const { paths: _paths, ...shown } = path === '/v1/openapi.json' ? body : { ...body };
     const addresses = typeof body === 'string' ? addressesOfText(text) : addressesIn(shown);
     for (const address of new Set(addresses)) await reader.resolves(address, path);
   });
 
-  test('may be kept, and read by pages of any site', async () => {
+  test('may be cached, and read by pages of any site', async () => {
     const { headers } = await get(path);
     expect(headers.get('cache-control')).toMatch(/^public, max-age=\d+$/);
     expect(headers.get('access-control-allow-origin')).toBe('*');
@@ -40,7 +40,7 @@ describe.each(DOCUMENTS.map(({ path }) => path))('%s', (path) => {
   });
 });
 
-test('docs/agents.md has a row for each, with the seconds for which it may be kept', async () => {
+test('docs/agents.md has a row for each, with the seconds for which it may be cached', async () => {
   expect(DOCUMENTS.length).toBeGreaterThan(12);
   const page = readFileSync(join(ROOT, 'docs', 'agents.md'), 'utf8');
   const table = page.split('\n## Public documents\n')[1]!.split('\n## ')[0]!;
@@ -57,7 +57,7 @@ test('docs/agents.md has a row for each, with the seconds for which it may be ke
 });
 
 describe('/llms.txt and /agent-manifest.json', () => {
-  test('name every public operation, its place in the docs and no other', async () => {
+  test('list every public operation, with its place in the docs, and no other', async () => {
     const { text, headers } = await get('/llms.txt');
     expect(headers.get('content-type')).toBe('text/plain; charset=utf-8');
     expect(text).toMatch(/^# Agent Broker\n\n> .+\n\n/);
@@ -75,7 +75,7 @@ describe('/llms.txt and /agent-manifest.json', () => {
 });
 
 describe('OAuth metadata', () => {
-  test('the resource is the broker, and its server is where the metadata is', async () => {
+  test('the resource is the broker, and the metadata is at its server', async () => {
     const { body } = await get('/.well-known/oauth-protected-resource');
     expect(body).toMatchObject({
       resource: world.running.baseUrl,
@@ -87,7 +87,7 @@ describe('OAuth metadata', () => {
 });
 
 describe('/.well-known/aa-agent-schema', () => {
-  test('takes what POST /v1/register takes, and refuses what it refuses', async () => {
+  test('accepts what POST /v1/register accepts, and refuses what it refuses', async () => {
     const { body: schema } = await get('/.well-known/aa-agent-schema');
     expect(schema.$schema).toBe('https://json-schema.org/draft/2020-12/schema');
     expect(schema.required).toEqual(['owner_id', 'agent_name', 'requested_scopes']);

@@ -5,18 +5,18 @@ import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld } from '../world/given.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
-describe.each(ONE_STORE)(`what anyone may read on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`public documents on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const get = (path: string, init: RequestInit = {}) => send(world.running.baseUrl + path, init);
 
-  test('/health answers while the store does', async () => {
+  test('/health follows the availability of the store', async () => {
     const answer = await get('/health');
     expect([answer.status, answer.body]).toEqual([200, { status: 'ok' }]);
     const head = await get('/health', { method: 'HEAD' });
     expect([head.status, head.text]).toEqual([200, '']);
   });
 
-  test('/version tells the build and is never cached', async () => {
+  test('/version returns the build and is never cached', async () => {
     const { status, headers, body } = await get('/version');
     expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
     expect(body).toEqual({
@@ -42,7 +42,7 @@ describe.each(ONE_STORE)(`what anyone may read on %s${postgresNote}`, (store) =>
       expect(key).toMatchObject({ kty: 'EC', crv: 'P-256', kid: expect.any(String) });
       expect(key).not.toHaveProperty('d');
     }
-    // It is the key that signs: what it signs verifies with the set alone.
+    // It contains the signing key: a signature can be verified with the set alone.
     const { broker } = world.running;
     const signer = broker.keys.signer(use, broker.clock());
     const jwt = await new SignJWT({ a: 1 })
@@ -51,14 +51,14 @@ describe.each(ONE_STORE)(`what anyone may read on %s${postgresNote}`, (store) =>
     expect((await jwtVerify(jwt, createLocalJWKSet(body))).payload.a).toBe(1);
   });
 
-  test('no two jobs share a key', async () => {
+  test('no two key uses share a key', async () => {
     const kids = (
       await Promise.all(['/.well-known/svc-receipt-keys.json', '/v1/oauth/jwks.json'].map((path) => get(path)))
     ).map(({ body }) => body.keys.map((key: { kid: string }) => key.kid));
     expect(new Set(kids.flat()).size).toBe(kids.flat().length);
   });
 
-  test('an unknown address is a 404 in the envelope, and another method a 405 that names the right ones', async () => {
+  test('an unknown address is a 404 in the envelope, and another method a 405 that names the allowed ones', async () => {
     expectEnvelope(await get('/v1/nothing'), 404, 'not_found');
     const answer = await get('/health', { method: 'POST' });
     expectEnvelope(answer, 405, 'method_not_allowed');
@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`what anyone may read on %s${postgresNote}`, (store) =>
     expect((await get('/v1/actions')).headers.get('allow')).toBe('POST');
   });
 
-  test('no answer tells what it is made with', async () => {
+  test('no answer reveals the software it is built with', async () => {
     for (const path of ['/health', '/nothing', '/v1/agents/me']) {
       const { headers } = await get(path);
       expect(headers.get('x-powered-by')).toBeNull();

@@ -1,4 +1,4 @@
-/** Two brokers on one PostgreSQL: who listens at one hears of what happens at the other. */
+/** Two brokers on one PostgreSQL: a stream at one reports changes made at the other. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -43,7 +43,7 @@ describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${po
     expect(status, text).toBe(202);
   };
 
-  test('what is held at the other replica is told here, to its own organisation only', async () => {
+  test('a call that is held at the other replica is reported here, to its own organisation only', async () => {
     await mine.until(({ events }) => events.length > 0);
     await theirs.until(({ events }) => events.length > 0);
     await hold();
@@ -52,7 +52,7 @@ describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${po
     expect(theirs.events.map(({ data }) => data.waiting.approvals).filter((waits) => waits !== 0)).toEqual([]);
   });
 
-  test('MR-06 while notices do not arrive the store is asked instead', async () => {
+  test('MR-06 while no notices arrive, the store is polled instead', async () => {
     let down = true;
     const keepDown = (async () => {
       while (down) {

@@ -1,4 +1,4 @@
-/** GET /owner/events: what waits, told as it changes, to whoever may know and to nobody else. */
+/** GET /owner/events: counts of pending items, updated on every change, for owners of the organisation only. */
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -34,7 +34,7 @@ describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
   const agent = shared(() => organisation.agent());
   const decide = (id: string, verb: string) => organisation.ask('POST', `/owner/approvals/${id}/${verb}`);
 
-  test('what waits is told at once, and after every change; a viewer may listen', async () => {
+  test('the counts are sent immediately, and after every change; a viewer may listen', async () => {
     const reader = await listen(world, await organisation.addOwner('viewer'));
     expect([reader.status, reader.headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
     expect(reader.headers['cache-control']).toBe('no-store');
@@ -50,7 +50,7 @@ describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
     reader.close();
   });
 
-  test('what is past its time does not wait', async () => {
+  test('expired items are not counted', async () => {
     const id = await hold(agent);
     const before = await listen(world, organisation.owner);
     await before.until(() => waiting(before)?.approvals === 1);
@@ -59,12 +59,12 @@ describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
     await after.until(() => waiting(after)?.approvals === 0);
     before.close();
     after.close();
-    // The next test's clock is right again, and it would wait again.
+    // The next test's clock is correct again, and the call would be pending again.
     world.clock.skewMs = 0;
     await decide(id, 'deny');
   });
 
-  test('many changes at once are told in few events, the last of them with all', async () => {
+  test('a burst of changes causes few events, the last of them with the final counts', async () => {
     const reader = await listen(world, organisation.owner);
     await reader.until(({ events }) => events.length === 1);
     const began = performance.now();
@@ -78,7 +78,7 @@ describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
     reader.close();
   });
 
-  test('never news of another organisation', async () => {
+  test('no events of another organisation', async () => {
     const other = await world.organisation();
     const mine = await listen(world, organisation.owner);
     const theirs = await listen(world, other.owner);
@@ -95,7 +95,7 @@ describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
     theirs.close();
   });
 
-  test('the store is asked once a change for all who listen, and not at all while nothing changes', async () => {
+  test('one query per change serves all listeners, and none runs while nothing changes', async () => {
     let asked = 0;
     const { broker, services } = world.running;
     const db = broker.store.db.withPlugin({
@@ -111,7 +111,7 @@ describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
       feed.follow(organisation.id, { waiting: (now) => heard.push(now.approvals), over: () => {} }),
     );
     await vi.waitUntil(() => heard.length === 50, { timeout: 10_000 });
-    // The first was told before the others came.
+    // The first got its event before the others connected.
     expect(asked).toBeLessThanOrEqual(2);
     const before = asked;
     const ref = { organisation_id: organisation.id, id: uuidv4() };
@@ -132,7 +132,7 @@ describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
     expect([asAgent.status, JSON.parse(asAgent.body).error]).toEqual([401, 'invalid_token']);
   });
 
-  test('a page elsewhere cannot listen with somebody’s cookie; HEAD answers and is over', async () => {
+  test('a page of another site cannot listen with a user’s cookie; HEAD is answered and ends', async () => {
     const cookie = `svc_owner=${session(world, organisation.owner)}`;
     const foreign = await readEvents(`${world.running.baseUrl}/owner/events`, {
       cookie,
@@ -151,7 +151,7 @@ describe('streams that end', () => {
   const world = givenWorld();
   const organisation = shared(() => world.organisation());
 
-  test('a heartbeat looks at the session again: what is over ends, what is not goes on', async () => {
+  test('each heartbeat checks the session again: ended sessions end the stream, valid ones keep it', async () => {
     const token = session(world, organisation.owner);
     const ending = await readEvents(`${world.running.baseUrl}/owner/events`, { cookie: `svc_owner=${token}` });
     const going = await listen(world, organisation.owner);
@@ -167,7 +167,7 @@ describe('streams that end', () => {
     going.close();
   }, 180_000);
 
-  test('DOS-05 100 streams of one address, and not one more; another address has its own', async () => {
+  test('DOS-05 an address gets 100 streams and no more; another address has its own limit', async () => {
     const readers = await Promise.all(Array.from({ length: 100 }, () => listen(world, organisation.owner)));
     expect(new Set(readers.map(({ status }) => status))).toEqual(new Set([200]));
     const refused = await listen(world, organisation.owner);
@@ -187,7 +187,7 @@ describe('streams that end', () => {
     for (const reader of [...readers, elsewhere]) reader.close();
   });
 
-  test('DOS-05 who leaves before the store has answered takes no place', async () => {
+  test('DOS-05 a client that disconnects before the store has answered occupies no slot', async () => {
     const { services } = world.running;
     const recognise = services.authenticateOwner;
     let asked = 0;
@@ -222,7 +222,7 @@ describe('streams that end', () => {
     );
   });
 
-  test('DOS-05 so many in all, whoever asks; leaving twice frees one place', () => {
+  test('DOS-05 a limit applies to all streams together; disconnecting twice frees one slot', () => {
     const limits = makeRateLimits(1, windowCounts(60_000), { refused: () => {} });
     const atOnce = { perAddress: 2, inAll: 3 };
     const enter = (key: string) => limits.enter('x', atOnce, key);
@@ -235,7 +235,7 @@ describe('streams that end', () => {
     expect(Boolean(limits.enter('y', atOnce, 'c'))).toBe(true);
   });
 
-  test('DOS-05 who does not read is cut off, and nothing is kept for them', async () => {
+  test('DOS-05 a client that does not read is disconnected, and nothing is buffered for it', async () => {
     let undone = false;
     let unread = 0;
     const server = createServer((_request, response) => {
@@ -266,7 +266,7 @@ describe('streams that end', () => {
     server.close();
   });
 
-  test('the broker stops at once, whoever listens, and says so', async () => {
+  test('the broker stops immediately despite listeners, and ends their streams', async () => {
     const readers = await Promise.all(Array.from({ length: 3 }, () => listen(world, organisation.owner)));
     const began = performance.now();
     await world.running.stop();

@@ -1,4 +1,4 @@
-/** Requests as bytes (HD-10, HD-12, JW-17 to JW-20, DOS-04): what Node refuses, and what we must. One store is enough. */
+/** Raw requests (HD-10, HD-12, JW-17 to JW-20, DOS-04): those that Node refuses, and those that the broker has to. One store is enough. */
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -19,7 +19,7 @@ describe('hostile HTTP', () => {
     host = `Host: localhost:${port}`;
   });
 
-  /** Sends lines and a body, and sees to it that no call is made. */
+  /** Sends lines and a body, and checks that no call is made. */
   const ask = (lines: readonly string[], body = '', eol = '\r\n'): Promise<RawAnswer> =>
     withoutCalls(world, () => exchange(port, `${lines.join(eol)}${eol}${eol}${body}`));
   const bearer = () => `Authorization: Bearer ${agent.token()}`;
@@ -35,7 +35,7 @@ describe('hostile HTTP', () => {
     );
   const errorOf = (answer: RawAnswer): unknown => JSON.parse(answer.body).error;
 
-  test('the twin: the same bytes in order', async () => {
+  test('control: the same bytes in the right order are accepted', async () => {
     const before = world.upstream.seen.length;
     const text = [
       'POST /v1/actions HTTP/1.1',
@@ -72,11 +72,11 @@ describe('hostile HTTP', () => {
       expect([answer.status, errorOf(answer)]).toEqual([501, 'not_implemented']);
     });
 
-    test('line ends of LF alone', async () => {
+    test('line ends of LF only', async () => {
       expect((await ask(['GET /health HTTP/1.1', host, 'Connection: close'], '', '\n')).status).toBe(400);
     });
 
-    test('a chunk size that is none, and a body that ends too early', async () => {
+    test('an invalid chunk size, and a body that ends too early', async () => {
       const chunked = await post([host, bearer(), 'Transfer-Encoding: chunked'], 'zz\r\n{}\r\n0\r\n\r\n', false);
       expect(chunked.status).toBe(400);
       await withoutCalls(world, async () => {
@@ -94,29 +94,29 @@ describe('hostile HTTP', () => {
     });
   });
 
-  describe('after two thousand other headers, which no version of Node may leave out', () => {
+  describe('after two thousand other headers, beyond which Node must not drop any', () => {
     const others = Array.from({ length: 2_000 }, (_, i) => `A${i.toString(36)}:`);
     const asked = (path: string, last: string) =>
       ask([`GET ${path} HTTP/1.1`, host, bearer(), 'Connection: close', ...others, last]);
 
-    test('a header that says nothing is the twin', async () => {
+    test('control: an irrelevant header is accepted', async () => {
       expect((await asked('/v1/agents/me', 'Z: 1')).status).toBe(200);
       expect((await asked('/metrics', 'Z: 1')).status).toBe(200);
     });
 
-    test('a second token and a second name are seen', async () => {
+    test('a second token and a second host are detected', async () => {
       for (const last of [bearer(), 'Host: evil.test']) {
         const answer = await asked('/v1/agents/me', last);
         expect([last, answer.status, errorOf(answer)]).toEqual([last, 400, 'invalid_request']);
       }
     });
 
-    test('what a proxy on this machine adds is seen: /metrics are not for strangers', async () => {
+    test('forwarding headers of a local proxy are detected: /metrics stays closed to strangers', async () => {
       expect((await asked('/metrics', 'X-Forwarded-For: 203.0.113.9')).status).toBe(404);
     });
   });
 
-  describe('HD-10 whose name is asked for', () => {
+  describe('HD-10 the requested host', () => {
     test.each<[string, string[], number, string]>([
       ['another name', ['Host: evil.test'], 421, 'misdirected_request'],
       ['another name with our port', ['Host: evil.test:PORT'], 421, 'misdirected_request'],
@@ -136,20 +136,20 @@ describe('hostile HTTP', () => {
       }
     });
 
-    test('HTTP/1.0 has no need of a name, as probes of balancers ask, and takes no other', async () => {
+    test('HTTP/1.0 health checks without a host are accepted, other hosts are not', async () => {
       expect((await ask(['GET /readyz HTTP/1.0'])).status).toBe(200);
       expect((await ask(['GET /readyz HTTP/1.0', 'Host: evil.test'])).status).toBe(421);
       expect((await ask(['GET http://evil.test/readyz HTTP/1.0'])).status).toBe(421);
       expect((await ask(['GET /readyz HTTP/1.0', 'Host:'])).status).toBe(421);
     });
 
-    test('authorization queries refuse another name as they refuse everything else (RFC 7807)', async () => {
+    test('authorization queries refuse another host in their own error format (RFC 7807)', async () => {
       const answer = await ask(['POST /v1/trqp/recognition HTTP/1.1', 'Host: evil.test', 'Connection: close']);
       expect([answer.status, errorOf(answer)]).toEqual([421, 'misdirected_request']);
       expect(answer.head).toContain('Content-Type: application/problem+json');
     });
 
-    test('an absolute target counts for the name (RFC 9112 section 3.2.2)', async () => {
+    test('an absolute target determines the host (RFC 9112 section 3.2.2)', async () => {
       const foreign = await ask(['GET http://evil.test/health HTTP/1.1', host, 'Connection: close']);
       expect([foreign.status, errorOf(foreign)]).toEqual([421, 'misdirected_request']);
       const own = await ask([`GET http://localhost:${port}/health HTTP/1.1`, 'Host: evil.test', 'Connection: close']);
@@ -172,7 +172,7 @@ describe('hostile HTTP', () => {
     });
   });
 
-  describe('JW-17 to JW-20 who asks', () => {
+  describe('JW-17 to JW-20 the Authorization header', () => {
     test('JW-17 two Authorization headers, in either order and case', async () => {
       for (const lines of [
         [bearer(), 'Authorization: Bearer x'],
@@ -189,14 +189,14 @@ describe('hostile HTTP', () => {
     test('JW-20 headers beyond 16 KiB are a 431, a token beyond 8 KiB a 401', async () => {
       const large = await post([host, `Authorization: Bearer ${'x'.repeat(17_000)}`]);
       expect([large.status, errorOf(large)]).toEqual([431, 'invalid_request']);
-      // Of so much the end is not even read, and the answer may be lost to the reset.
+      // So much is not read to its end, and the answer may be lost to the reset.
       expect([0, 431]).toContain((await post([host, `Authorization: Bearer ${'x'.repeat(2_000_000)}`])).status);
       expect((await post([host, bearer(), `X-A: ${'x'.repeat(17_000)}`])).status).toBe(431);
       const answer = await post([host, `Authorization: Bearer ${'x'.repeat(8_193)}`, 'Connection: close']);
       expect([answer.status, errorOf(answer)]).toEqual([401, 'invalid_token']);
     });
 
-    test('JW-18 a token in Latin-1, with a tab, or with a NUL is none', async () => {
+    test('JW-18 a token in Latin-1, with a tab, or with a NUL is invalid', async () => {
       for (const value of ['Bearer \xe9', `Bearer\t${agent.token()}`, `Bearer ${agent.token()} x`]) {
         const answer = await post([host, `Authorization: ${value}`, 'Connection: close']);
         expect([answer.status, errorOf(answer)]).toEqual([401, 'invalid_token']);
@@ -223,13 +223,13 @@ describe('hostile HTTP', () => {
       expect((await ask([line, host, bearer(), 'Connection: close'])).status).toBe(status);
     });
 
-    test('a client that begins with HTTP/2 is told what is spoken', async () => {
+    test('a client that starts with HTTP/2 gets an answer that names the supported versions', async () => {
       const answer = await exchange(port, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
       expect([answer.status, errorOf(answer)]).toEqual([505, 'invalid_request']);
       expect(answer.body).toContain('use HTTP/1.1');
     });
 
-    test('AZ-12 no address gives a page from elsewhere leave to ask or to read', async () => {
+    test('AZ-12 no address allows pages of other sites to send or read', async () => {
       const origin = ['Origin: https://evil.test', 'Access-Control-Request-Headers: authorization, x-svc-csrf'];
       for (const [method, path] of [
         ['POST', '/v1/actions'],
@@ -251,7 +251,7 @@ describe('hostile HTTP', () => {
       }
     });
 
-    test('CONNECT gets no tunnel, and an Upgrade no other protocol', async () => {
+    test('CONNECT opens no tunnel, and an Upgrade switches to no other protocol', async () => {
       const tunnel = await ask(['CONNECT evil.test:443 HTTP/1.1', host]);
       expect([tunnel.status, errorOf(tunnel)]).toEqual([405, 'method_not_allowed']);
       expect(tunnel.head).toContain('Allow: GET, HEAD, POST, PUT, PATCH, DELETE');
@@ -259,7 +259,7 @@ describe('hostile HTTP', () => {
       expect([200, 400]).toContain(upgrade.status);
     });
 
-    test('an expectation that nobody knows is a 417, and 100-continue is met', async () => {
+    test('an unknown expectation is a 417, and 100-continue is supported', async () => {
       const unknown = await post([host, bearer(), 'Expect: foo', 'Connection: close']);
       expect([unknown.status, errorOf(unknown)]).toEqual([417, 'invalid_request']);
       const lines = [
@@ -273,14 +273,14 @@ describe('hostile HTTP', () => {
       expect((await exchange(port, text)).status).toBe(200);
     });
 
-    test('NUL in a path parameter reaches no database', async () => {
+    test('NUL in a path parameter never reaches the database', async () => {
       const { db } = world.running.broker.store;
       const answer = await organisation.ask('POST', '/owner/agents/%00/suspend', {});
       expectEnvelope(answer, 404, 'not_found');
       expect(await db.selectFrom('agents').select('status').where('status', '=', 'suspended').execute()).toEqual([]);
     });
 
-    test('DOS-04 bodies that never come hold up nobody', async () => {
+    test('DOS-04 bodies that never arrive block no other request', async () => {
       const head = ['POST /v1/actions HTTP/1.1', host, 'Content-Type: application/json', 'Content-Length: 100000'];
       const sockets = Array.from({ length: 50 }, () => {
         const socket = net.connect(port, '127.0.0.1').on('error', () => {});

@@ -1,10 +1,13 @@
-/** Connections that wait for their next request. */
+/** Idle connections. */
 import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { startWorld } from '../world/world.ts';
 
-/** Asks on a new connection, waits, and asks again on it. Answers the statuses; the second is undefined where it was closed before. */
+/**
+ * Sends a request on a new connection, waits, and sends another one. Returns the statuses; the second is undefined when the connection was closed
+ * before.
+ */
 async function askTwice(baseUrl: string, pauseMs: number): Promise<(number | undefined)[]> {
   const { port, host } = new URL(baseUrl);
   const socket = connect(Number(port), '127.0.0.1');
@@ -26,7 +29,7 @@ async function askTwice(baseUrl: string, pauseMs: number): Promise<(number | und
   return [statuses()[0], statuses()[1]];
 }
 
-test('a trusted proxy’s is kept, so that no request meets its end; a client’s own is closed five seconds after it was told', async () => {
+test('idle connections of a trusted proxy are kept open; those of other clients are closed after the announced five seconds', async () => {
   const [direct, behind] = await Promise.all([startWorld(), startWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' })]);
   expect((await fetch(`${direct.running.baseUrl}/health`)).headers.get('keep-alive')).toBe('timeout=5');
   const [late, closed, kept] = await Promise.all([

@@ -1,4 +1,4 @@
-/** Bodies and answers of megabytes: whoever else is asking goes on being answered while they are read and written. */
+/** Bodies and answers of megabytes: other requests are served while they are read and written. */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
@@ -18,20 +18,20 @@ import { ALLOW_ALL } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
 const PIECE = 64 * 1024;
-/** In units of `machineMs`: 0.3 to 0.5, most of it in `JSON.parse`. In one piece, 1.5 and more. */
+/** In units of `machineMs`: 0.3 to 0.5, most of it in `JSON.parse`. Without pauses, 1.5 and more. */
 const LONGEST_TURN = 1;
 
-/** A garbage collection of what earlier test files left behind counts to a turn, so a turn that is too long is measured again. */
+/** A garbage collection caused by earlier test files counts as part of a turn, so a turn that is too long is measured again. */
 const MEASURED = { timeout: 60_000, retry: 2 };
 
-/** What LONGEST_TURN is in units of. */
+/** The unit of LONGEST_TURN. */
 let unit: number;
 const measureUnit = () => machineMs(Array.from({ length: 5_000 }, (_, i) => `${i} ${'a\n'.repeat(225)}`));
 beforeAll(() => {
   unit = measureUnit();
 });
 
-/** What others do to the caches of a shared machine slows down a turn and the unit alike: a turn that is too long is held to what the unit is now. */
+/** Other load on a shared machine slows down a turn and the unit alike: a turn that is too long is compared with the current unit. */
 function expectShort(longest: number): void {
   if (longest >= LONGEST_TURN * unit) unit = Math.max(unit, measureUnit());
   expect(longest).toBeLessThan(LONGEST_TURN * unit);
@@ -54,8 +54,8 @@ describe('long bodies and answers', MEASURED, () => {
     return { status: answer.statusCode, text: await textOf(answer) };
   }
 
-  test('a body of 16 MiB is read in turns that keep nobody waiting', async () => {
-    // Not what the route takes, so that reading it is all that is done.
+  test('a body of 16 MiB is read in turns that block no other request', async () => {
+    // Invalid for the route, so that only reading is measured.
     const body = Buffer.from(JSON.stringify({ text: 1, more: '\n'.repeat(8 * MIB) }));
     let answer = { status: 0, text: '' };
     const longest = await longestTurn(async () => {
@@ -65,7 +65,7 @@ describe('long bodies and answers', MEASURED, () => {
     expectShort(longest);
   });
 
-  test('a million names in a body of an owner are refused before they are taken in', async () => {
+  test('a million names in an owner’s body are refused before they are parsed into objects', async () => {
     const names = Array.from({ length: 1_000_000 }, (_, i) => `"env:${i.toString(36)}":""`);
     const body = Buffer.from(`{"text":"","values":{${names.join(',')}}}`);
     let answer = { status: 0, text: '' };
@@ -77,9 +77,9 @@ describe('long bodies and answers', MEASURED, () => {
     expectShort(longest);
   });
 
-  test('20,000 members of a body of an owner are read, and its unknown names are not all explained', async () => {
+  test('20,000 members of an owner’s body are read, and not every unknown name is explained', async () => {
     const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, i]));
-    // With name and rules.
+    // Including name and rules.
     const { status, body } = await organisation.ask('POST', '/owner/policies', { name: 'x', rules: [members(19_998)] });
     expect([status, body.error]).toEqual([400, 'invalid_governance']);
     expect(body.detail).not.toContain('n19997');
@@ -87,7 +87,7 @@ describe('long bodies and answers', MEASURED, () => {
     expect(more.body).toMatchObject({ error: 'invalid_request', detail: expect.stringContaining('too many members') });
   });
 
-  test('a call with a hundred thousand names is held in turns of one step each', async () => {
+  test('holding a call with a hundred thousand names takes turns of one step each', async () => {
     const names = Array.from({ length: 100_000 }, (_, i) => `"${i.toString(36)}":0`);
     const agent = await (await world.demoOrganisation()).agent();
     const asked = JSON.stringify(WRITE).replace('{"title":"x"}', `{${names.join(',')}}`);
@@ -98,11 +98,11 @@ describe('long bodies and answers', MEASURED, () => {
     });
     const { user, system } = process.threadCpuUsage(before);
     expect(answer?.status).toBe(202);
-    // Of all the work the longest, parsing or hashing it, is 0.4; hashed and sealed in one turn it is 0.6 and more.
+    // The longest step, parsing or hashing, is 0.4 of all the work; hashing and sealing in one turn is 0.6 and more.
     expect(longest).toBeLessThan(0.5 * ((user + system) / 1000));
   });
 
-  test('an answer of 16 MB is made in turns that keep nobody waiting', async () => {
+  test('an answer of 16 MB is built in turns that block no other request', async () => {
     const text = '\n'.repeat(8 * MIB);
     const list = Array.from({ length: 100_000 }, (_, at) => ({
       at,
@@ -123,13 +123,13 @@ describe('long bodies and answers', MEASURED, () => {
     ['a list that ends with a part', { list: Array.from({ length: 500 }, (_, i) => i), more: 'a' }],
     ['a longer one', { list: Array.from({ length: 501 }, (_, i) => ({ i })) }],
     ['pairs of surrogates where parts end', { a: '😀'.repeat(200_000), b: `a${'😀'.repeat(200_000)}` }],
-  ])('what is made in parts is what would be made in one: %s', async (_name, value) => {
+  ])('an answer that is built in parts equals one that is built at one time: %s', async (_name, value) => {
     expect(String((await longJson(200, value)).body)).toBe(JSON.stringify(value));
   });
 });
 
-/** The worst that is known at each door. */
-describe('one request keeps nobody waiting', MEASURED, () => {
+/** The known worst case of each entry point. */
+describe('one request does not block others', MEASURED, () => {
   const world = givenWorld('sqlite');
   let agent: TestAgent;
   let mcpToken: string;
@@ -202,7 +202,7 @@ describe('one request keeps nobody waiting', MEASURED, () => {
       for await (const _ of answer);
     });
     expect(answered).toBe(status);
-    // Names miss the processor's caches, so beside other work they take longer than `unit` does: measured at the same moment.
+    // Names miss the processor's caches, so beside other work they take longer than `unit` does: measured at the same time.
     expect(longest).toBeLessThan(LONGEST_TURN * Math.max(unit, 2 * parsingMs(90_000)));
   });
 });
@@ -216,7 +216,7 @@ describe('a long body of an agent that may not call', () => {
   const world = givenWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.02' });
   const organisation = shared(() => world.demoOrganisation());
 
-  /** Says that a body of 1 MiB comes, and sends none of it. */
+  /** Announces a body of 1 MiB, and sends none of it. */
   async function announce(agent: TestAgent, more: Record<string, string> = { 'content-length': `${MIB}` }) {
     const headers = { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/json', ...more };
     const asked = request(`${world.running.baseUrl}/v1/actions`, { method: 'POST', headers });
@@ -231,15 +231,15 @@ describe('a long body of an agent that may not call', () => {
   test.each([
     ['of a length that is told', undefined],
     ['of no told length', { 'transfer-encoding': 'chunked' }],
-  ])('because its limit is reached, %s, is not waited for', async (_, more) => {
+  ])('is not awaited when the rate limit is reached, %s', async (_, more) => {
     const agent = await organisation.agent();
-    // 12 a minute.
+    // The limit is 12 a minute.
     for (let calls = 0; calls <= 12; calls++) if ((await agent.act(READ)).status === 429) break;
     const { status, body } = await withoutCalls(world, () => announce(agent, more));
     expect([status, body.error]).toEqual([429, 'rate_limited']);
   });
 
-  test('because it is suspended is not read, and the refusal is on record', async () => {
+  test('is not read when the agent is suspended, and the refusal is recorded', async () => {
     const agent = await organisation.agent();
     const suspended = await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
     expect(suspended.status).toBe(200);
@@ -247,13 +247,13 @@ describe('a long body of an agent that may not call', () => {
     expect([status, body.error, body.reason]).toEqual([403, 'agent_halted', 'agent_suspended']);
     const { row } = await evidenceOf(world, agent, body.audit_id);
     expect(row).toMatchObject({ result: 'denied', reason: 'agent_suspended', platform_id: null, method: null });
-    // The twin: of a short one the row says what was asked.
+    // Control: for a short body the row names the request.
     const short = await agent.act(READ);
     const { row: said } = await evidenceOf(world, agent, short.body.audit_id);
     expect(said).toMatchObject({ reason: 'agent_suspended', platform_id: 'demo', method: 'GET' });
   });
 
-  test('is counted once, and made with the facts about its platform', async () => {
+  test('is counted once, and decided with the facts about its platform', async () => {
     const agent = await organisation.agent();
     const long = { ...WRITE, method: 'PATCH', endpoint: '/items/7', data: { text: 'a'.repeat(100_000) } };
     const answers = [await agent.act(READ), await agent.act(long), await agent.act(READ)];

@@ -1,4 +1,4 @@
-/** How long a request may take to come: a minute, but for git, whose door sees to it that its body goes on. */
+/** How long a request may take to arrive: a minute, except for git, whose entry point enforces progress of the body. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -8,7 +8,7 @@ import { makeLog } from '../../broker/log/log.ts';
 import { openListener } from '../../broker/process/listener.ts';
 import { answerUnparsedRequests } from '../../broker/process/unparsed-requests.ts';
 
-/** Answers with the size of the body, when it is there. */
+/** Answers with the size of the body after it has arrived. */
 async function startServer(handled: Promise<unknown>[] = []) {
   const server = createServer({ requestTimeout: 300, headersTimeout: 300, connectionsCheckingInterval: 50 });
   answerUnparsedRequests(server, ({ url = '' }) => url.startsWith('/git/'));
@@ -30,7 +30,7 @@ async function startServer(handled: Promise<unknown>[] = []) {
   return (server.address() as AddressInfo).port;
 }
 
-/** Sends a byte now and then. Answers all that came, until the other side closes. */
+/** Sends a byte at intervals. Returns all that was received until the peer closes. */
 async function sendSlowly(port: number, path: string, bytes: number, everyMs: number): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   onTestFinished(() => void socket.destroy());
@@ -49,7 +49,7 @@ async function sendSlowly(port: number, path: string, bytes: number, everyMs: nu
   return received;
 }
 
-test('headers that do not come are cut within a third more than their time', async () => {
+test('headers that do not arrive are cut off within a third more than their time limit', async () => {
   const listener = await openListener({ host: '127.0.0.1', port: 0 }, makeLog('silent'), { headersMs: 900 });
   onTestFinished(() => listener.close({ graceMs: 0 }));
   listener.serve((_, response) => void response.end('answered'));
@@ -68,17 +68,17 @@ test('headers that do not come are cut within a third more than their time', asy
   expect(received).toMatch(/^HTTP\/1.1 408 /);
   const took = performance.now() - begun;
   expect(took).toBeGreaterThan(890);
-  // A busy machine is late; without the setting it is looked at after 30 s.
+  // A busy machine is late; without the setting the check runs after 30 s.
   expect(took).toBeLessThan(6_000);
 });
 
-test('a body that takes longer is cut, one of git is not', async () => {
+test('a body that takes too long is cut off, except one of git', async () => {
   const port = await startServer();
   expect(await sendSlowly(port, '/v1/actions', 10, 80)).toMatch(/^HTTP\/1.1 408 /);
   expect(await sendSlowly(port, '/git/a/b/git-receive-pack', 10, 80)).toMatch(/^HTTP\/1.1 200 [\s\S]*\r\n10/);
 });
 
-test('a body of git that does not go on is cut by whoever reads it', async () => {
+test('a body of git that makes no progress is cut off by its reader', async () => {
   const handled: Promise<unknown>[] = [];
   const port = await startServer(handled);
   const begun = performance.now();
@@ -87,7 +87,7 @@ test('a body of git that does not go on is cut by whoever reads it', async () =>
   expect(await handled[0]).toBeInstanceOf(Error);
 });
 
-test('who was answered before its body was whole is cut as any other', async () => {
+test('a request that was answered before its body was complete is cut off like any other', async () => {
   const port = await startServer();
   expect(await sendSlowly(port, '/git/refused', 10, 1_000)).toMatch(/^HTTP\/1.1 401 /);
 });

@@ -55,7 +55,7 @@ describe('GET /owner/openapi.json', () => {
     served = answer.body;
   });
 
-  test('is a document of the owners’ routes alone, of this broker, in the version of the interface', () => {
+  test('documents the owners’ routes only, of this broker, with the version of the interface', () => {
     expect(served.openapi).toBe('3.1.0');
     expect(served.info.version).toBe('0.79.1');
     expect(served.servers).toEqual([{ url: world.running.baseUrl }]);
@@ -93,7 +93,7 @@ describe('GET /owner/openapi.json', () => {
     expect(operation.requestBody !== undefined).toBe(one.body !== undefined);
   });
 
-  test('every reference leads somewhere, and every operation has an id of its own', () => {
+  test('every reference resolves, and every operation has a unique id', () => {
     const lost = refsOf(served).filter((ref) => {
       const path = ref.replace('#/', '').split('/');
       return path.reduce<unknown>((value, name) => (value as Record<string, unknown>)?.[name], served) === undefined;
@@ -183,7 +183,7 @@ describe('the generator', () => {
     expect(responses[429].headers).toHaveProperty('Retry-After');
     expect(responses[200].headers).toHaveProperty('RateLimit');
     expect(responses[401].headers).toHaveProperty('WWW-Authenticate');
-    // A status that is an answer and an error: either.
+    // A status that is both an answer and an error has either schema.
     expect(responses[409].content['application/json'].schema.anyOf).toHaveLength(2);
     expect(JSON.stringify(responses[409])).toContain('"enum":["conflict"]');
     expect(Object.keys(documentOf([one]).components.securitySchemes)).toEqual([
@@ -194,7 +194,7 @@ describe('the generator', () => {
     expect(documentOf([one]).components.securitySchemes.ownerCookie.name).toBe('__Host-svc_owner');
   });
 
-  test('a route without anything is as short as it is', () => {
+  test('a minimal route gives a minimal entry', () => {
     const one = route({
       method: 'GET',
       path: '/health',
@@ -212,7 +212,7 @@ describe('the generator', () => {
     expect(components.securitySchemes).toEqual({});
   });
 
-  test('schemas with an id stand once, under their name; two of one name are a mistake', () => {
+  test('schemas with an id occur once, under their name; two schemas with one name are an error', () => {
     const thing = z.object({ id: z.guid() }).meta({ id: 'TestThing' });
     const tree: z.ZodType = z.object({ name: z.string(), below: z.array(z.lazy(() => tree)) });
     const schemas = makeSchemas();
@@ -232,7 +232,7 @@ describe('the generator', () => {
   });
 });
 
-test('one-time tokens in examples begin as the broker makes them, and lead to addresses that are served', () => {
+test('one-time tokens in examples have the real prefixes, and addresses in examples are served', () => {
   const texts: { name: string; text: string }[] = [];
   const collect = (value: unknown, name: string): void => {
     if (typeof value === 'string') texts.push({ name, text: value });
@@ -241,7 +241,7 @@ test('one-time tokens in examples begin as the broker makes them, and lead to ad
   };
   collect(EXAMPLES, '');
   const known = new Set<string>([...Object.values(TOKEN_PREFIXES), 'agt_']);
-  // Everything that is shown of a token is its beginning.
+  // All tokens in examples are truncated.
   const documents = JSON.stringify([documentOf(ROUTES), EXAMPLES]);
   const begun = [...documents.matchAll(/\b([a-z]{3}_)[\w-]*…/g)].map(([, prefix]) => prefix!);
   expect(begun.length).toBeGreaterThan(6);

@@ -1,4 +1,4 @@
-/** The documents are OpenAPI to those who know OpenAPI, and real answers are what the served document says. */
+/** The documents are valid for third-party OpenAPI validators, and real answers match the served document. */
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
@@ -22,11 +22,11 @@ const OURS: [string, Route[]][] = [
 ];
 
 const AT = 'https://document.example/';
-/** Each validator is asked once or twice: to make it faster takes longer than it saves. */
+/** Each validator runs once or twice: optimising it would take longer than it saves. */
 const UNOPTIMISED = { optimize: false };
 const compilers = new WeakMap<object, (schema: Json) => ValidateFunction>();
 
-/** A validator of one schema of a document. What the schemas of a document refer to is compiled once. */
+/** Compiles a validator of one schema of a document. Referenced schemas of the document are compiled once. */
 function compile(document: Json, schema: Json): ValidateFunction {
   const known = compilers.get(document) ?? makeCompiler(document);
   compilers.set(document, known);
@@ -53,21 +53,21 @@ function makeCompiler(document: Json): (schema: Json) => ValidateFunction {
   };
 }
 
-/** Every schema that stands in an operation. */
+/** Returns every schema in an operation. */
 function schemasIn(value: Json): Json[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries<Json>(value).flatMap(([name, below]) => (name === 'schema' ? [below] : schemasIn(below)));
 }
 
 describe.each(OURS)('the document of %s routes', (_whose, routes) => {
-  test('is OpenAPI 3.1', async () => {
+  test('is valid OpenAPI 3.1', async () => {
     const validator = new Validator();
     const { valid, errors } = await validator.validate(documentOf(routes));
     expect(errors ?? []).toEqual([]);
     expect([valid, validator.version]).toEqual([true, '3.1']);
   });
 
-  test('has schemas that a validator takes, each of them', () => {
+  test('has only schemas that a validator compiles', () => {
     const document = documentOf(routes);
     const schemas = schemasIn(document.paths);
     expect(schemas.length).toBeGreaterThan(routes.length);
@@ -78,7 +78,7 @@ describe.each(OURS)('the document of %s routes', (_whose, routes) => {
   });
 });
 
-test('the twin: a document with one wrong description is not OpenAPI 3.1', async () => {
+test('control: a document with one wrong description is not valid OpenAPI 3.1', async () => {
   const [route] = ROUTES;
   const broken = documentOf([route!]);
   expect((await new Validator().validate(broken)).valid).toBe(true);
@@ -86,8 +86,8 @@ test('the twin: a document with one wrong description is not OpenAPI 3.1', async
   expect((await new Validator().validate(broken)).valid).toBe(false);
 });
 
-describe('what is answered is what the served document says', () => {
-  /** What stands for the parameters of a path: by its beginning. */
+describe('answers match the served document', () => {
+  /** Values for path parameters, by the beginning of the path. */
   const values: Record<string, string> = {};
   const world = givenWorld();
   const organisation = shared(() =>
@@ -143,7 +143,7 @@ describe('what is answered is what the served document says', () => {
   const document = shared(async () => (await send(`${world.running.baseUrl}/owner/openapi.json`, {})).body);
 
   const isStream = ({ answers: { 200: answer } }: Route) => typeof answer === 'object' && answer.type !== undefined;
-  // What a consent page asks takes the cookie of its browser, too: test/oauth-server/consent.test.ts.
+  // The data of a consent page needs the cookie of its browser, too: test/oauth-server/consent.test.ts.
   const isPages = ({ path }: Route) => path.startsWith('/oauth/consent/');
   const READS = ROUTES.filter(
     (one) => isOwners(one) && one.method === 'GET' && one.auth !== 'none' && !isStream(one) && !isPages(one),
@@ -160,7 +160,7 @@ describe('what is answered is what the served document says', () => {
     expect(valid(answer.body), `${answer.text} ${JSON.stringify(valid.errors)}`).toBe(true);
   });
 
-  test('a refusal is what the document says, too', async () => {
+  test('refusals match the document, too', async () => {
     const { paths } = document;
     const refusals: [string, string, Json, number][] = [
       ['/owner/audit', '/owner/audit?limit=x', undefined, 400],

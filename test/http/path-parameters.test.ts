@@ -1,4 +1,4 @@
-/** Path parameters that no id looks like: each route has an answer, and no database sees what it cannot hold. */
+/** Path parameters that are not valid ids: each route answers, and no database gets a value that it cannot store. */
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`path parameters on %s${postgresNote}`, (store) => {
         },
         ...(body && { body: '{}' }),
       });
-      // What a chat service sends has no signature here, whatever the channel; and a folder up there may be another route.
+      // A chat service's request has no signature here, whatever the channel; and a parent folder may be another route.
       const refused = [
         400,
         403,
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`path parameters on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('what cannot be decoded is answered by its route, as a name that it does not know', async () => {
+  test('a path that cannot be decoded is answered by its route, like an unknown name', async () => {
     const at = (path: string, bearer?: string) =>
       fetch(world.running.baseUrl + path, { headers: bearer ? { authorization: `Bearer ${bearer}` } : {} });
     const told = async (answer: Response) => [
@@ -75,7 +75,7 @@ describe.each(ONE_STORE)(`path parameters on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('the twin: bodies that the routes take, where the parameter alone is odd', async () => {
+  test('control: valid bodies, where only the parameter is invalid', async () => {
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);
     for (const [method, path, body] of [
       ['POST', '/owner/passkeys/%00/rename', { device_name: 'x' }],

@@ -1,4 +1,4 @@
-/** Another spelling of a path is another path: it is no route, so that nothing that is tested by a path is passed around by spelling it otherwise. */
+/** Another spelling of a path matches no route, so that checks by path cannot be bypassed. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
@@ -32,12 +32,12 @@ describe('paths in another spelling', () => {
   });
   beforeEach(() => world.forgive());
 
-  /** Of those with the same beginning one of each kind: they are found in the same way. */
+  /** One route per kind and first segment: they are matched in the same way. */
   const asked = new Map(
     ROUTES.filter(({ path }) => path !== '/').map((route) => [`${route.path.split('/')[1]} ${route.takesRest}`, route]),
   );
 
-  test.each(Object.entries(SPELLINGS))('%s leads to no route', async (_name, spell) => {
+  test.each(Object.entries(SPELLINGS))('%s matches no route', async (_name, spell) => {
     const bearer = `Basic ${btoa(`x:${agent.token()}`)}`;
     const seen = new Set<string>();
     for (const route of asked.values()) {
@@ -59,7 +59,7 @@ describe('paths in another spelling', () => {
     expect(world.upstream.seen).toEqual([]);
   });
 
-  test('of a slash at the end too many the answer says so', async () => {
+  test('for a trailing slash the answer says how to correct it', async () => {
     const { baseUrl } = world.running;
     const told = async (path: string) => (await send(baseUrl + path, { method: 'POST' })).body.detail;
     expect(await told('/mcp/')).toBe('No such route. Leave out the slash at the end: /mcp.');

@@ -1,4 +1,4 @@
-/** Answers in pieces that do not come to their end. */
+/** Streamed answers that are cut off. */
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { makeLog } from '../../broker/log/log.ts';
 import type { Services } from '../../broker/services.ts';
 import { afterFile } from '../world/after-file.ts';
 
-/** What came, and how the connection ended. */
+/** Returns what was received, and how the connection ended. */
 function read(port: number, version: string): Promise<{ came: string; ended: string }> {
   return new Promise((done) => {
     let came = '';
@@ -19,7 +19,7 @@ function read(port: number, version: string): Promise<{ came: string; ended: str
   });
 }
 
-test('a piece that fails, or a session that ends, leaves nothing that could be taken for whole', async () => {
+test('when a piece fails, or the session ends, the answer is recognisably incomplete', async () => {
   const services = { broker: { log: makeLog('silent') } } as Services;
   async function* pieces() {
     yield 'first\n';
@@ -32,8 +32,8 @@ test('a piece that fails, or a session that ends, leaves nothing that could be t
   await new Promise<void>((listens) => server.listen(0, '127.0.0.1', listens));
   afterFile(() => new Promise<void>((closed) => server.close(() => closed())));
   const { port } = server.address() as AddressInfo;
-  // Whose end is the end of the answer.
+  // In HTTP/1.0 the end of the connection ends the answer, so it is reset.
   expect(await read(port, '1.0')).toEqual({ came: expect.stringMatching(/first\n$/), ended: 'ECONNRESET' });
-  // Whose last chunk is not there.
+  // In HTTP/1.1 the last chunk is missing.
   expect(await read(port, '1.1')).toEqual({ came: expect.stringMatching(/first\n\r\n$/), ended: 'closed' });
 });

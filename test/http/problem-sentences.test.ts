@@ -1,4 +1,4 @@
-/** What is wrong with a body, a query or the arguments of a tool, in words: what belongs there, and nothing of how it is checked. */
+/** Validation errors of a body, a query or the arguments of a tool, as text: the expected value, without details of the implementation. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { firstProblem } from '../../broker/wire/validation.ts';
@@ -28,7 +28,7 @@ test.each<[object, string]>([
   [{ share: 0 }, 'share: must be more than 0.'],
   [{ text: '' }, 'text: must have at least 1 character.'],
   [{ text: 'b' }, 'text: write the letter a only.'],
-  // Two rules and one mistake.
+  // Two rules are violated by one mistake.
   [{ text: 'bbbb' }, 'text: must have at most 3 characters.'],
   [{ list: ['a', 'b'] }, 'list: must have at most 1 entry.'],
   [{ sort: { is: 'c' } }, 'sort.is: must be one of a, b.'],
@@ -37,7 +37,7 @@ test.each<[object, string]>([
   expect(firstProblem(Body.safeParse(body).error!)).toBe(sentence);
 });
 
-test('unknown fields are told with those that there are', () => {
+test('an error about unknown fields lists the known ones', () => {
   const Point = z.strictObject({ x: z.number(), y: z.number().optional(), more: z.strictObject({}).optional() });
   const Points = z.strictObject({ points: z.array(Point) });
   const problem = (value: unknown): string => firstProblem(Points.safeParse(value).error!);
@@ -57,6 +57,6 @@ test.each<[z.ZodType, object, string]>([
   ],
   [CheckArguments, { approval_id: 'x' }, 'approval_id: must be a UUID'],
   [ReadArguments, [], 'arguments: must be an object, not array'],
-])('arguments of a tool: all that is wrong, %#', (schema, given, problems) => {
+])('an error about arguments of a tool lists all problems, %#', (schema, given, problems) => {
   expect(problemsOf(schema.safeParse(given).error!)).toBe(problems);
 });

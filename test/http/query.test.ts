@@ -1,4 +1,4 @@
-/** Parameters in the query: what is wrong with one is said by its name, with what belongs there. */
+/** Query parameters: errors name the parameter and the expected value. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { moment, pageSize, readQuery, uuid } from '../../broker/http/query.ts';
@@ -11,7 +11,7 @@ const SCHEMA = z.object({
 });
 const read = (query: string, strict = true) => readQuery(SCHEMA, `/owner/audit${query}`, strict);
 
-test('what was given is read, and what was not has its default', () => {
+test('given parameters are parsed, and missing ones have their defaults', () => {
   const before = '01A21482-B9EC-7CD0-82A2-4DCBEEBAAD50';
   expect(read(`?before=${before}&since=1970-01-01T00:00:01Z`)).toEqual({
     before: before.toLowerCase(),
@@ -34,6 +34,6 @@ test.each([
   expect(() => read(query)).toThrow(expect.objectContaining({ code: 'invalid_request', message: detail }));
 });
 
-test('where proxies and browsers may add parameters, unknown ones are left alone', () => {
+test('where proxies and browsers may add parameters, unknown ones are ignored', () => {
   expect(read('?colour=red', false)).toEqual({ limit: 50 });
 });

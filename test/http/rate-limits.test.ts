@@ -11,7 +11,7 @@ const basicOf = (by: TestAgent) => ({
   authorization: `Basic ${Buffer.from(`x:${by.token()}`).toString('base64')}`,
 });
 
-/** The limiter counts in the process, so one store tells all. */
+/** The limiter counts in the process, so one store is enough. */
 describe('rate limits', () => {
   // A tenth of every limit: 60 actions, 3 times me.
   const world = givenWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
@@ -25,7 +25,7 @@ describe('rate limits', () => {
     expect(seconds).toBeGreaterThan(0);
     expect(seconds).toBeLessThanOrEqual(60);
     expect(answer.headers.get('ratelimit')).toBe(`"${name}";r=0;t=${seconds}`);
-    // What is told is the limit that is in force.
+    // The error names the effective limit.
     const [, most] = /;q=(\d+);/.exec(answer.headers.get('ratelimit-policy')!)!;
     expect(answer.body.detail).toMatch(new RegExp(`^At most ${most} (?:failed )?requests? a minute here\\.`));
   };
@@ -35,9 +35,9 @@ describe('rate limits', () => {
     ['GET /v1/agent/permissions', 'permissions', 60, (by) => by.get('/v1/agent/permissions')],
     ['POST /v1/actions', 'actions', 60, (by) => by.act(READ)],
     ['GET /v1/audit/{id}/receipt', 'receipts', 60, (by) => by.get(`/v1/audit/${crypto.randomUUID()}/receipt`)],
-  ])('%s: the limit is each agent’s own', async (_route, name, limit, ask) => {
+  ])('%s: each agent has its own limit', async (_route, name, limit, ask) => {
     const answers: Answer[] = [];
-    // In groups: an agent has 16 calls under way at most.
+    // In groups: an agent may have at most 16 calls in flight.
     while (answers.length < limit) {
       const group = Math.min(15, limit - answers.length);
       answers.push(...(await Promise.all(Array.from({ length: group }, () => ask(agent)))));
@@ -51,7 +51,7 @@ describe('rate limits', () => {
     expect((await ask(other)).status).not.toBe(429);
   });
 
-  test('whoever is not recognised uses up nobody’s limit', async () => {
+  test('requests without a valid bearer use up no agent’s limit', async () => {
     const third = await organisation.agent();
     for (let i = 0; i < 5; i++)
       expect(
@@ -61,7 +61,7 @@ describe('rate limits', () => {
     expect((await third.get('/v1/agents/me')).status).toBe(200);
   });
 
-  test('signing in is limited by address, and X-Forwarded-For changes nothing (AZ-11)', async () => {
+  test('signing in is limited by address, and X-Forwarded-For is ignored (AZ-11)', async () => {
     const signIn = (from?: string, headers = {}, token = 'x') =>
       send(`${world.running.baseUrl}/owner/sign-in`, {
         method: 'POST',
@@ -72,7 +72,7 @@ describe('rate limits', () => {
     expect((await signIn('127.0.0.1')).status).toBe(410);
     limited(await signIn('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' }), 'sign-in');
     expect((await signIn('127.0.0.3')).status).toBe(410);
-    // Whoever guesses wrongly keeps nobody at the same address from a link that is right.
+    // Failed guesses do not block a valid link from the same address.
     const { url } = await signInLink(world.running.broker, organisation.owner);
     expect((await signIn('127.0.0.1', {}, new URL(url).hash.slice(1))).status).toBe(200);
     limited(await signIn('127.0.0.1'), 'sign-in');
@@ -82,7 +82,7 @@ describe('rate limits', () => {
     ['actions', 60, (by: TestAgent) => by.act(READ)],
     ['proxy', 120, (by: TestAgent) => by.get('/proxy/demo-main/items')],
     ['git', 60, (by: TestAgent) => by.get('/git/a/b.git/info/refs?service=git-upload-pack', basicOf(by))],
-  ] as const)('%s: an agent and its children have one limit', async (name, limit, ask) => {
+  ] as const)('%s: an agent and its children share one limit', async (name, limit, ask) => {
     const parent = await organisation.agent();
     const family = [parent, await childOf(world, organisation, parent), await childOf(world, organisation, parent)];
     for (let at = 0; at < limit; at += 15) {
@@ -95,7 +95,7 @@ describe('rate limits', () => {
     }
   });
 
-  test('DOS-10 an agent and its children report within one limit', async () => {
+  test('DOS-10 an agent and its children share the limit of reports', async () => {
     const parent = await organisation.agent();
     const children = [await childOf(world, organisation, parent), await childOf(world, organisation, parent)];
     const report = (by: TestAgent) =>
@@ -110,8 +110,8 @@ describe('rate limits', () => {
   });
 });
 
-describe('bearers that are refused', () => {
-  test('DOS-03 after 300 a minute from an address neither key nor store is asked there, but for agents that it is known for', async () => {
+describe('refused bearers', () => {
+  test('DOS-03 after 300 refusals a minute from an address, bearers are refused unchecked, except for agents that were accepted from there', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.02' });
     const organisation = await world.organisation();
     await organisation.platform();
@@ -127,7 +127,7 @@ describe('bearers that are refused', () => {
       return read(...given);
     };
     expect((await ask(known.token())).status).toBe(200);
-    // Its clock is behind, but it is itself.
+    // Its clock is behind, but its signature is valid.
     for (let i = 0; i < 10; i++) expect((await ask(known.token({ iat: 1_000, exp: 1_060 }))).status).toBe(401);
     for (let i = 0; i < 7; i++) expect((await stranger()).status).toBe(401);
 
@@ -141,18 +141,18 @@ describe('bearers that are refused', () => {
       expect((await ask(bearer)).status).toBe(429);
     expect(reads).toBe(before);
 
-    // A child of an agent that is known there.
+    // A child of an agent that was accepted from there.
     const child = await childOf(world, organisation, known);
     expect((await child.get('/v1/agents/me')).status).not.toBe(429);
-    // Whatever becomes of its call, it was looked at.
+    // Whatever the result of its call, its bearer was checked.
     expect((await known.act(READ)).status).not.toBe(429);
     expect((await ask(unknown.token({ agent_id: known.agentId }))).body.error).toBe('invalid_signature');
     expect((await ask(unknown.token(), '127.0.0.3')).status).toBe(200);
   });
 });
 
-describe('what owners may do so often', () => {
-  test('trying connections and simulating are limited by address', async () => {
+describe('limits of owners’ operations', () => {
+  test('testing connections and simulating are limited by address', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
     const organisation = await world.organisation();
     await organisation.platform();
@@ -172,7 +172,7 @@ describe('what owners may do so often', () => {
   });
 });
 
-describe('behind a reverse proxy that is trusted', () => {
+describe('behind a trusted reverse proxy', () => {
   test('AZ-11 the client is the last address that the proxy itself saw; IPv6 counts by its /64', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1', TRUSTED_PROXIES: '127.0.0.1' });
     const signIn = async (forwarded: string, from = '127.0.0.1') => {
@@ -187,7 +187,7 @@ describe('behind a reverse proxy that is trusted', () => {
     expect(await signIn('2001:db8::1')).toBe(410);
     expect(await signIn('2001:db8:0:0:ffff::2')).toBe(429);
     expect(await signIn('2001:db8:0:1::1')).toBe(410);
-    // Somebody else who says so is not believed.
+    // The header of an untrusted peer is ignored.
     expect(await signIn('192.0.2.3', '127.0.0.4')).toBe(410);
     expect(await signIn('192.0.2.4', '127.0.0.4')).toBe(429);
   });

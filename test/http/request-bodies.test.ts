@@ -1,4 +1,4 @@
-/** When a body is read and parsed: only for callers who may use the route, and counted in its limits. One store is enough. */
+/** When a body is read and parsed: only for callers who may use the route, and within its limits. One store is enough. */
 import http from 'node:http';
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ describe('request bodies', () => {
     port = Number(new URL(world.running.baseUrl).port);
   });
 
-  /** Announces a body of 1 MB and sends none of it. Answers status and error code of what comes back all the same. */
+  /** Announces a body of 1 MB and sends none of it. Returns status and error code of the answer. */
   function announce(path: string, headers: readonly string[]): Promise<[number, string]> {
     const lines = [`POST ${path} HTTP/1.1`, 'Host: localhost', 'Content-Type: application/json', ...headers];
     return new Promise((resolve, reject) => {
@@ -52,7 +52,7 @@ describe('request bodies', () => {
         expect(await announce(path, headers), path).toEqual([401, error]);
     });
 
-    test('a token of an agent that nobody knows, and one with a wrong signature, seen before or not', async () => {
+    test('a token of an unknown agent, and one with a wrong signature, repeated or not', async () => {
       const other = await organisation.agent({ keys: world.keys() });
       const wrong = () => agent.token({ agent_id: other.agentId, owner_id: other.ownerId });
       const unknown = agent.token({ agent_id: `agt_${'0'.repeat(20)}` });
@@ -63,7 +63,7 @@ describe('request bodies', () => {
       await world.forgive();
     });
 
-    test('a key that was replaced, and the new one at its first call', async () => {
+    test('a replaced key, and the new key at its first call', async () => {
       const rotating = await organisation.agent({ keys: world.keys() });
       expect((await rotating.act(READ)).status).toBe(200);
       const before = rotating.token();
@@ -75,7 +75,7 @@ describe('request bodies', () => {
         .set({ public_key_pem: next.pem, key_fingerprint: next.fingerprint })
         .where('id', '=', rotating.id)
         .execute();
-      // The key that the agent had last gets as far as the body, and no further.
+      // The agent's last key passes the check before the body, and fails the one after it.
       const late = await rotating.act(READ, { authorization: `Bearer ${before}` });
       expectEnvelope(late, 401, 'invalid_signature');
       expect(await announce('/v1/actions', [bearer(before)])).toEqual([401, 'invalid_signature']);
@@ -84,8 +84,8 @@ describe('request bodies', () => {
     });
   });
 
-  describe('a body that may be left out, in chunks and without a Content-Type, as some proxies pass on a POST', () => {
-    /** `body`: what is in the chunks. */
+  describe('an optional body, in chunks and without a Content-Type, as some proxies send a POST', () => {
+    /** `body`: content of the chunks. */
     function sendChunks(path: string, body: string, type?: string): Promise<{ status: number; body: Json }> {
       const { token } = mintOwnerSession(world.running.broker, organisation.owner);
       const headers = { authorization: bearer(token).slice('Authorization: '.length), 'transfer-encoding': 'chunked' };
@@ -102,11 +102,14 @@ describe('request bodies', () => {
       });
     }
 
-    test.each([undefined, 'application/json', 'Application/JSON ; charset=utf-8'])('is left out: %s', async (type) => {
-      expect((await sendChunks('/v1/approvals/passkeys/register/begin', '', type)).status).toBe(200);
-    });
+    test.each([undefined, 'application/json', 'Application/JSON ; charset=utf-8'])(
+      'counts as missing when empty: %s',
+      async (type) => {
+        expect((await sendChunks('/v1/approvals/passkeys/register/begin', '', type)).status).toBe(200);
+      },
+    );
 
-    test('is not: it needs its type', async () => {
+    test('needs its type when not empty', async () => {
       for (const type of [undefined, 'text/plain', 'application/jsonx'])
         expect((await sendChunks('/v1/approvals/passkeys/register/begin', '{}', type)).body).toMatchObject({
           error: 'invalid_request',
@@ -133,12 +136,12 @@ describe('request bodies', () => {
       expect(answer.headers.get('ratelimit')).toMatch(/"actions";r=\d+/);
     });
 
-    test('is no malformed call: the agent is not halted', async () => {
+    test('is not counted as a malformed call: the agent is not halted', async () => {
       for (let i = 0; i < 51; i++) expect((await agent.act(large)).body.error).toBe('payload_too_large');
       expect((await agent.act(READ)).status).toBe(200);
     });
 
-    test('counts against the limit of the address, in the dialect of the route', async () => {
+    test('counts against the limit of the address, and is answered in the dialect of the route', async () => {
       const path = '/v1/trqp/recognition';
       const answers = [];
       for (let i = 0; i < 61; i++) answers.push(await post(path, 'x'.repeat(17 * 1024)));

@@ -1,4 +1,4 @@
-/** Who asks may lose the right to while the body of the request is on its way: what is so when it has come whole decides. */
+/** A caller may lose its rights while the body of its request arrives: the state after the body decides. */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
@@ -16,7 +16,7 @@ import { READ, WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
-describe.each(ONE_STORE)(`bodies that are long on their way on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`slow bodies on %s${postgresNote}`, (store) => {
   const issuer = shared(() => startLyingProvider());
   const world = shared(() =>
     startWorld(store, {}, { before: async () => ({ allowPrivate: [new URL(issuer.issuer).host] }) }),
@@ -24,7 +24,7 @@ describe.each(ONE_STORE)(`bodies that are long on their way on %s${postgresNote}
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent({ rules: ALLOW_ALL }));
 
-  /** Sends the head of a request and the first byte of its body, does `meanwhile`, and sends the rest. */
+  /** Sends the head of a request and the first byte of its body, runs `meanwhile`, and sends the rest. */
   async function slowly(
     path: string,
     token: string,
@@ -42,7 +42,7 @@ describe.each(ONE_STORE)(`bodies that are long on their way on %s${postgresNote}
     const asked = request(world.running.baseUrl + path, { method: 'POST', headers });
     const answered = once(asked, 'response');
     await new Promise((sent) => asked.write(text.slice(0, 1), sent));
-    // The broker has begun with this request when it answers one that came later.
+    // When a later request is answered, the broker has begun with this one.
     await organisation.ask('GET', '/owner/me');
     await meanwhile();
     asked.end(text.slice(1));
@@ -118,7 +118,7 @@ describe.each(ONE_STORE)(`bodies that are long on their way on %s${postgresNote}
     });
   });
 
-  /** A body that is there sooner is as good as there with the head. */
+  /** A body that arrives earlier is equivalent to one that arrives with the head. */
   const late = (meanwhile: () => Promise<unknown>) => async () => {
     await meanwhile();
     await pause(2 * LONG_WAIT_MS);
@@ -145,7 +145,7 @@ describe.each(ONE_STORE)(`bodies that are long on their way on %s${postgresNote}
   };
   const endWorkload = () => organisation.ask('DELETE', `/owner/agents/${agent.agentId}/workload`);
 
-  test.each(DOORS)('%s: an agent whose key, or workload, was taken away makes no call', async (_path, ask) => {
+  test.each(DOORS)('%s: an agent whose key or workload was removed makes no call', async (_path, ask) => {
     const { seen } = world.upstream;
     const [before, issued] = [seen.length, await workload()];
     for (const token of [agent.token(), issued]) await ask(token, async () => {});
@@ -161,14 +161,14 @@ describe.each(ONE_STORE)(`bodies that are long on their way on %s${postgresNote}
     expect(seen.length).toBe(before + 2);
   });
 
-  test('/git: an agent whose key, or workload, was taken away makes no call', async () => {
+  test('/git: an agent whose key or workload was removed makes no call', async () => {
     const ask: Door[1] = (token, meanwhile) =>
       slowly('/git/acme/app/git-receive-pack', '', PROBE, meanwhile, {
         authorization: `Basic ${btoa(`agent:${token}`)}`,
         'content-type': 'application/x-git-receive-pack-request',
       });
     const issued = await workload();
-    // No grant of it leads to a code host.
+    // The agent has no grant for a code host.
     for (const token of [agent.token(), issued])
       expect(await ask(token, async () => {})).toMatchObject({ status: 403 });
     expect(
@@ -180,7 +180,7 @@ describe.each(ONE_STORE)(`bodies that are long on their way on %s${postgresNote}
     expect(await ask(issued, late(endWorkload))).toMatchObject({ status: 401 });
   });
 
-  test('/mcp: a client whose access an owner ended makes no call', async () => {
+  test('/mcp: a client whose access an owner revoked makes no call', async () => {
     const policy = (await organisation.ask('POST', '/owner/policies', { name: 'open', rules: ALLOW_ALL })).body.id;
     const granted = { policy, grants: [{ platformId: 'demo', scopes: [READ.scope] }] };
     const browser = browserOf(world, organisation.owner);

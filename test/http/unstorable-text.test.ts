@@ -1,6 +1,6 @@
 /**
- * Text that no store may be given: U+0000, which PostgreSQL refuses, and halves of surrogate pairs, which it silently rewrites. Wherever
- * a request can bring one, both stores answer as if it named nothing, and no statement fails.
+ * Text that must not reach a store: U+0000, which PostgreSQL refuses, and lone surrogates, which it silently replaces. Wherever a request can contain
+ * such text, both stores answer as for an unknown name, and no statement fails.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -15,11 +15,11 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { thorough } from '../world/thorough.ts';
 import { ALLOW_ALL, DEMO_SCOPES } from '../world/world.ts';
 
-/** In an address: half of a pair can be written as bytes only, which are no UTF-8. */
+/** In an address, a lone surrogate can only be encoded as bytes that are not valid UTF-8. */
 const IN_ADDRESS = ['%00', 'a%00b', '%ED%A0%80'];
 const NUL = 'a%00b';
 const IN_JSON = [String.raw`\u0000`, String.raw`a\u0000b`, String.raw`\ud800`, String.raw`a\udc00`];
-/** What routes and libraries read that declare no query. */
+/** Parameters of routes and libraries that declare no query. */
 const UNDECLARED = ['organisation', 'issuer', 'state', 'code', 'error', 'page', 'service', 'iss', 'client_id'];
 const OAUTH = [
   ['POST', '/oauth/token'],
@@ -49,15 +49,15 @@ const OAUTH_FIELDS = {
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const inJwt = (part: string) => Buffer.from(part).toString('base64url');
-/** All of them in a thorough run, else one for each place, the next one each time: what decodes an address or a body is the same for all places. */
+/** All of them in a thorough run; otherwise one per place, in rotation: all places use the same decoding. */
 const inTurn = <T>(all: readonly T[]): (() => readonly T[]) => {
   let turn = 0;
   return () => (thorough ? all : [all[turn++ % all.length]!]);
 };
-/** A JWT that nobody signed. */
+/** A JWT without a valid signature. */
 const unsigned = (claims: string, header = '{"alg":"RS256"}') => `${inJwt(header)}.${inJwt(claims)}.${inJwt('x')}`;
 
-describe.each(ONE_STORE)(`text that cannot be stored, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`text that cannot be stored on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());
@@ -95,15 +95,15 @@ describe.each(ONE_STORE)(`text that cannot be stored, on %s${postgresNote}`, (st
     expect(asked.length).toBeGreaterThan(50);
     for (const { route, name } of asked) {
       const { status, text } = await ask(route, `${filled(route)}?${name}=${NUL}`);
-      // A body is read before the query, and `{}` is not everywhere one.
+      // A body is read before the query, and `{}` is not valid everywhere.
       const isNamed = route.body !== undefined || route.auth === 'git' || text.includes(`${name}: `);
       expect([status, isNamed], `${named(route)} ${name} ${text}`).toEqual([400, true]);
     }
   });
 
-  test('in a parameter of the query that no route declares', async () => {
+  test('in a query parameter that no route declares', async () => {
     for (const route of ROUTES.filter((one) => one.method === 'GET' && !one.query && !isStream(one))) {
-      // What a session or an agent opens is asked with all of them in one address: whatever reads one there by itself reads it there, too.
+      // Routes without or with any authentication are requested with all of them in one address, so that code that reads one directly is reached.
       const isOpen = !['owner', 'agent'].some((who) => route.auth.includes(who));
       const all = UNDECLARED.map((name) => `${name}=${NUL}`);
       for (const query of isOpen || thorough ? all : [all.join('&')]) {
@@ -132,7 +132,7 @@ describe.each(ONE_STORE)(`text that cannot be stored, on %s${postgresNote}`, (st
     }
   });
 
-  test('in the cursor of a list of agents, which holds what the last of a page is called, or a time', async () => {
+  test('in the cursor of a list of agents, which holds the last name of a page, or a time', async () => {
     const page = async (sort: string, key: string) => {
       const cursor = inJwt(`["${sort}",${key},"${organisation.id}"]`);
       const { status, body } = await organisation.ask('GET', `/owner/agents?sort=${sort}&cursor=${cursor}`);
@@ -143,7 +143,7 @@ describe.each(ONE_STORE)(`text that cannot be stored, on %s${postgresNote}`, (st
         expect(await page(sort, `"${text}"`)).toEqual([sort, `"${text}"`, 400, 'invalid_request']);
     for (const number of ['0.5', '1e300', '-1e-7', '9007199254740992'])
       expect(await page('created', number)).toEqual(['created', number, 400, 'invalid_request']);
-    // Twins.
+    // Controls.
     expect(await page('name', '"a"')).toEqual(['name', '"a"', 200, undefined]);
     expect(await page('created', '1700000000000')).toEqual(['created', '1700000000000', 200, undefined]);
   });
@@ -179,7 +179,7 @@ describe.each(ONE_STORE)(`text that cannot be stored, on %s${postgresNote}`, (st
           }
   });
 
-  test('in what names a client of OAuth in other ways', async () => {
+  test('in other identifiers of an OAuth client', async () => {
     const answers = [];
     for (const id of ['\0', 'a\0b', 'a%00b', 'https://a\0.example/client']) {
       const headers = { authorization: `Basic ${base64(`${id}:x`)}` };
@@ -192,7 +192,7 @@ describe.each(ONE_STORE)(`text that cannot be stored, on %s${postgresNote}`, (st
     for (const { status, text } of answers) expect([400, 401], text).toContain(status);
   });
 
-  test('in what a client of OAuth registers', async () => {
+  test('in the registration of an OAuth client', async () => {
     for (const name of ['client_name', 'client_uri', 'scope', 'software_id', 'logo_uri', 'contacts', 'a'])
       for (const text of ['\0', 'a\0b', '\ud800']) {
         const answer = await new OAuthClient(world).register({ [name]: name === 'contacts' ? [text] : text });
@@ -232,7 +232,7 @@ describe.each(ONE_STORE)(`text that cannot be stored, on %s${postgresNote}`, (st
     }
   });
 
-  describe('in `data`, where calls may have U+0000', () => {
+  describe('in `data`, where calls may contain U+0000', () => {
     let caller: TestAgent;
     beforeAll(async () => {
       const scopes = { 'mail:send': ['POST /items'] };

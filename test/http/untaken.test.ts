@@ -23,7 +23,7 @@ async function ask(app: RequestListener): Promise<Socket> {
   return socket;
 }
 
-test('a response of which nothing is taken is cut, and what it holds is given back', async () => {
+test('a response that the client does not read is cut off, and its lease is released', async () => {
   const closed = Promise.withResolvers<void>();
   await ask((_, response) => {
     response.on('close', closed.resolve);
@@ -32,7 +32,7 @@ test('a response of which nothing is taken is cut, and what it holds is given ba
   await closed.promise;
 });
 
-test('a slow reader gets the whole of it', async () => {
+test('a slow reader gets the complete answer', async () => {
   const size = 32 * MIB;
   const socket = await ask((_, response) => response.end(Buffer.alloc(size)));
   let bytes = 0;
@@ -44,7 +44,7 @@ test('a slow reader gets the whole of it', async () => {
   await expect.poll(() => bytes, { timeout: 15_000 }).toBeGreaterThan(size);
 });
 
-test('an answer that takes long to come is not cut', async () => {
+test('an answer that takes long to start is not cut off', async () => {
   const socket = await ask(async (_, response) => {
     await wait(UNTAKEN_MS * 3);
     response.end('there');

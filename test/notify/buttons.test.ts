@@ -1,4 +1,4 @@
-/** Deciding a held call by a button in Slack or Telegram: only where every rule that holds it says so, and only by an owner who may. */
+/** Deciding a held call by a button in Slack or Telegram: only where every rule that holds it allows that, and only by an owner who may decide. */
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MaybeRecorded } from '../../broker/audit/audit-unavailable.ts';
 import { afterFile } from '../world/after-file.ts';
@@ -67,13 +67,13 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
       secret: TELEGRAM_TOKEN,
       people: { [ANN_ON_TELEGRAM]: email() },
     });
-  /** The newest message in Slack about a held call; other channels of the same conversation send one, too. */
+  /** Finds the newest message in Slack about a held call; other channels of the same conversation send one, too. */
   const messageOf = async (id: string, is: (message: Body) => unknown = () => true) =>
     await vi.waitUntil(
       () => server.of('chat.postMessage').findLast((one) => JSON.stringify(one).includes(`/approve/${id}`) && is(one)),
       { timeout: 5_000, interval: 10 },
     );
-  /** A held call, and what its message in Slack carries. */
+  /** Holds a call, and returns the buttons of its message in Slack. */
   const heldInSlack = async () => {
     const held = await agent.act(WRITE);
     expect(held.status).toBe(202);
@@ -111,7 +111,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     const [edited] = (await server.waitFor('chat.update')) as [Body];
     expect(edited.blocks[1].text.text).toContain(`Approved by ${email()}.`);
     expect(slackButtons(edited)).toBeUndefined();
-    // The same click once more, and the other button.
+    // The same click again, and the other button.
     for (const again of [buttons.approve, buttons.deny])
       expect((await pressInSlack(world, channelId, again)).status).toBe(200);
     await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(2);
@@ -119,7 +119,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(server.of('platform')).toHaveLength(1);
   });
 
-  test('decides nothing that was corrected since, and says where to look', async () => {
+  test('decides nothing after a correction, and links to the page', async () => {
     const { id: channelId } = await addSlack();
     const { id, buttons } = await heldInSlack();
     const { request_hash } = await read(id);
@@ -136,7 +136,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(server.of('platform')).toHaveLength(0);
   });
 
-  test('a click is not told that nothing was decided where the store failed at the commit', async () => {
+  test('when the store fails at the commit, the person is told that the call may be decided or not', async () => {
     const { id: channelId } = await addSlack();
     const { buttons } = await heldInSlack();
     const record = vi.spyOn(world.running.services.recorder, 'record');
@@ -147,7 +147,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(told.text).toContain('it may be decided or not. Follow the link');
   });
 
-  test('denies in Telegram, which was told at the test where to tell of clicks', async () => {
+  test('denies in Telegram, whose webhook for clicks is registered by the test of the channel', async () => {
     const { id: channelId } = await addTelegram();
     expect((await organisation.ask('POST', `/owner/channels/${channelId}/test`, {})).body).toMatchObject({ ok: true });
     const [hook] = server.of('setWebhook') as [Body];
@@ -169,7 +169,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(server.of('platform')).toHaveLength(0);
   });
 
-  test('the click is answered though nothing that the service is told comes through', async () => {
+  test('a click is answered even when no request reaches the service', async () => {
     const { id: channelId } = await addSlack();
     const { id, buttons } = await heldInSlack();
     server.hangs = true;
@@ -190,7 +190,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(slackButtons(edited)).toBeUndefined();
   });
 
-  test('there are none where something that holds the call does not say so', async () => {
+  test('a message has no buttons when a rule that holds the call does not allow them', async () => {
     const { id: channelId } = await addSlack();
     const none = async (who: Parameters<typeof organisation.agent>[0], why: string) => {
       const held = await (await organisation.agent({ rules: RULES, ...who })).act(WRITE);
@@ -213,7 +213,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     await none({}, 'no signing secret');
   });
 
-  test('what is not signed by Slack, now, is nothing', async () => {
+  test('requests without a current signature of Slack are ignored', async () => {
     const { id: channelId } = await addSlack();
     const { id, buttons } = await heldInSlack();
     const press = (pressed: object, to = channelId) => pressInSlack(world, to, buttons.approve, pressed);
@@ -230,14 +230,14 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 401));
     expect(new Set(answers.map(({ body }) => body.error.detail ?? body.error.message)).size).toBe(1);
     expect((await press({ body: `payload=${'x'.repeat(300_000)}` })).status).toBe(413);
-    // Signed, and about something else.
+    // Signed, but about something else.
     for (const body of ['payload=%7B%22type%22%3A%22view_submission%22%7D', 'payload=[', 'x', 'payload=1&payload=2'])
       expect((await press({ body })).status).toBe(200);
     expect((await read(id)).status).toBe('pending');
     expect(await refusals()).toEqual([]);
   });
 
-  test('a signed click that may not decide is refused, told to whoever clicked, and on record', async () => {
+  test('a signed click of a person who may not decide is refused, explained to the person, and recorded', async () => {
     const viewer = await organisation.addOwner('viewer');
     const gone = await organisation.addOwner('approver');
     const people = { [ANN]: email(), U0000000001: viewer.email, U0000000002: gone.email };
@@ -284,7 +284,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     await settled(id, 'approved');
   });
 
-  test('a request that was altered since, a passkey that is wanted since, and one that is over are not decided', async () => {
+  test('a click after a correction, after a passkey became required, or after the call was settled decides nothing', async () => {
     const { id: channelId } = await addSlack();
     const { db } = world.running.broker.store;
     const change = (id: string, to: object) => db.updateTable('approvals').set(to).where('id', '=', id).execute();
@@ -307,7 +307,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
   });
 });
 
-/** The other decision, with the MAC of this one. */
+/** The opposite decision, with the MAC of this one. */
 function turned(token: string): string {
   const bytes = Buffer.from(token, 'base64url');
   bytes[1] = 3 - bytes[1]!;

@@ -1,4 +1,4 @@
-/** Slack, Teams and Telegram, each against a small server that answers as its documentation says. */
+/** Slack, Teams and Telegram, each against a small server that follows its documentation. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
@@ -70,14 +70,14 @@ const onTelegram = (more: object = {}, secret = TELEGRAM_TOKEN) =>
   sending(secret, { chat: TELEGRAM_CHAT, server: server.url, ...more });
 const onTeams = (path = WORKFLOW_PATH) => sending(`${server.url}${path}`, {});
 
-/** Sends; answers what went out. */
+/** Sends a message; returns the request that was sent. */
 const sent = async (kind: ChannelKind, to: Sending, message: Message) => {
   expect(await kind.send(to, message)).toMatchObject({ kind: 'sent' });
   return server.calls.at(-1)!.body;
 };
 
 describe('Slack', () => {
-  test('posts plain texts with the address, takes the message as its own, and writes the outcome there', async () => {
+  test('posts plain texts with the address, stores the message’s id, and writes the outcome there', async () => {
     const posted = await slack.send(onSlack(), { ...MESSAGE, buttons: BUTTONS });
     expect(posted).toEqual({ kind: 'sent', ref: `${SLACK_CHANNEL} 1700000000.000000` });
     const [{ blocks, unfurl_links }] = server.of('chat.postMessage') as [Body];
@@ -97,12 +97,12 @@ describe('Slack', () => {
     expect(await slack.edit!(onSlack(), over, [`${SLACK_CHANNEL} 1.1`])).toEqual({ kind: 'sent' });
   });
 
-  test('takes the token out of a secret with a signing secret', async () => {
+  test('uses the token from a secret that also has a signing secret', async () => {
     const secret = JSON.stringify({ token: SLACK_TOKEN, signing_secret: 's'.repeat(32) });
     await sent(slack, onSlack({}, secret), MESSAGE);
   });
 
-  test('a hostile sentence is no mention, link, format or button', async () => {
+  test('a hostile sentence creates no mention, link, format or button', async () => {
     const { text, blocks } = await sent(slack, onSlack(), hostile);
     expect(JSON.stringify(blocks).match(/"mrkdwn"/g)).toHaveLength(1);
     expect(JSON.stringify(blocks)).not.toContain('"button"');
@@ -127,7 +127,7 @@ describe('Slack', () => {
     expect(await slack.send(onSlack(), MESSAGE)).toMatchObject({ kind });
   });
 
-  test('says how long to wait, and takes nothing of an answer into its words', async () => {
+  test('returns the requested delay, and quotes nothing of the answer in its error', async () => {
     server.next = { status: 429, body: { ok: false, error: 'ratelimited' }, headers: { 'retry-after': '30' } };
     expect(await slack.send(onSlack(), MESSAGE)).toMatchObject({ kind: 'failed', afterMs: 30_000 });
     server.next = { status: 200, body: { ok: false, error: 'EVIL' } };
@@ -140,7 +140,7 @@ describe('Slack', () => {
 });
 
 describe('Telegram', () => {
-  test('sends text without markup, without previews, with buttons of their own, and changes it to the outcome', async () => {
+  test('sends text without markup and previews, with buttons of its own, and edits it to the outcome', async () => {
     const first = await telegram.send(onTelegram({ thread: 7 }), { ...MESSAGE, buttons: BUTTONS });
     expect(first).toEqual({ kind: 'sent', ref: `${TELEGRAM_CHAT} 1` });
     const [body] = server.of('sendMessage') as [Body];
@@ -155,12 +155,12 @@ describe('Telegram', () => {
     const [now] = [...server.messages.values()] as [Body];
     expect(now.text).toContain('Approved by ann@acme.example.');
     expect(now.reply_markup.inline_keyboard).toEqual([]);
-    // Once more, as after a crash: it says so already.
+    // Again, as after a crash: the message has the outcome already.
     expect(await telegram.edit!(onTelegram(), over, [`${TELEGRAM_CHAT} 1`])).toEqual({ kind: 'sent' });
     expect(await telegram.edit!(onTelegram(), over, [`${TELEGRAM_CHAT} 99`])).toEqual({ kind: 'sent' });
   });
 
-  test('a hostile sentence stands where clients find no links, names or commands', async () => {
+  test('a hostile sentence is put where clients detect no links, names or commands', async () => {
     const { text, entities, reply_markup } = await sent(telegram, onTelegram(), hostile);
     const pre = entities.find(({ type }: { type: string }) => type === 'pre');
     const outside = text.slice(0, pre.offset) + text.slice(pre.offset + pre.length);
@@ -182,7 +182,7 @@ describe('Telegram', () => {
     expect(await telegram.send(onTelegram(), MESSAGE)).toMatchObject({ kind });
   });
 
-  test('says how long to wait, and never its token', async () => {
+  test('returns the requested delay, and never its token', async () => {
     const body = { ok: false, error_code: 429, description: 'Too Many Requests', parameters: { retry_after: 12 } };
     server.next = { status: 429, body };
     expect(await telegram.send(onTelegram(), MESSAGE)).toMatchObject({ kind: 'failed', afterMs: 12_000 });
@@ -205,7 +205,7 @@ describe('Teams', () => {
     expect(teams.edit).toBeUndefined();
   });
 
-  test('a hostile sentence is no Markdown, mention, function or action', async () => {
+  test('a hostile sentence creates no Markdown, mention, function or action', async () => {
     const { attachments } = await sent(teams, onTeams(), hostile);
     const { body, actions } = attachments[0].content;
     expect(new Set(body.map((one: { type: string }) => one.type))).toEqual(new Set(['RichTextBlock']));
@@ -217,7 +217,7 @@ describe('Teams', () => {
     expect(Buffer.byteLength(JSON.stringify(attachments))).toBeLessThan(28 * 1024);
   });
 
-  test('a workflow that was deleted is gone; one that is busy is asked later; its address is in no word', async () => {
+  test('a deleted workflow is gone; a busy one is retried later; its address is in no error', async () => {
     expect(await teams.send(onTeams('/other?sig=CANARY'), MESSAGE)).toMatchObject({ kind: 'gone' });
     server.next = { status: 429, body: {}, headers: { 'retry-after': '5' } };
     const busy = await teams.send(onTeams(), MESSAGE);

@@ -1,4 +1,4 @@
-/** The sender is killed, or stops: another process goes on, none of the notices is lost, and a second copy has the same id. */
+/** The sender is killed, or stops: another process takes over, no notice is lost, and a repeated message has the same id. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
@@ -25,7 +25,7 @@ afterAll(() => {
 });
 
 describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
-  test('while messages are on their way: all come, those that came twice with the same id', async () => {
+  test('while messages are in flight: all arrive, repeated ones with the same id', async () => {
     server.seen.length = 0;
     const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
     const organisation = await world.demoOrganisation();
@@ -45,7 +45,7 @@ describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
     const first = spawn();
     const second = spawn();
     await first.serve();
-    // The first answers come at once; the others never, so that the kill falls between answer and mark, and before the answer.
+    // The first requests are answered at once; the others never, so that the kill happens between answer and mark, and before the answer.
     let answered = 0;
     server.answer = (_request, response) => {
       if (answered++ < 4) response.writeHead(204).end();
@@ -61,7 +61,7 @@ describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
     const ready = Date.now();
     const told = () => new Set(server.came().map(({ data }) => data.id));
     await expect.poll(() => told().size, { timeout: 10_000, interval: 10 }).toBe(HELD);
-    // On a store of its own the next process sends at once; on a shared one the lease of the dead one ends first.
+    // On a store of its own the next process sends immediately; on a shared one the lease of the dead one has to expire.
     expect(Date.now() - (store === 'sqlite' ? ready : killed)).toBeLessThan(
       patience(store === 'sqlite' ? 2_000 : 5_500),
     );
@@ -73,7 +73,7 @@ describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
       const copies = server.came().filter(({ data }) => data.id === id);
       expect(new Set(copies.map((one) => one.id)).size).toBe(1);
     }
-    // What was answered and marked before the kill came once.
+    // Messages that were answered and marked before the kill arrived once.
     expect(server.seen.length).toBeLessThan(2 * HELD);
     second.signal('SIGTERM');
     await second.ended;
@@ -81,7 +81,7 @@ describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
 });
 
 describe.runIf(STORES.includes('postgres'))('two replicas', () => {
-  test('one sends; when it stops the other one goes on at once, when it is killed within five seconds', async () => {
+  test('one sends; when it stops the other takes over immediately, when it is killed within five seconds', async () => {
     server.seen.length = 0;
     server.answer = (_request, response) => response.writeHead(204).end();
     const world = await startWorld('postgres', { AGENT_BROKER_ALLOW_PRIVATE: server.address });
@@ -94,7 +94,7 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     const holder = async () => (await query(world.environment, 'select holder from leases'))[0]!.holder;
     const mine = world.running.broker.instanceId;
     await expect.poll(holder).toBe(mine);
-    // Held at the one that does not send: told by the one that does.
+    // Held at the replica that does not send: notified by the one that does.
     await replica.asks(agent).act(WRITE);
     await server.waitFor(1, 2_000);
     await world.running.stop();

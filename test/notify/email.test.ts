@@ -1,4 +1,4 @@
-/** Mail through the guarded way out: to a real SMTP server on loopback, encrypted, refused, silent, and with hostile sentences. */
+/** Mail through the guarded egress: to a real SMTP server on loopback, encrypted, refused, silent, and with hostile sentences. */
 import { type AddressInfo, createServer } from 'node:net';
 import type { SMTPServerOptions } from 'smtp-server';
 import { describe, expect, test } from 'vitest';
@@ -55,7 +55,7 @@ describe('a mail', () => {
   test.each([
     ['starttls', false],
     ['tls', true],
-  ] as const)('goes out by %s, signed in', async (security, secure) => {
+  ] as const)('is sent by %s, authenticated', async (security, secure) => {
     const { port, mails } = await startMailServer({ secure });
     const server = to(port, { security, user: 'broker', password: new Secret(PASSWORD) });
     expect(await sendMail(way([port]), server, mail)).toEqual({ ok: true });
@@ -63,7 +63,7 @@ describe('a mail', () => {
     expect(mails[0]!.text).toContain('Message-ID: <1@broker.example>');
   });
 
-  test('a server that offers no encryption, shows another certificate or refuses the password gets nothing', async () => {
+  test('a server that offers no encryption, has another certificate or refuses the password gets no mail', async () => {
     const plain = await startMailServer({ disabledCommands: ['STARTTLS'] });
     const strict = await startMailServer();
     const outbound = way([plain.port, strict.port]);
@@ -75,7 +75,7 @@ describe('a mail', () => {
     expect([...plain.mails, ...strict.mails]).toEqual([]);
   });
 
-  test('where the port and what it takes do not fit, it says which would', async () => {
+  test('when port and encryption mode do not match, the error suggests the right ones', async () => {
     const [byStarttls, byTls] = [await startMailServer(), await startMailServer({ secure: true })];
     const outbound = way([byStarttls.port, byTls.port]);
     const tooEarly = await sendMail(outbound, to(byStarttls.port, { security: 'tls' }), mail);
@@ -85,7 +85,7 @@ describe('a mail', () => {
     expect([...byStarttls.mails, ...byTls.mails]).toEqual([]);
   });
 
-  test('a server that hangs up is told of as such', async () => {
+  test('a server that hangs up is reported as such', async () => {
     const server = createServer((socket) => socket.once('data', () => socket.destroy()).write('220 ready\r\n'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     afterFile(() => server.close());
@@ -94,7 +94,7 @@ describe('a mail', () => {
     expect(mailed).toEqual({ ok: false, why: 'The connection to the mail server broke.' });
   });
 
-  test('an address that is not public, and a port that is none of mail, are refused before anything is sent', async () => {
+  test('an address that is not public, and a port that is not for mail, are refused before anything is sent', async () => {
     const { port, mails } = await startMailServer();
     const refused = {
       ok: false,
@@ -106,7 +106,7 @@ describe('a mail', () => {
     expect(mails).toEqual([]);
   });
 
-  test('a server that talks without end is cut off', async () => {
+  test('a server that sends without end is cut off', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => {});
       const more = () => {
@@ -123,7 +123,7 @@ describe('a mail', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(500 * 1024 * 1024);
   });
 
-  test('a hostile sentence is text, and in no header a line of its own', async () => {
+  test('a hostile sentence is plain text, and adds no header line', async () => {
     const { port, mails } = await startMailServer({ disabledCommands: ['STARTTLS'] });
     const sending = {
       channelId: 'c',

@@ -1,4 +1,4 @@
-/** Sentences and names that try to look like the channel's own: what each kind of channel sends of them. */
+/** Sentences and names that imitate the channel's own text: what each kind of channel sends of them. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
@@ -38,7 +38,7 @@ describe('a hostile title', () => {
       expect((await organisation.ask('POST', '/owner/channels', channel)).status).toBe(201);
   });
 
-  test.each(HOSTILE)('%j is told as text that hides nothing, and with nothing else of the body', async (title) => {
+  test.each(HOSTILE)('%j is sent as text that hides nothing, and with nothing else of the body', async (title) => {
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
     const held = await agent.act({ ...call, data: { title, note: 'BODY-OF-THE-CALL', token: CANARY } });
     expect(held.status, held.text).toBe(202);
@@ -66,7 +66,7 @@ describe('a hostile title', () => {
     });
   });
 
-  test('ntfy: the outcome takes the place of the message', async () => {
+  test('ntfy: the outcome replaces the message', async () => {
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
     const { approval_id } = (await agent.act({ ...call, data: { title: 'x' } })).body;
     await server.waitFor(2);

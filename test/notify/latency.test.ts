@@ -1,7 +1,7 @@
 /**
- * How long it takes from the answer of a held call to its notice: two seconds at most, at the 99th percentile. An agent calls again when its notice has come: a
- * channel takes four messages at a time, and a slow machine with a busy database fewer in a second than agents make calls that do not wait. How long they queue
- * then says nothing of the sender.
+ * The time from the answer of a held call to its notice: two seconds at most, at the 99th percentile. Each agent makes its next call when its notice
+ * has arrived: a channel sends four messages at a time, and a slow machine with a busy database fewer per second than agents without waits make
+ * calls. Queueing then would say nothing about the sender.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
@@ -12,14 +12,14 @@ import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 
-/** As many as a channel takes messages at a time, and one more. */
+/** One more than the messages that a channel sends at a time. */
 const AGENTS = 5;
-/** Of each; more than 100 may not wait. */
+/** Calls per agent; more than 100 may not be pending. */
 const CALLS = Number(process.env.NOTICE_CALLS ?? sized(20, 60));
 
 let server: ChannelServer;
 const cameAt = new Map<string, number>();
-/** Who waits for the notice of an approval. */
+/** Callbacks of those who wait for the notice of an approval. */
 const waiting = new Map<string, () => void>();
 beforeAll(async () => {
   server = await startChannelServer();
@@ -35,7 +35,7 @@ beforeAll(async () => {
 describe.each(STORES)(`latency on %s${postgresNote}`, (store) => {
   const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
 
-  test('held to notice', async () => {
+  test('from held to notice', async () => {
     const organisation = await world.demoOrganisation();
     const agents = await Promise.all(Array.from({ length: AGENTS }, (_, i) => organisation.agent({ name: `a${i}` })));
     const hook = { name: 'hook', kind: 'webhook', url: `${server.url}/hook` };
@@ -56,7 +56,7 @@ describe.each(STORES)(`latency on %s${postgresNote}`, (store) => {
     const told = `held to notice on ${store}: p25 ${at(0.25).toFixed()} ms, p75 ${at(0.75).toFixed()} ms, p99 ${at(0.99).toFixed()} ms, of ${taken.length}`;
     process.stdout.write(`${told}\n`);
     expect(at(0.99), told).toBeLessThan(patience(2_000));
-    // However slow the machine is, most are told in time, and the quickest by what wakes the sender: it asks by itself once a second.
+    // However slow the machine is, most are in time, and the fastest are due to the announcement that wakes the sender: it polls only once a second.
     expect(at(0.75), told).toBeLessThan(2_000);
     expect(at(0.25), told).toBeLessThan(600);
   }, 180_000);

@@ -1,4 +1,4 @@
-/** When quiet hours end: overnight, on some days, and where the clocks change. */
+/** The end of quiet hours: overnight, on some days, and across daylight saving changes. */
 import { expect, test } from 'vitest';
 import { quietUntil } from '../../broker/notify/quiet.ts';
 
@@ -27,6 +27,6 @@ test.each([
   expect(found && new Date(found).toISOString()).toBe(end && new Date(end).toISOString());
 });
 
-test('all hours of all days end nevertheless', () => {
+test('quiet hours that cover all days end nevertheless', () => {
   expect(quietUntil({ from: '00:00', to: '00:00', zone: 'UTC' }, 0)).toBeLessThan(9 * 86_400_000);
 });

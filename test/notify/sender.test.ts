@@ -1,4 +1,4 @@
-/** The outbox and the one sender: what is told, to whom, when, and what channels that misbehave delay. */
+/** The outbox and the single sender: which notices are sent, to whom, when, and what misbehaving channels delay. */
 
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -19,7 +19,7 @@ const MINUTE = 60_000;
 
 let server: ChannelServer;
 let other: ChannelServer;
-/** Speaks no HTTP. */
+/** A server that does not speak HTTP. */
 let garbage: string;
 beforeAll(async () => {
   server = await startChannelServer();
@@ -83,10 +83,10 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen).toHaveLength(1);
   });
 
-  test('a passkey that was added is told, but not on devices of other owners', async () => {
+  test('an added passkey causes a notice, but not on devices of other owners', async () => {
     await addWebhook();
     const colleague = await organisation.addOwner('approver');
-    // Stand-ins for the devices of two owners.
+    // Stand in for the devices of two owners.
     for (const [name, owner] of [
       ['own', organisation.owner],
       ['other', colleague],
@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(new URL(`${data.link}`).pathname).toBe('/console/passkeys');
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
     expect(await ofOrganisation('notice_deliveries')).toHaveLength(2);
-    // Where nobody is told anything, nothing is kept to tell.
+    // Without channels nothing is put into the outbox.
     const stranger = await world.organisation();
     await enrol(world, stranger);
     expect(await db().selectFrom('notices').select('id').where('organisation_id', '=', stranger.id).execute()).toEqual(
@@ -114,7 +114,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('every event is told by its name, with where to go, and that it is over', async () => {
+  test('every event is sent with its name and link, and its outcome after it', async () => {
     await addWebhook();
     const id = await hold();
     const json = { headers: { 'content-type': 'application/json' } };
@@ -153,7 +153,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
       ['connection_broken.outcome', 'The connection works again'],
     ]);
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
-    // One that goes on and off is told of once an hour.
+    // A connection that alternates causes one notice an hour.
     for (const status of ['reauth_needed', 'active', 'reauth_needed'] as const)
       await setCredentialStatus(db(), place, status);
     await expect.poll(() => ofOrganisation('notices')).toEqual([]);
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await expect.poll(() => server.came().map(({ type }) => type)).toContain('connection_broken.opened');
   });
 
-  test('what broke again within a millisecond of working is told, in whichever order the two are read', async () => {
+  test('a connection that broke again within a millisecond of working causes a notice, whichever event is read first', async () => {
     await addWebhook();
     const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
     const place = { table: 'connections' as const, organisationId: organisation.id, id: connection };
@@ -187,7 +187,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(told!.type).toBe('connection_broken.opened');
   });
 
-  test('a channel tells only what its rules say', async () => {
+  test('a channel gets only the notices that its rules select', async () => {
     const hook = (name: string, more: object) => addWebhook({ name, url: `${server.url}/${name}`, ...more });
     await hook('agents', { agents: ['deploy-*'] });
     await hook('events', { events: ['agent_suspended'] });
@@ -201,7 +201,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen.map(({ target }) => target).toSorted()).toEqual(['/agents', '/id']);
   });
 
-  test('without a channel nothing is put into the outbox; nor by a transaction that is undone', async () => {
+  test('without a channel nothing is put into the outbox; nor by a transaction that is rolled back', async () => {
     const id = await hold();
     expect(await ofOrganisation('notices')).toEqual([]);
     await addWebhook();
@@ -217,7 +217,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(await ofOrganisation('notice_deliveries')).toEqual([]);
   });
 
-  test('a channel that does not answer, redirects or talks garbage delays neither another one nor a call', async () => {
+  test('a channel that does not answer, redirects or sends garbage delays neither other channels nor calls', async () => {
     server.answer = () => {};
     other.answer = ({ url }, response) =>
       url === '/redirects'
@@ -230,7 +230,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await addWebhook({ name: 'good', url: `${other.url}/good` });
     const began = Date.now();
     for (let i = 0; i < 5; i++) await hold();
-    // A silent one is given up after ten seconds.
+    // A silent channel is given up after ten seconds.
     expect(Date.now() - began).toBeLessThan(6_000);
     const good = () => other.seen.filter(({ target }) => target === '/good').length;
     await expect.poll(good, { timeout: 3_000, interval: 10 }).toBe(5);
@@ -246,7 +246,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     for (const { id } of removed) await organisation.ask('DELETE', `/owner/channels/${id}`);
   });
 
-  test('a failed message comes again with the same id, not before Retry-After; 410 ends the channel', async () => {
+  test('a failed message is retried with the same id, not before Retry-After; 410 ends the channel', async () => {
     let answers = [503, 204];
     server.answer = (_request, response) => {
       const status = answers.shift() ?? 204;
@@ -273,7 +273,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await server.waitFor(seen + 1);
   }, 180_000);
 
-  test('in quiet hours nothing is sent; what still waits is sent when they end, and what was decided is not', async () => {
+  test('in quiet hours nothing is sent; pending items are sent afterwards, and decided ones are not', async () => {
     const at = (ms: number) => new Date(world.running.broker.clock() + ms).toISOString().slice(11, 16);
     await addWebhook({ quiet: { from: at(-5 * MINUTE), to: at(60 * MINUTE), zone: 'UTC' } });
     const decided = await hold();
@@ -289,7 +289,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen).toHaveLength(1);
   });
 
-  test('a reminder comes before the end, unless it was decided', async () => {
+  test('a reminder is sent before the deadline, unless the call was decided', async () => {
     await addWebhook({ remind_minutes: 30 });
     const decided = await hold();
     const waits = await hold();
@@ -306,7 +306,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(server.seen).toHaveLength(4);
   });
 
-  test('a reminder that is due after three days and more is tried again as any other', async () => {
+  test('a reminder that is due after three days and more is retried like any other', async () => {
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 7 * 24 * 3600 });
     await addWebhook({ remind_minutes: 30 });
     const waits = await hold();
@@ -319,7 +319,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     expect(told[2]!.id).toBe(told[1]!.id);
   });
 
-  test('many channels of one organisation that do not answer keep another one waiting for less than two seconds', async () => {
+  test('many channels of one organisation that do not answer delay another one by less than two seconds', async () => {
     const held: (() => void)[] = [];
     server.answer = (_request, response) => void held.push(() => response.writeHead(204).end());
     for (let n = 0; n < 70; n++) await addWebhook({ name: `slow-${n}`, url: `${server.url}/slow-${n}` });
@@ -335,7 +335,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     for (const answer of held) answer();
   });
 
-  test('10,000 notices on a channel that is down keep another one waiting for less than two seconds', async () => {
+  test('10,000 notices on a channel that is down delay another one by less than two seconds', async () => {
     server.answer = (_request, response) => response.writeHead(503).end();
     await addWebhook({ name: 'down', url: `${server.url}/down`, agents: ['triage'] });
     await addWebhook({ name: 'good', url: `${other.url}/good`, agents: ['urgent'] });
@@ -365,7 +365,7 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
     await organisation.ask('DELETE', `/owner/channels/${(await channelNamed('down')).id}`);
   }, 180_000);
 
-  test('who lost the lease makes nothing of the outbox', async () => {
+  test('a process that lost the lease creates no deliveries', async () => {
     await addWebhook();
     const forced = { name: 'notices', holder: 'another', now: 0, until: Number.MAX_SAFE_INTEGER, isFree: true };
     const fence = await takeLease(db(), forced);

@@ -1,4 +1,4 @@
-/** Devices that are told by Web Push: who may add which, what is sent, to whom, and what the push service's answers mean. */
+/** Devices with Web Push: who may add which, what is sent, to whom, and the handling of the push service's answers. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { startPushService, subscribe } from '../world/push-service.ts';
@@ -30,7 +30,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     return held.body.approval_id as string;
   };
 
-  test('a held call reaches the device encrypted, signed by the key that it subscribed with, and its outcome replaces it', async () => {
+  test('a held call reaches the device encrypted, signed by the key of its subscription, and its outcome replaces it', async () => {
     const phone = subscribe(service);
     const added = await add(phone.json);
     expect(added.status, added.text).toBe(201);
@@ -73,7 +73,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('each owner sees, tries and removes their own devices only, and all of it is on record', async () => {
+  test('owners list, test and remove their own devices only, and everything is recorded', async () => {
     const [mine, theirs] = [subscribe(service), subscribe(service)];
     const { id } = (await add(mine.json)).body;
     const { id: other } = (await add(theirs.json, viewer)).body;
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     expect(JSON.stringify(rows)).not.toContain(mine.json.endpoint);
   });
 
-  test('the same browser again is one device, of whoever signed in there last', async () => {
+  test('the same browser again is one device, of the owner who signed in there last', async () => {
     const phone = subscribe(service);
     await add(phone.json);
     await add(phone.json);
@@ -111,7 +111,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     await service.waitFor(1);
   });
 
-  test('rules of a device say what it is told', async () => {
+  test('the rules of a device select its notices', async () => {
     const phone = subscribe(service);
     const { id } = (await add(phone.json)).body;
     const rules = { events: ['agent_suspended'] };
@@ -123,7 +123,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     expect(service.pushed.map(({ body }) => phone.read(body).title)).toEqual(['Agent suspended']);
   });
 
-  test.each([404, 410])('a device that the service answers %d for is removed', async (status) => {
+  test.each([404, 410])('a device for which the service answers %d is removed', async (status) => {
     await add(subscribe(service).json);
     service.answer = { status };
     await hold();
@@ -133,7 +133,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     expect(service.pushed).toHaveLength(1);
   });
 
-  test('too much is told without its sentence; too often waits as long as the service says', async () => {
+  test('a message that is too large is sent without its sentence; after a 429 the next is sent when the service allows', async () => {
     const phone = subscribe(service);
     const { id } = (await add(phone.json)).body;
     service.answer = { status: 413 };
@@ -153,7 +153,7 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     await expect.poll(async () => (await devices())[0]?.status).toBe('active');
   });
 
-  test('a hostile name is one line of text that shows what is hidden', async () => {
+  test('a hostile name is one line of text with hidden characters made visible', async () => {
     const phone = subscribe(service);
     await add(phone.json);
     const hostile = await organisation.agent({ name: HOSTILE });
@@ -174,16 +174,16 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     [{ endpoint: 'nothing' }, 'endpoint'],
     [{ keys: { p256dh: 'AAAA', auth: 'AAAAAAAAAAAAAAAAAAAAAA' } }, 'p256dh'],
     [{ keys: { p256dh: Buffer.alloc(65, 4).toString('base64url'), auth: 'AAAAAAAAAAAAAAAAAAAAAA' } }, 'p256dh'],
-  ])('%j is refused in words', async (wrong, word) => {
+  ])('%j is refused with an explanation', async (wrong, word) => {
     const refused = await add({ ...subscribe(service).json, ...wrong });
     expect(refused.status).toBe(400);
     expect(refused.text).toContain(word);
     expect(await devices()).toEqual([]);
   });
 
-  test('a name that leads inside is sent nothing, and the device says why', async () => {
+  test('a name that resolves to an internal address gets no message, and the device shows why', async () => {
     const phone = subscribe(service);
-    // Resolved when something is sent: the service of this test is the only one on loopback that may be reached.
+    // Resolved at each message: the service of this test is the only one on loopback that may be reached.
     const inward = new URL(phone.json.endpoint);
     inward.port = new URL(world.running.baseUrl).port;
     const { id } = (await add({ ...phone.json, endpoint: inward.href })).body;
@@ -193,14 +193,14 @@ describe.each(ONE_STORE)(`web push on %s${postgresNote}`, (store) => {
     expect((await devices())[0]).toMatchObject({ status: 'failing', last_error: detail });
   });
 
-  test('nobody has more than twenty', async () => {
+  test('an owner has at most twenty devices', async () => {
     for (let i = 0; i < 20; i++) expect((await add(subscribe(service).json)).status).toBe(201);
     const refused = await add(subscribe(service).json);
     expect(refused.status).toBe(409);
     expect(refused.text).toContain('remove one');
   });
 
-  test('who is no owner any more is told nothing', async () => {
+  test('a removed owner gets no messages', async () => {
     await add(subscribe(service).json, viewer);
     expect((await organisation.ask('DELETE', `/owner/owners/${viewer.id}`)).status).toBe(200);
     const phone = subscribe(service);

@@ -1,4 +1,4 @@
-/** A held call is told on a signed webhook, end to end: what is sent, when, and what is written back. */
+/** A held call on a signed webhook, end to end: what is sent, when, and the outcome. */
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
@@ -30,7 +30,7 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
   };
   const deny = (id: unknown) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
 
-  test('a held call is told within two seconds, signed by the standard, and its outcome after it', async () => {
+  test('a notice of a held call is sent within two seconds, signed by the standard, and its outcome after it', async () => {
     const { secret } = await addWebhook();
     const began = Date.now();
     const held = await agent.act({ ...WRITE, data: { title: 'SECRET-BODY' } });
