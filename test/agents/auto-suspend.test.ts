@@ -1,4 +1,4 @@
-/** The broker suspends agents that are refused too often, where their organisation says so (specification, AgentHalt). */
+/** The broker suspends agents with too many refused calls, where their organisation has set such a rule (specification, AgentHalt). */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { moveAgent, putGrant } from '../../broker/store/agents.ts';
 import { forgetRefusals } from '../../broker/store/refusal-counts.ts';
@@ -16,7 +16,7 @@ import { ALLOW_ALL, startWorld } from '../world/world.ts';
 const UNKNOWN = { ...READ, scope: 'demo:nothing' };
 const RULE = { refusals: 4, within_seconds: 60 };
 
-describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) => {
   let policy: string;
   let second: BrokerProcess | undefined;
   let secondUrl: string | undefined;
@@ -77,7 +77,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     });
     return answer;
   };
-  /** As the child of an agent that is suspended: it has no halt of its own. */
+  /** Expects a child of a suspended agent to be refused: the child has no halt of its own. */
   const expectStopped = async (child: TestAgent) => {
     const { status, body, text } = await withoutCalls(world, () => child.act(READ));
     expect([status, body.error, body.reason, body.halt], text).toEqual([
@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
       world,
       async (db) => (await moved(db, 'active', 'suspended')) && (await moved(db, 'suspended', 'active')),
       () => agent.act(UNKNOWN),
-      // It has counted, and waits to suspend.
+      // The refusal was counted, and waits for the row to suspend the agent.
       { waiters: 1, last: (db) => forgetRefusals(db, organisation.id, agent.id) },
     );
     expect(answer.body.reason).toBe('scope_not_granted');
@@ -116,7 +116,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     expect(await eventsOf(agent)).toEqual([]);
   });
 
-  test('one refusal too many suspends; every door says so, it is on record, and an owner’s resume begins again', async () => {
+  test('one refusal too many suspends; every entry point reports it, it is recorded, and after an owner’s resume the count starts at 0', async () => {
     const agent = await newAgent();
     await refuse(agent, RULE.refusals - 1);
     await expectAtWork(agent);
@@ -158,7 +158,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     await expectSuspended(agent);
   });
 
-  test('refusals of more than the window ago do not count', async () => {
+  test('refusals before the window do not count', async () => {
     const agent = await newAgent();
     await refuse(agent, RULE.refusals - 1);
     world.clock.skewMs = 61_000;
@@ -178,13 +178,13 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
       { ...READ, method: 'DELETE', endpoint: '/items/1', scope: 'demo:delete' },
       'denied_by_policy',
     ],
-  ])('counts %s', async (_what, action, reason) => {
+  ])('counts calls refused because of %s', async (_what, action, reason) => {
     const agent = await newAgent();
     expect(await refuse(agent, RULE.refusals, action)).toEqual([reason]);
     expect((await agent.act(READ)).body.halt.cause).toBe('anomaly_auto_suspend');
   });
 
-  test('counts who may not receive, and which repository is out of reach', async () => {
+  test('counts refused recipients and refused repositories', async () => {
     const scopes = { 'mail:send': ['POST /mail'] };
     await organisation.platform({ id: 'mail', manifest: { scopes, recipients: { 'POST /mail': ['/to'] } } });
     const agent = await organisation.agent({
@@ -203,7 +203,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     expect((await agent.act(READ)).body.halt.cause).toBe('anomaly_auto_suspend');
   });
 
-  test('DOS-01 nothing that a stranger sends counts, nor what is allowed, held, malformed, or refused by the owner’s doing', async () => {
+  test('DOS-01 requests of strangers do not count, nor do calls that are allowed, held, malformed, or refused because of an owner’s action', async () => {
     const agent = await newAgent();
     const stranger = makeKeyPair();
     for (let i = 0; i < 2 * RULE.refusals; i++) {
@@ -237,7 +237,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
       .where('agent_id', '=', agent.id)
       .executeTakeFirstOrThrow();
 
-  test('agents that are no family are counted each by itself', async () => {
+  test('unrelated agents are counted separately', async () => {
     const [one, other] = [await newAgent(), await newAgent()];
     await refuse(one, RULE.refusals - 1);
     await refuse(other, RULE.refusals - 1);
@@ -245,7 +245,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     await expectAtWork(other);
   });
 
-  test('an agent and its children are counted as one, and it is the agent that is suspended, which stops them all', async () => {
+  test('an agent and its children are counted together, and the agent is suspended, which stops them all', async () => {
     const parent = await newAgent();
     const children = await Promise.all(Array.from({ length: 5 }, () => childOf(world, organisation, parent)));
     for (const child of children.slice(0, RULE.refusals - 1)) await refuse(child, 1);
@@ -286,7 +286,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     await expectAtWork(silent!);
   });
 
-  test('one child that is out of hand suspends its parent, and so does the parent’s own refusal after its child’s', async () => {
+  test('one misbehaving child suspends its parent, and the parent’s own refusals add to its children’s', async () => {
     const parent = await newAgent();
     const child = await childOf(world, organisation, parent);
     await refuse(child, RULE.refusals);
@@ -300,7 +300,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     await expectStopped(child);
   });
 
-  test('what a child was refused counts after its end, too: a new one begins where it left off', async () => {
+  test('refusals of a child still count after its end: a new child continues the count', async () => {
     const parent = await newAgent();
     const [revoked, over] = [
       await childOf(world, organisation, parent),
@@ -318,7 +318,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     await expectSuspended(parent);
   });
 
-  test('of many refusals of a family at once one suspends its root, on record once', async () => {
+  test('of concurrent refusals in a family one suspends the root, recorded once', async () => {
     const parent = await newAgent();
     const children = await Promise.all(Array.from({ length: 5 }, () => childOf(world, organisation, parent)));
     const all = [parent, ...children];
@@ -329,7 +329,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     for (const child of children) expect(await eventsOf(child)).toEqual([]);
   });
 
-  test('of many refusals at once one suspends, on record once', async () => {
+  test('of concurrent refusals one suspends, recorded once', async () => {
     const agent = await newAgent();
     const answers = await Promise.all(Array.from({ length: 30 }, () => agent.act(UNKNOWN)));
     for (const { status } of answers) expect(status).toBe(403);
@@ -337,7 +337,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     expect(await eventsOf(agent)).toHaveLength(1);
   });
 
-  test('an approved call that is refused when it is replayed does not count', async () => {
+  test('an approved call that is refused at its replay does not count', async () => {
     const agent = await newAgent();
     await refuse(agent, RULE.refusals - 1);
     const held = await agent.act({ ...READ, method: 'POST', scope: 'demo:write', data: {} });
@@ -351,7 +351,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
   });
 
   test.runIf(store === 'postgres')(
-    'refusals by all replicas count together, and all of them stop the agent',
+    'refusals at all replicas count together, and all replicas stop the agent',
     async () => {
       const here = await newAgent();
       const there = new TestAgent({ ...here, baseUrl: secondUrl! });
@@ -363,7 +363,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     },
   );
 
-  test('without a rule nothing is counted, and nobody is suspended; a rule is for admins to state', async () => {
+  test('without a rule nothing is counted, and nothing is suspended; only admins can set a rule', async () => {
     const other = await world.organisation();
     await other.platform();
     const agent = await other.agent({ rules: ALLOW_ALL });
@@ -399,7 +399,7 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
     ]);
   });
 
-  test('governance.yaml states it, leaves it alone, and takes it away', async () => {
+  test('governance.yaml can set it, leave it unchanged, and remove it', async () => {
     const other = await world.organisation();
     const apply = async (text: string) => {
       const answer = await other.ask('POST', '/owner/governance/apply', { text, values: {} });
@@ -419,8 +419,8 @@ describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) =>
   });
 });
 
-describe.each(ONE_STORE)(`a guardrail that suspends, on %s${postgresNote}`, (store) => {
-  test('suspends on record, once, and an owner resumes', async () => {
+describe.each(ONE_STORE)(`a guardrail that suspends on %s${postgresNote}`, (store) => {
+  test('suspends once, recorded, and an owner can resume', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation({
       guardrails: [{ name: 'tripwire', effect: 'suspend', endpoints: ['/items/9'] }],

@@ -1,4 +1,4 @@
-/** Secrets that come sealed, with an owner's authorisation (specification, Registration and binding: bind-secret). */
+/** Sealed secrets, sent with an owner's authorisation (specification, Registration and binding: bind-secret). */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { CompactEncrypt, importJWK, type JWK } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     return rows;
   };
 
-  test('authorise → seal → send: the agent’s calls use the secret, nobody else’s do, and all of it is on record', async () => {
+  test('authorise → seal → send: only this agent’s calls use the secret, and everything is recorded', async () => {
     const [agent, other] = [await organisation.agent(), await organisation.agent({ name: 'other' })];
     const before = await sentCredential(agent);
     const made = await authorize(agent.agentId);
@@ -125,7 +125,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('an agent without a grant gets the one that was authorised; on a platform without a connection', async () => {
+  test('an agent without a grant gets the authorised one, on a platform without a connection', async () => {
     const agent = await organisation.agent({ grants: {} });
     const path = '/owner/secret-authorizations';
     const asked = { agent: agent.agentId, platform: 'bare' };
@@ -145,12 +145,12 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
       scope: 'demo:write',
     });
     expect([written.status, written.body.reason]).toEqual([403, 'scope_not_granted']);
-    // Nobody else's calls reach the platform by it.
+    // Other agents' calls cannot use the connection.
     const other = await organisation.agent({ name: 'no secret', grants: { bare: {} } });
     expect((await other.act({ ...READ, platform: 'bare' })).body.error).toBe('platform_not_connected');
   });
 
-  test('what an owner says of the grant after the authorisation stands', async () => {
+  test('changes of the grant after the authorisation take precedence', async () => {
     const [narrowed, removed, given] = await Promise.all(
       ['narrowed', 'removed', 'given'].map((name) =>
         organisation.agent({ name, grants: name === 'given' ? {} : { demo: {} } }),
@@ -172,7 +172,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect(await grantsOf(removed!.id)).toEqual([]);
   });
 
-  test('RG-11 50 at once with one authorisation: one 200, 49 times the one 400, one connection, one event', async () => {
+  test('RG-11 50 concurrent requests with one authorisation: one 200, 49 times the same 400, one connection, one event', async () => {
     const agent = await organisation.agent({ name: 'raced' });
     const { authorization, label } = await authorize(agent.agentId);
     const sealed = await Promise.all(
@@ -193,7 +193,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect(await eventsOf(agent.agentId, 'secret_bound')).toHaveLength(1);
   });
 
-  test('RG-11 a wrong key, a replay, a foreign agent, another platform, a made-up token: one and the same 400', async () => {
+  test('RG-11 a wrong key, a replay, another agent, another platform, an invented token: the same 400', async () => {
     const [agent, other] = [await organisation.agent({ name: 'mine' }), await organisation.agent({ name: 'not mine' })];
     const elsewhere = await world.organisation();
     await elsewhere.platform();
@@ -273,13 +273,13 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect(said.size, 'one body for all').toBe(1);
     world.clock.skewMs = 24 * HOUR_MS + 1000;
     expectRefused(await sendTo(agent.id, authorization));
-    // Through all of that the authorisation was not used up.
+    // None of that consumed the authorisation.
     world.clock.skewMs = 23 * HOUR_MS;
     expect((await sendTo(agent.agentId.toUpperCase(), authorization)).status).toBe(200);
     expect((await sendTo(foreign.id, theirs.authorization)).status).toBe(200);
   });
 
-  test('a body that is not what is taken is a 400 that quotes nothing; one that is too large a 413', async () => {
+  test('an invalid body is a 400 that quotes nothing; one that is too large a 413', async () => {
     const agent_id = crypto.randomUUID();
     const sealed = 'sealed-sealed';
     for (const body of [
@@ -302,7 +302,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expectEnvelope(await post(large), 413, 'payload_too_large');
   });
 
-  test('a secret that no call could carry is told to who may send one, and uses nothing up', async () => {
+  test('a secret that no call could send is explained to the authorised sender, and consumes nothing', async () => {
     const agent = await organisation.agent({ name: 'careless' });
     const { authorization } = await authorize(agent.agentId);
     for (const [secret, words] of [
@@ -318,7 +318,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect((await sendTo(agent.id, authorization)).status).toBe(200);
   });
 
-  test('an agent that was revoked meanwhile takes none; a suspended one does, and stays suspended', async () => {
+  test('an agent that was revoked meanwhile gets no secret; a suspended one does, and stays suspended', async () => {
     const [revoked, suspended] = [
       await organisation.agent({ name: 'to be revoked' }),
       await organisation.agent({ name: 'to be suspended' }),
@@ -336,7 +336,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expectEnvelope(again, 409, 'conflict');
   });
 
-  test('an authorisation ends with the agent that it is for, also where a governance file names that one again', async () => {
+  test('an authorisation ends with its agent, also where a governance file creates one of the same name', async () => {
     const of = await world.demoOrganisation();
     const apply = async (agents: object) => {
       const { status, text } = await of.ask('POST', '/owner/governance/apply', { text: JSON.stringify({ agents }) });
@@ -352,7 +352,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expectRefused(await sendTo(agent.id, authorization));
   });
 
-  test('KEY-01 a key that was altered in the store opens nothing, and nothing is used up', async () => {
+  test('KEY-01 a key that was altered in the store opens nothing, and nothing is consumed', async () => {
     const agent = await organisation.agent({ name: 'altered' });
     const { authorization } = await authorize(agent.agentId);
     const { kid } = await published();
@@ -367,7 +367,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     const encrypted_secret = await seal({ authorization, secret: OWN });
     await key().set({ private_key: altered }).execute();
     const refused = await post({ agent_id: agent.id, platform_id: 'demo', encrypted_secret });
-    // Nor is it published: nothing shows that the public half beside it is ours.
+    // It is not published either: the public half could be a foreign one.
     const asked = await send(`${world.running.baseUrl}/.well-known/svc-secret-keys.json`, {});
     await key().set({ private_key }).execute();
     expectEnvelope(refused, 503, 'credential_unreadable');
@@ -375,7 +375,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect((await sendTo(agent.id, authorization)).status).toBe(200);
   });
 
-  test('neither the secret nor the authorisation is stored or shown as it is', async () => {
+  test('neither the secret nor the authorisation is stored or shown in plain text', async () => {
     const agent = await organisation.agent({ name: 'kept dark' });
     const { authorization } = await authorize(agent.agentId);
     expect((await sendTo(agent.id, authorization)).status).toBe(200);
@@ -392,7 +392,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('what cannot be recorded is not bound, and nothing is used up', async () => {
+  test('a secret that cannot be recorded is not bound, and nothing is consumed', async () => {
     const agent = await organisation.agent({ name: 'unrecorded' });
     const { authorization } = await authorize(agent.agentId);
     const before = await sentCredential(agent);
@@ -413,7 +413,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expect((await sendTo(agent.id, authorization)).status).toBe(200);
   });
 
-  test('authorisations are for admins, in their own organisation; a used one cannot be taken back', async () => {
+  test('authorisations are for admins, in their own organisation; a used one cannot be revoked', async () => {
     const agent = await organisation.agent({ name: 'authorised' });
     const path = '/owner/secret-authorizations';
     const asked = { agent: agent.agentId, platform: 'demo' };
@@ -432,7 +432,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     const made = await authorize(agent.agentId);
     expectEnvelope(await other.ask('DELETE', `${path}/${made.id}`), 404, 'not_found');
     expect((await other.ask('GET', path)).body.authorizations).toEqual([]);
-    // Somebody takes the label meanwhile: the secret is not lost for it.
+    // The label was taken meanwhile: the secret is stored under another one.
     const label = { platform: 'demo', label: made.label, secret: 'somebody-elses' };
     expect((await organisation.ask('POST', '/owner/connections', label)).status).toBe(201);
     expect((await sendTo(agent.id, made.authorization)).status).toBe(200);
@@ -441,7 +441,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     expectEnvelope(await organisation.ask('DELETE', `${path}/${made.id}`), 409, 'conflict');
   });
 
-  test('a rotated key is published at once; what was sealed before opens for a day, and then for nobody', async () => {
+  test('a rotated key is published immediately; the former key opens secrets for a day, then it is destroyed', async () => {
     const agent = await organisation.agent({ name: 'rotating' });
     const [a, b] = [await authorize(agent.agentId), await authorize(agent.agentId, { label: 'later' })];
     const before = await published();

@@ -1,4 +1,4 @@
-/** How an agent brings its own key: bootstrap tokens and invites (specification, Registration and binding). */
+/** Binding an agent's own key: bootstrap tokens and invites (specification, Registration and binding). */
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ const spki = (type: 'rsa' | 'rsa-pss' | 'ec' | 'ed25519', options: object = {}):
     .publicKey.export({ type: 'spki', format: 'pem' })
     .toString();
 
-/** The key pair that the openssl of the documentation makes. */
+/** Generates a key pair with the openssl commands of the documentation. */
 function opensslKeys(): KeyPair {
   const key = join(newFolder(), 'agent.key');
   const openssl = (...words: string[]) => execFileSync('openssl', words, { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -64,7 +64,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect(answer.status, answer.text).toBe(200);
     return answer.body;
   };
-  /** The agent that a bind answered, with the key that was bound. */
+  /** Returns the agent of a bind's answer, with the bound key. */
   const agentOf = ({ body }: Answer, keys: KeyPair): TestAgent => {
     const made = new TestAgent({
       baseUrl: body.proxy_url,
@@ -89,7 +89,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     return rows.filter((row: { agent_public_id: string }) => row.agent_public_id === agentId);
   };
 
-  test('governance.yaml → apply → bootstrap token → bind → a governed call, with a key that openssl made', async () => {
+  test('governance.yaml → apply → bootstrap token → bind → a governed call, with a key from openssl', async () => {
     const file = [
       'platforms:',
       '  demo:',
@@ -118,13 +118,13 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     });
     const called = await agentOf(bound, keys).act(READ);
     expect(called.status, called.text).toBe(200);
-    // Applying the same file again leaves the key alone.
+    // Applying the same file again keeps the key.
     const again = await fresh.ask('POST', '/owner/governance/apply', { text: file, values: { 'env:DEMO': CANARY } });
     expect(again.body.changes).toEqual([]);
     expect((await agentOf(bound, keys).act(READ)).status).toBe(200);
   });
 
-  test('JW-27 a new token replaces the key; the old one stops at the next call, the token at its first use', async () => {
+  test('JW-27 a rotation token replaces the key; the old key is refused from the next call, the token after its first use', async () => {
     const agent = await organisation.agent({ keys: spare[0]! });
     expect((await agent.act(READ)).status).toBe(200);
     const token = await newToken(agent.agentId, { rotate: true });
@@ -136,7 +136,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
     expectEnvelope(await bind(token, spare[2]!), 410, 'token_used');
     expect((await agent.act(READ)).status).toBe(200);
-    // Somebody else may have it: that is why keys are replaced.
+    // Somebody else may have the former key, which is a reason to rotate.
     const next = await newToken(agent.agentId, { rotate: true });
     const former = await bind(next, spare[0]!);
     expectEnvelope(former, 400, 'invalid_request');
@@ -173,7 +173,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     await world.forgive();
   });
 
-  test('an agent that has a key gets another by a token that was made to replace it, and by no other', async () => {
+  test('an agent with a key can be given another one only by a token that was made for rotation', async () => {
     const agent = await waitingAgent();
     const path = `/owner/agents/${agent.id}/bootstrap-token`;
     const plain = async () =>
@@ -185,7 +185,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     agent.keys = first;
     for (const body of [undefined, {}, { rotate: false }])
       expectEnvelope(await organisation.ask('POST', path, body), 410, 'agent_has_key');
-    // One that is older than the key.
+    // A token that is older than the key.
     expectEnvelope(await bind(await plain(), makeKeyPair()), 410, 'token_used');
     expect((await agent.act(READ)).status).toBe(200);
     const second = makeKeyPair();
@@ -199,16 +199,16 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
       const { receipt } = (await organisation.ask('GET', `/v1/audit/${id}/receipt`)).body;
       rotated.push((await verifyReceipt(world, receipt)).payload.change.rotate ?? false);
     }
-    // The newest first.
+    // Newest first.
     expect(rotated).toEqual([true, true, false, false]);
   });
 
-  test('a newer token ends the one before; a day ends each', async () => {
+  test('a newer token revokes the earlier one; a token expires after a day', async () => {
     const agent = await waitingAgent();
     const first = await newToken(agent.id);
     const second = await newToken(agent.id);
     expectEnvelope(await bind(first, makeKeyPair()), 410, 'token_used');
-    // Had there been two, one bind would end the other.
+    // If two were valid, one bind would revoke the other.
     const twin = (
       await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now(), { madeBy: null })
     ).token;
@@ -219,7 +219,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expectEnvelope(await bind(twin.reveal(), makeKeyPair()), 410, 'token_used');
   });
 
-  test('a token is good for nothing when its agent was revoked meanwhile; a suspended one stays suspended', async () => {
+  test('a token of an agent that was revoked meanwhile is refused; a suspended agent stays suspended', async () => {
     const [revoked, suspended] = [await waitingAgent(), await organisation.agent()];
     const [of, other] = [await newToken(revoked.id), await newToken(suspended.id, { rotate: true })];
     await organisation.ask('POST', `/owner/agents/${revoked.id}/revoke`, {});
@@ -233,7 +233,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect((await agentOf(bound, keys).act(READ)).status).toBe(200);
   });
 
-  test('an agent that is revoked while its next key comes gets none', async () => {
+  test('an agent that is revoked during a bind gets no key', async () => {
     const agent = await organisation.agent();
     const token = await newToken(agent.id, { rotate: true });
     const revoke = async (db: Db) => {
@@ -246,7 +246,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect([after?.status, after?.public_key_pem]).toEqual(['revoked', agent.keys.publicPem]);
   });
 
-  test('a key that another agent has is refused in words, also a revoked or deleted one’s, and the token is not used up', async () => {
+  test('a key of another agent, even a revoked or deleted one, is refused with an explanation, and the token is not consumed', async () => {
     const keys = makeKeyPair();
     const other = await organisation.agent({ name: 'has it', keys });
     const agent = await waitingAgent();
@@ -263,7 +263,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expectEnvelope(await bindInvite(bind_secret, keys), 400, 'invalid_request');
     expect((await bind(token, makeKeyPair())).status).toBe(200);
     expect((await bindInvite(bind_secret, makeKeyPair())).status).toBe(200);
-    // Whoever registers my public key elsewhere does not keep me from using it.
+    // A public key that is registered in another organisation does not block its owner.
     const elsewhere = await world.organisation();
     const theirs = await elsewhere.ask('POST', '/owner/invites', { agent_name: 'theirs' });
     expect((await bindInvite(theirs.body.bind_secret, keys)).status).toBe(200);
@@ -280,7 +280,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     ['no PEM', () => 'ssh-rsa AAAA', /PEM/],
     ['nothing', () => '', /PEM/],
     ['two blocks', () => `${makeKeyPair().publicPem}${makeKeyPair().publicPem}`, /several/],
-  ])('JW-26 a key of %s is a 400 that says what to do; nothing is used up or quoted', async (_what, pem, words) => {
+  ])('JW-26 a key of %s is a 400 that says what to do; nothing is consumed or quoted', async (_what, pem, words) => {
     const agent = await waitingAgent();
     const token = await newToken(agent.id);
     const given = pem();
@@ -297,7 +297,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect((await bindInvite(bind_secret, makeKeyPair())).status).toBe(200);
   });
 
-  test('a body that is not what is taken is a 400, and nothing of it is quoted', async () => {
+  test('an invalid body is a 400, and nothing of it is quoted', async () => {
     const pem = spare[0]!.publicPem;
     const secret = 'abt_secretsecret';
     for (const path of ['/v1/agents/bind', '/v1/invites/bind'])
@@ -321,7 +321,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
       expectEnvelope(await post(path, { public_key_pem: 'x'.repeat(70 * 1024) }), 413, 'payload_too_large');
   });
 
-  test('RG-02 tokens of another kind, unknown ones and what is no token are 410, all alike', async () => {
+  test('RG-02 tokens of another kind, unknown and invalid ones all get the same 410', async () => {
     const { bind_secret } = await invite({ agent_name: `kinds ${store}` });
     const agent = await waitingAgent();
     const token = await newToken(agent.id);
@@ -339,7 +339,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect((await bindInvite(bind_secret, makeKeyPair())).status).toBe(200);
   });
 
-  test('what cannot be recorded is not bound, and the token is not used up', async () => {
+  test('a bind that cannot be recorded is not made, and the token is not consumed', async () => {
     const agent = await waitingAgent();
     const token = await newToken(agent.id);
     const { bind_secret, id } = await invite({ agent_name: `unrecorded ${store}` });
@@ -363,7 +363,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('GET', '/owner/invites')).text).not.toContain('never');
   });
 
-  test('bootstrap tokens are for admins, of agents with a key of their own, in their own organisation', async () => {
+  test('bootstrap tokens are for admins, for agents with a key of their own, in their own organisation', async () => {
     const agent = await waitingAgent();
     const path = `/owner/agents/${agent.id}/bootstrap-token`;
     for (const role of ['viewer', 'approver'] as const)
@@ -411,7 +411,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('50 parallel binds with one invite make one agent', async () => {
+  test('50 parallel binds with one invite create one agent', async () => {
     const { bind_secret } = await invite({ agent_name: `race ${store}` });
     const keys = Array.from({ length: 4 }, () => makeKeyPair());
     const answers = await heldUp(world, lockOrganisations, () =>
@@ -423,7 +423,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect(agents.filter(({ name }: { name: string }) => name === `race ${store}`)).toHaveLength(1);
   });
 
-  test('an invite ends after seven days, when it is taken back, and with its owner', async () => {
+  test('an invite ends after seven days, when it is removed, and with its owner', async () => {
     const late = await invite({ agent_name: `late ${store}` });
     world.clock.skewMs = 7 * 24 * HOUR_MS + 1_000;
     expectEnvelope(await bindInvite(late.bind_secret, makeKeyPair()), 410, 'token_used');
@@ -443,7 +443,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expectEnvelope(await bindInvite(theirs.body.bind_secret, makeKeyPair()), 410, 'token_used');
   });
 
-  test('an invite whose policy was removed makes no agent, which could do nothing, and is not used up', async () => {
+  test('an invite whose policy was removed creates no agent, and is not consumed', async () => {
     const other = await world.organisation();
     await other.ask('POST', '/owner/policies', { name: 'careful', rules: [{ effect: 'allow' }] });
     const made = await other.ask('POST', '/owner/invites', { agent_name: 'late', policy: 'careful' });
@@ -457,7 +457,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     expect((await other.ask('GET', '/owner/invites')).body.invites[0].status).toBe('open');
   });
 
-  test('what an invite may say: names, policies and scopes that are there; used ones are not taken back', async () => {
+  test('the content of an invite: names, existing policies and scopes; used invites cannot be removed', async () => {
     const ask = (body: unknown) => organisation.ask('POST', '/owner/invites', body);
     const demo = { platformId: 'demo', scopes: ['demo:read'] };
     for (const body of [
@@ -497,7 +497,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
 });
 
 describe('the limit of binding', () => {
-  test('429 after 30 in a minute from one address, for both ways together', async () => {
+  test('429 after 30 requests in a minute from one address, for both routes together', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
     const ask = (path: string, from?: string) =>
       send(world.running.baseUrl + path, {

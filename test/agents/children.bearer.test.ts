@@ -1,4 +1,4 @@
-/** The bearer of a child, and everything that is none (specification, Authentication 4). */
+/** The bearer of a child, and invalid variants (specification, Authentication 4). */
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -32,23 +32,23 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
   const claims = (token = child.bearer) => JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString());
   const header = () => JSON.parse(Buffer.from(child.bearer.split('.')[0]!, 'base64url').toString());
   const issuing = () => broker().keys.signer('issuing', broker().clock());
-  /** The very header of a child's token, other claims, and the signature of the real one. */
+  /** The header and signature of a child's real token, with changed claims. */
   const edited = (more: Record<string, unknown>) => {
     const [first, , signature] = child.bearer.split('.');
     return `${first}.${part({ ...claims(), ...more })}.${signature}`;
   };
-  /** A header of its own, signed by whoever. */
+  /** A token with another header, signed with any key. */
   const forged = (head: Record<string, unknown>, body: unknown = claims(), key = stranger) => {
     const input = `${part(head)}.${part(body)}`;
     return `${input}.${sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
   };
   const present = (token: string) => parent.act(READ, { authorization: `Bearer ${token}` });
-  /** Of calls; that a breaker opened is on record, too. */
+  /** Audit rows of calls; an opened breaker is recorded, too. */
   const rows = async () =>
     (await listAuditRows(broker().store.db, organisation.id, { limit: 200 })).filter(({ kind }) => kind === 'action');
   const strikes = () => broker().store.db.selectFrom('breakers').selectAll().execute();
 
-  /** A 401, no call, and nothing in anybody's audit. */
+  /** Expects a 401, no call, and no audit row. */
   async function refused(token: string, code: string): Promise<Answer> {
     const before = (await rows()).length;
     const answer = await withoutCalls(world, () => present(token));
@@ -58,7 +58,7 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     return answer;
   }
 
-  test('the twin of all these passes, again and again', async () => {
+  test('control: the unmodified token is accepted repeatedly', async () => {
     for (let call = 0; call < 3; call++) expect((await present(child.bearer)).status).toBe(200);
     expect((await parent.act(READ, { authorization: `bearer ${child.bearer}` })).status).toBe(200);
   });
@@ -124,7 +124,7 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     ['9,000 characters', () => `${child.bearer}${'x'.repeat(9_000)}`],
     ['an owner session', () => mintOwnerSession(broker(), organisation.owner).token],
     ["JW-24 its parent's JWT with its agent_id", () => parent.token({ agent_id: child.agentId })],
-  ])('%s is no bearer', async (_what, token) => {
+  ])('%s is not a bearer', async (_what, token) => {
     const answer = await withoutCalls(world, () => present(token()));
     expect([answer.status, ['invalid_token', 'invalid_signature'].includes(answer.body.error)], answer.text).toEqual([
       401,
@@ -133,12 +133,12 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     expect(await strikes()).toEqual([]);
   });
 
-  /** By our own issuing key, under whatever header. */
+  /** Signs with our own issuing key, under any header. */
   function signCompactWith(head: Record<string, unknown>): string {
     return forged(head, claims(), issuing());
   }
 
-  test('CH-14 its receipt is no bearer, and its bearer is neither a receipt nor an owner session', async () => {
+  test('CH-14 its receipt is not accepted as a bearer, and its bearer is neither a receipt nor an owner session', async () => {
     const { receipt } = await evidenceOf(world, child, auditIdOf(await child.act(READ)));
     await refused(receipt, 'invalid_token');
     const asOwner = await parent.get('/owner/agents', { authorization: `Bearer ${child.bearer}` });
@@ -147,7 +147,7 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     await refused(signToken({ ...claims(), owner_id: parent.ownerId }, privateKey), 'invalid_signature');
   });
 
-  test('what was proven once is proven for these bytes alone', async () => {
+  test('a cached verification applies to exactly these bytes', async () => {
     expect((await present(child.bearer)).status).toBe(200);
     const last = child.bearer.at(-2)!;
     const other = `${child.bearer.slice(0, -2)}${last === 'A' ? 'B' : 'A'}${child.bearer.at(-1)}`;
@@ -155,8 +155,8 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     expect((await present(child.bearer)).status).toBe(200);
   });
 
-  test('a strike counts only for who holds the token, and five open the breaker for that address', async () => {
-    // A stranger who knows every public id of it.
+  test('strikes count only for holders of the token, and five open the breaker for that address', async () => {
+    // A stranger who knows all of its public ids.
     for (let n = 0; n < 6; n++)
       await refused(forged(header(), { ...claims(), jti: `guess-${n}` }), 'invalid_signature');
     expect(await strikes()).toEqual([]);
@@ -169,7 +169,7 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     expect((await parent.act(READ)).status).toBe(200);
   });
 
-  test('it is nowhere in the store, and neither is what would make another', async () => {
+  test('neither the token nor anything from which one could be made is in the store', async () => {
     expect((await child.act(READ)).status).toBe(200);
     const stored = await everythingStored(world.environment);
     for (const secret of [child.bearer, child.bearer.split('.')[2]!, claims().jti])
@@ -177,7 +177,7 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     expect(placesOf(child.agentId, stored)).not.toEqual([]);
   });
 
-  test('JW-24 of a revoked child is told apart from none: it is halted, and after its row is deleted it is a 401', async () => {
+  test('JW-24 a revoked child is reported as halted, unlike an unknown one; after its row is deleted it is a 401', async () => {
     const doomed = await childOf(world, organisation, parent);
     await organisation.ask('POST', `/owner/agents/${doomed.agentId}/revoke`, { reason: 'done' });
     const { body } = await expectDenied(world, doomed, READ, 'agent_revoked');
@@ -186,13 +186,13 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     await refused(doomed.bearer, 'invalid_token');
   });
 
-  test('an agent with a key cannot pass as a child, nor a child’s row take a key', async () => {
+  test('an agent with a key cannot pass as a child, and a child’s row cannot have a key', async () => {
     const odd = await organisation.agent({ agent: { agent_type: 'child', parent_id: parent.id } });
-    // Nothing makes such a row; if there were one, it could do nothing.
+    // Such a row is never created; if there were one, it would be refused.
     await expectDenied(world, odd, READ, 'agent_revoked');
   });
 
-  test('one organisation’s child is nobody in another', async () => {
+  test('a child of one organisation is unknown in another', async () => {
     const other = await world.organisation();
     await other.platform();
     const there = await other.agent();

@@ -1,4 +1,4 @@
-/** Fifty live children of an agent, and not one more, whatever comes at the same instant (specification, Child identity). */
+/** The limit of fifty live children per agent, under concurrency (specification, Child identity). */
 import { describe, expect, test } from 'vitest';
 import { MAX_LIVE_CHILDREN } from '../../broker/admin/children.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
@@ -12,7 +12,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 
 const GRANTS = [{ platform: 'demo', scopes: ['demo:read'] }];
 
-describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`the limit of children on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const parent = fresh(() => organisation.agent());
@@ -26,7 +26,7 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
     const of = await db().selectFrom('agents').select('live_children').where('id', '=', parent.id).executeTakeFirst();
     return of!.live_children;
   };
-  /** What the counter has to be, by the children themselves. */
+  /** The expected counter, computed from the children. */
   const living = async () => {
     const children = await db().selectFrom('agents').selectAll().where('parent_id', '=', parent.id).execute();
     return children.filter(({ status }) => status === 'active' || status === 'suspended').length;
@@ -37,7 +37,7 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
     expect(answer.body.detail).toContain('50');
   };
 
-  /** A child, and so many more like it, as issuing would leave them but for their grants: to issue each takes a signature and four statements. */
+  /** Creates a child, and copies of it without grants: issuing each would take a signature and four statements. */
   const childAmong = async (count: number, ttl_seconds = 600): Promise<TestChild> => {
     const child = await childOf(world, organisation, parent, { ttl_seconds });
     const row = await db().selectFrom('agents').selectAll().where('id', '=', child.id).executeTakeFirstOrThrow();
@@ -54,7 +54,7 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
     return child;
   };
 
-  test('of 24 that are issued concurrently for the last 12 places 12 are, and the others leave nothing', async () => {
+  test('of 24 that are issued concurrently for the last 12 slots 12 succeed, and the others leave nothing behind', async () => {
     await childAmong(MAX_LIVE_CHILDREN - 12);
     const answers = await many(24);
     expect(statuses(answers)).toEqual({ 201: 12, 409: 12 });
@@ -67,11 +67,11 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
       .execute();
     expect(grants).toHaveLength(1 + 12);
     await full();
-    // It is this agent's places that are taken.
+    // The slots are counted per agent.
     expect((await issue(await organisation.agent())).status).toBe(201);
   });
 
-  test('a place is free again when a child is revoked, and not when it is suspended', async () => {
+  test('a slot is freed when a child is revoked, and not when it is suspended', async () => {
     const child = await childAmong(MAX_LIVE_CHILDREN - 1);
     expect((await issue(parent)).status).toBe(201);
     const move = (verb: string) => organisation.ask('POST', `/owner/agents/${child.agentId}/${verb}`, {});
@@ -86,7 +86,7 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
     expect([await counted(), await living()]).toEqual([MAX_LIVE_CHILDREN, MAX_LIVE_CHILDREN]);
   });
 
-  test('a revocation that cannot be recorded frees no place', async () => {
+  test('a revocation that cannot be recorded frees no slot', async () => {
     const child = await childOf(world, organisation, parent);
     const again = await refuseAuditRows(world);
     const answer = await organisation.ask('POST', `/owner/agents/${child.agentId}/revoke`, {});
@@ -97,11 +97,11 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
     expect((await child.act(READ)).status).toBe(200);
   });
 
-  test('places of children whose time is over are free when they are wanted, also by many at once', async () => {
+  test('slots of expired children are freed when needed, also with concurrent requests', async () => {
     await childAmong(MAX_LIVE_CHILDREN - 12);
     await childAmong(12, 60);
     world.clock.skewMs = 61_000;
-    // Nobody has called since: the rows do not know it yet.
+    // No call since the expiry: the rows are not marked yet.
     expect(await living()).toBe(MAX_LIVE_CHILDREN);
     expect(statuses(await many(8))).toEqual({ 201: 8 });
     expect(await counted()).toBe(await living());
@@ -109,7 +109,7 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
     expect([await counted(), await living()]).toEqual([MAX_LIVE_CHILDREN, MAX_LIVE_CHILDREN]);
   });
 
-  test('issuing, revoking, calling and ending at the same time: the count is right in the end', async () => {
+  test('issuing, revoking, calling and expiring concurrently: the counter is correct in the end', async () => {
     const first: TestChild[] = [];
     for (let n = 0; n < 10; n++) first.push(await childOf(world, organisation, parent, { ttl_seconds: 60 }));
     world.clock.skewMs = 61_000;
@@ -126,7 +126,7 @@ describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) =>
     for (const child of first) expect((await child.act(READ)).body.halt.state).toBe('revoked');
   });
 
-  test('issuing against revoking the parent: whatever came of it, no child acts', async () => {
+  test('issuing races the revocation of the parent: whatever the result, no child can act', async () => {
     const [issued] = await Promise.all([
       many(10),
       organisation.ask('POST', `/owner/agents/${parent.agentId}/revoke`, {}),

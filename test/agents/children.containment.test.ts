@@ -1,4 +1,4 @@
-/** A child can do at its next call what its parent can do then, and nothing else (specification, Child identity). */
+/** A child can do at most what its parent can do at that moment (specification, Child identity). */
 import { request, type ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
@@ -34,7 +34,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
   const change = async (terms: Partial<GrantTable>) => putGrant(db(), { ...(await grantOf()), ...terms });
   const permissions = async (agent: TestAgent = child) => (await agent.get('/v1/agent/permissions')).body.data;
 
-  test('it calls as its parent does, and its rows and receipts are its own', async () => {
+  test('its calls work as its parent’s, with rows and receipts of its own', async () => {
     const answer = await child.act(READ);
     expect(answer.status, answer.text).toBe(200);
     const { row, payload } = await evidenceOf(world, child, auditIdOf(answer));
@@ -88,13 +88,13 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
           Date.now(),
         ),
     ],
-  ])('CH-11 is refused at its very next call after the parent %s', async (_what, reason, contain) => {
+  ])('CH-11 is refused from the next call after the parent %s', async (_what, reason, contain) => {
     expect((await child.act(READ)).status).toBe(200);
     const before = await permissions();
     expect(before.platforms).toHaveLength(1);
     await contain();
     const answer = await expectDenied(world, child, READ, reason);
-    // It is not the child that is halted.
+    // The child itself is not halted.
     expect(answer.body.error).toBe('Permission denied');
     const after = await permissions();
     expect(after.version).not.toBe(before.version);
@@ -106,9 +106,9 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     ['of all its calls', { cause: 'breaker_api_error', key: '' }, false],
     ['of one platform', { cause: 'breaker_upstream_failure', key: 'demo' }, true],
   ])(
-    'CH-11 is told of the platform that its parent’s breaker is of, and of none otherwise: %s',
+    'CH-11 the refusal names a platform only if its parent’s breaker is of a single one: %s',
     async (_what, of, isOne) => {
-      // One more platform keeps a breaker of this one from being that of every granted platform.
+      // With one more platform granted, a breaker of this platform is not one of all granted platforms.
       await organisation.platform({ id: 'spare' });
       await putGrant(db(), { ...(await grantOf()), id: uuidv4(), platform_id: 'spare' });
       const key = { organisation_id: organisation.id, agent_id: parent.id, ...of };
@@ -123,7 +123,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     },
   );
 
-  /** Bodies that are not read for an agent that is stopped, and one that is no call. */
+  /** Bodies that are not read when an agent is stopped, and one that is malformed. */
   const asText = JSON.stringify(READ);
   test.each<[string, string | Uint8Array, Record<string, string>]>([
     ['in chunks', asText, { 'transfer-encoding': 'chunked' }],
@@ -131,7 +131,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     ['long', JSON.stringify({ ...READ, reason: 'r', data: { text: 'x'.repeat(70_000) } }), {}],
     ['malformed', '{"platform":', {}],
   ])(
-    'CH-11 is told that its parent is stopped whatever its body is, which is no strike: %s',
+    'CH-11 the stop of its parent is reported whatever the body is, without a strike: %s',
     async (what, body, headers) => {
       await move('suspend');
       const text = await new Promise<string>((done, failed) => {
@@ -151,7 +151,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     },
   );
 
-  test('CH-11 a malformed call is told of a breaker that halts its parent, and not of one of a single platform', async () => {
+  test('CH-11 a malformed call reports a breaker that halts its parent, and not one of a single platform', async () => {
     const key = { organisation_id: organisation.id, agent_id: parent.id };
     const wrong = () => child.act('[]');
     const limits = { ...BREAKER_LIMITS.breaker_upstream_failure, strikes: 1 };
@@ -177,7 +177,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       world.upstream.answer = (_request, response) => response.writeHead(status).end();
     };
 
-    test('CH-11 it has one trial call together with its parent and the other children, which closes the breaker', async () => {
+    test('CH-11 it shares one trial call with its parent and the other children; success closes the breaker', async () => {
       const sibling = await childOf(world, organisation, parent);
       let atPlatform: ServerResponse | undefined;
       world.upstream.answer = (_request, response) => {
@@ -196,7 +196,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       for (const each of [sibling, parent, child]) expect((await each.act(READ)).status).toBe(200);
     });
 
-    test('CH-11 a trial call of it that fails opens the breaker again for all of them', async () => {
+    test('CH-11 a failed trial call of a child opens the breaker again for all of them', async () => {
       answering(503);
       expect((await child.act(READ)).status).toBe(200);
       answering(200);
@@ -206,7 +206,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       await expectDenied(world, child, READ, 'circuit_breaker_open');
     });
 
-    test('CH-11 a trial call of it without a verdict is given back, its own and its parent’s', async () => {
+    test('CH-11 a trial call without a verdict is released, the child’s own and its parent’s', async () => {
       await halfOpen(child);
       answering(401);
       expect((await child.act(READ)).status).toBe(409);
@@ -215,12 +215,12 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       expect((await child.act(READ)).status).toBe(200);
     });
 
-    test('CH-11 its own trial is free again when another call has taken its parent’s first', async () => {
+    test('CH-11 its own trial is released when another call has taken its parent’s first', async () => {
       await halfOpen(child);
       const trials = () => db().selectFrom('breakers').select(['agent_id', 'trial_at']).where('key', '=', 'demo');
       const { services } = world.running;
       const { loadFacts } = services;
-      // Between the facts of the call and its trial.
+      // Between loading the facts of the call and taking its trial.
       services.loadFacts = async (...asked) => {
         services.loadFacts = loadFacts;
         const loaded = await loadFacts(...asked);
@@ -251,7 +251,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     expect((await permissions()).version).toBe(narrowed.body.data.version);
   });
 
-  test('a kept answer is refused too, while its parent is stopped', async () => {
+  test('a stored answer is refused, too, while its parent is stopped', async () => {
     const key = { 'idempotency-key': 'k1' };
     const first = await child.act(CHANGE, key);
     expect((await child.act(CHANGE, key)).text).toBe(first.text);
@@ -262,7 +262,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     expect((await child.act(CHANGE, key)).text).toBe(first.text);
   });
 
-  test('the parent goes on when its child is suspended or revoked, and so do other children', async () => {
+  test('suspending or revoking a child affects neither the parent nor other children', async () => {
     const sibling = await childOf(world, organisation, parent);
     await move('suspend', child);
     const halted = await expectDenied(world, child, READ, 'agent_suspended');
@@ -278,7 +278,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     for (const other of [parent, sibling]) expect((await other.act(READ)).status).toBe(200);
   });
 
-  test('what the parent gains, its child does not', async () => {
+  test('grants that the parent gets later do not extend to its child', async () => {
     const reader = await childOf(world, organisation, parent, {
       grants: [{ platform: 'demo', scopes: ['demo:read'] }],
     });
@@ -289,7 +289,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     expect((await parent.act(DELETE)).status).toBe(200);
   });
 
-  test('a rule that names an agent has to let both, whatever the parent calls its child', async () => {
+  test('a rule that names an agent has to allow both, whatever the child’s name is', async () => {
     const policy = await organisation.policy([{ effect: 'allow', when: 'agent.name == "boss"' }]);
     const triage = await organisation.agent({ policy });
     const boss = await childOf(world, organisation, triage, { name: 'boss' });
@@ -300,7 +300,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     await expectDenied(world, await childOf(world, organisation, real, { name: 'x' }), READ, 'denied_by_policy');
   });
 
-  test('a child that fails too often is halted by its own breaker, and its parent is not', async () => {
+  test('a child with too many failures is halted by its own breaker, and its parent is not', async () => {
     for (let call = 0; call < 50; call++) await child.act('{}');
     const halted = await expectDenied(world, child, READ, 'circuit_breaker_open');
     expect(halted.body.halt).toMatchObject({ state: 'breaker_open', cause: 'breaker_api_error' });
@@ -309,7 +309,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     expect((await child.act(READ)).status).toBe(200);
   });
 
-  test('a guardrail that suspends stops the parent of the child that ran into it, and all its children', async () => {
+  test('a guardrail that suspends because of a child stops its parent and all its children', async () => {
     await organisation.guardrails([{ name: 'trap', effect: 'suspend', methods: ['DELETE'] }]);
     const sibling = await childOf(world, organisation, parent, { name: 'sibling' });
     const answer = await child.act({ ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' });
@@ -321,7 +321,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     expect(JSON.stringify(shown.body)).toContain(`guardrail trap by ${child.agentId}`);
   });
 
-  test('an agent asks owners for no more at once by its children', async () => {
+  test('children do not raise an agent’s limit of open access requests', async () => {
     const reader = await childOf(world, organisation, parent, {
       grants: [{ platform: 'demo', scopes: ['demo:read'] }],
     });
@@ -389,7 +389,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       expect([body.status, body.execution_error]).toEqual(['expired', null]);
     });
 
-    test('an agent gets no more of them before people by its children', async () => {
+    test('children do not raise an agent’s limit of pending calls', async () => {
       await hold(parent);
       const numbers = Array.from({ length: 99 }, (_, n) => `select ${n} as n`).join(' union all ');
       await db().executeQuery(

@@ -1,4 +1,4 @@
-/** A child's time, its session, and who sees it (specification, Child identity; Authentication 4). */
+/** A child's lifetime, its session, and its visibility (specification, Child identity; Authentication 4). */
 import { describe, expect, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { retireFollowedKeys } from '../../broker/keys.ts';
@@ -30,7 +30,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       (row) => row.kind === 'event' && row.agent_public_id === agent.agentId,
     );
 
-  test('a call that is held while its child comes to its end is refused, and waits for nobody', async () => {
+  test('a call that is being held when its child ends is refused, and is not left pending', async () => {
     const end = async (db: Db) => {
       await freeChildPlace(db, { organisationId: organisation.id, id: parent.id });
       const place = { organisationId: organisation.id, id: child.id };
@@ -38,7 +38,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(await moveAgent(db, place, move, Date.now())).toBe(true);
     };
     if (store === 'sqlite') {
-      // Nothing waits for a lock there: it ends between the facts of the call and what holds it.
+      // SQLite has no lock to wait for: the child ends between loading the facts and holding the call.
       const { services } = world.running;
       const { loadFacts } = services;
       services.loadFacts = async (...asked) => {
@@ -57,14 +57,14 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     expect(held).toEqual([]);
   });
 
-  describe('the end of its time', () => {
+  describe('after its lifetime', () => {
     const TTL_MS = 600_000;
     const mortal = fresh(() => childOf(world, organisation, parent, { ttl_seconds: TTL_MS / 1000 }));
     const over = () => {
       world.clock.skewMs = TTL_MS + 1_000;
     };
 
-    test('CH-15 is noticed at its next call: it is halted, and an event is on record once', async () => {
+    test('CH-15 its next call detects the expiry: it is halted, and an event is recorded once', async () => {
       expect((await mortal.act(READ)).status).toBe(200);
       over();
       const { body } = await expectDenied(world, mortal, READ, 'agent_revoked');
@@ -80,11 +80,11 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(body.halt.since).toBe(payload.change.expired_at);
       const me = (await mortal.get('/v1/agents/me')).body;
       expect(me).toMatchObject({ agent_status: 'revoked', halt: { since: payload.change.expired_at } });
-      // The others live on.
+      // Other children are not affected.
       expect((await child.act(READ)).status).toBe(200);
     });
 
-    test('it is expired to those who ask about it, before its next call and after', async () => {
+    test('its status is expired for readers, before its next call and after', async () => {
       await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
       const recognition = () =>
         organisation.ask('POST', '/v1/trqp/recognition', {
@@ -100,7 +100,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect((await recognition()).body).toMatchObject({ recognized: false, message: 'expired' });
     });
 
-    test('any call notices it, also many at once', async () => {
+    test('any call detects the expiry, also concurrent ones', async () => {
       over();
       const answers = await Promise.all(Array.from({ length: 8 }, () => mortal.get('/v1/agent/permissions')));
       for (const answer of answers) expect([answer.status, answer.body.reason]).toEqual([403, 'agent_revoked']);
@@ -113,7 +113,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(row!.live_children).toBe(1);
     });
 
-    test('a held call cannot be approved after it', async () => {
+    test('its held calls cannot be approved', async () => {
       const { body } = await mortal.act(POST);
       over();
       const approve = () => organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
@@ -122,7 +122,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(after).toMatchObject({ status: 'expired', executed_at: null });
     });
 
-    test('what it waits for ends with it, and leaves the inbox', async () => {
+    test('its pending items end with it, and leave the inbox', async () => {
       const reader = await childOf(world, organisation, parent, {
         ttl_seconds: TTL_MS / 1000,
         grants: [{ platform: 'demo', scopes: ['demo:read'] }],
@@ -146,7 +146,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expectEnvelope(late, 410, 'approval_expired');
     });
 
-    test('a day later its bearer says nothing any more', async () => {
+    test('a day later its bearer is unknown', async () => {
       world.clock.skewMs = TTL_MS + DAY_MS - 5_000;
       expect((await mortal.get('/v1/agents/me')).status).toBe(200);
       world.clock.skewMs = TTL_MS + DAY_MS + 1_000;
@@ -161,7 +161,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     const find = async (agent: TestAgent) =>
       (await listed()).find(({ agent_id }: { agent_id: string }) => agent_id === agent.agentId);
 
-    test('it is listed with its parent, its end, and what contains it', async () => {
+    test('it is listed with its parent, its end, and what keeps it from acting', async () => {
       expect(await find(child)).toMatchObject({
         agent_type: 'child',
         status: 'active',
@@ -182,13 +182,13 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(await find(parent)).toBeDefined();
     });
 
-    test('it is under no policy of its own, and gets no key', async () => {
+    test('it has no policy of its own, and cannot be given a key', async () => {
       const policy = await organisation.policy([{ effect: 'allow' }]);
       expectEnvelope(await organisation.ask('POST', `/owner/agents/${child.id}/policy`, { policy }), 409, 'conflict');
       expectEnvelope(await organisation.ask('POST', `/owner/agents/${child.id}/bootstrap-token`, {}), 409, 'conflict');
     });
 
-    test('whoever comes to answer for the parent answers for it, and its old owner can go', async () => {
+    test('a new owner of the parent becomes its owner, and the old owner can be removed', async () => {
       const successor = await organisation.addOwner('admin');
       await updateAgent(db(), organisation.id, parent.id, { owner_id: successor.id });
       expect((await child.get('/v1/agents/me')).body.owner_id).toBe(successor.id);
@@ -196,7 +196,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(removed.status, removed.text).toBe(200);
     });
 
-    test('what it is called keeps nobody else from the name', async () => {
+    test('its name does not block other agents’ names', async () => {
       await childOf(world, organisation, parent, { name: 'deploy' });
       const invite = (agent_name: string) => organisation.ask('POST', '/owner/invites', { agent_name });
       expect((await invite('deploy')).status).toBe(200);
@@ -204,7 +204,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('a token that verified before is refused once its key is not one of the broker’s any more', async () => {
+  test('a token that was verified before is refused once its signing key is not the broker’s any more', async () => {
     const { keys, clock } = world.running.broker;
     expect((await child.act(READ)).status).toBe(200);
     await keys.rotate('issuing', clock());
@@ -217,7 +217,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     expect((await fresh.act(READ)).status).toBe(200);
   });
 
-  // The rest is about no statement of a store.
+  // The remaining tests do not depend on the store's SQL.
   if (!ONE_STORE.includes(store)) return;
 
   describe('its session', () => {
@@ -227,29 +227,26 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       return row.session_id;
     };
 
-    test('JW-25 is what the header says, verbatim, also another one in another process', async () => {
+    test('JW-25 is the header’s value, verbatim, and may differ in another process', async () => {
       for (const session of ['run-1', 'run:2/a@b~c=d+e', 'x'.repeat(128)])
         expect(await sessionOf(child, { 'x-svc-session': session })).toBe(session);
       expect(await sessionOf(child, {})).toBeNull();
     });
 
-    test.each([['x'.repeat(129)], ['a b'], ['é'], ['']])(
-      'JW-25 %j is refused, and recorded nowhere',
-      async (session) => {
-        const answer = await withoutCalls(world, () => child.act(READ, { 'x-svc-session': session }));
-        expectEnvelope(answer, 400, 'invalid_request');
-        expect(answer.body.detail).toContain('X-Svc-Session');
-      },
-    );
+    test.each([['x'.repeat(129)], ['a b'], ['é'], ['']])('JW-25 %j is refused, and not recorded', async (session) => {
+      const answer = await withoutCalls(world, () => child.act(READ, { 'x-svc-session': session }));
+      expectEnvelope(answer, 400, 'invalid_request');
+      expect(answer.body.detail).toContain('X-Svc-Session');
+    });
 
-    test('JW-25 from an agent with a key it is ignored, whatever it says', async () => {
+    test('JW-25 from an agent with a key it is ignored, whatever its value', async () => {
       expect(await sessionOf(parent, { 'x-svc-session': 'stolen' })).toBeNull();
       expect((await parent.act(READ, { 'x-svc-session': 'x'.repeat(500) })).status).toBe(200);
       const token = parent.token({ session_id: 'mine' });
       expect(await sessionOf(parent, { authorization: `Bearer ${token}`, 'x-svc-session': 'stolen' })).toBe('mine');
     });
 
-    test('is on the row of a request that is no call', async () => {
+    test('is on the row of a malformed request', async () => {
       const answer = await child.act('{}', { 'x-svc-session': 'run-3' });
       expect(answer.status).toBe(400);
       expect((await evidenceOf(world, child, auditIdOf(answer))).row.session_id).toBe('run-3');
@@ -265,7 +262,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
   });
 
   describe('DID', () => {
-    test('CH-15 a document without a key, controlled by the broker and the parent; 410 when it is over or revoked', async () => {
+    test('CH-15 a document without a key, controlled by the broker and the parent; 410 when it has expired or is revoked', async () => {
       await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
       const documentOf = (agent: TestAgent) => agent.get(`/agents/${agent.agentId}/did.json`);
       const root = `did:web:localhost%3A${new URL(parent.baseUrl).port}`;
@@ -286,7 +283,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('it uses every address for agents', async () => {
+  test('it can use every route for agents', async () => {
     const answer = await child.act(READ);
     expect((await child.get(`/v1/audit/${auditIdOf(answer)}/receipt`)).status).toBe(200);
     expectEnvelope(await parent.get(`/v1/audit/${auditIdOf(answer)}/receipt`), 401, 'not_your_row');
@@ -313,7 +310,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     expect(second.text).toBe(first.text);
   });
 
-  test('after the issuing key is rotated and the old one destroyed, children live on until their end', async () => {
+  test('after the issuing key is rotated and the old one destroyed, children stay valid until their end', async () => {
     const { broker } = world.running;
     await broker.keys.rotate('issuing', broker.clock());
     world.clock.skewMs = 15 * 60_000;

@@ -1,4 +1,4 @@
-/** Children of an agent whose key or workload is replaced, or that a file left out meanwhile: whoever had the former credential may have made them. */
+/** Children of an agent whose key or workload is replaced, or removed by a governance file: whoever had the former credential may have made them. */
 import { describe, expect, test } from 'vitest';
 import { makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
@@ -44,33 +44,36 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
     ['a bootstrap token', 'agent_bound', bind],
     ['a governance file', '', () => apply(`agents: { triage: { ${withKey()} } }`)],
     ['the removal of its workload', 'workload_removed', workload],
-  ])('end with it, by %s; what they wait for ends, and the agent makes others', async (_what, reason, replace) => {
-    const agent = await organisation.agent({ rules: DEMO_RULES });
-    const bystander = await childOf(
-      world,
-      organisation,
-      await organisation.agent({ name: 'other', keys: makeKeyPair() }),
-    );
-    const children = [await childOf(world, organisation, agent), await childOf(world, organisation, agent)];
-    const held = await children[0]!.act(WRITE);
-    expect(held.status, held.text).toBe(202);
-    await replace(agent);
-    for (const child of children)
-      expectEnvelope(await withoutCalls(world, () => child.act(WRITE)), 403, 'agent_halted');
-    const { body } = await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`);
-    expect(body.status).toBe('expired');
-    expect((await bystander.act(WRITE)).status).toBe(202);
-    if (reason !== 'workload_removed') agent.keys = keys;
-    expect((await agent.get('/v1/agents/me')).status).toBe(200);
-    // The file gives no grants.
-    if (reason === '') return;
-    expect((await (await childOf(world, organisation, agent)).act(WRITE)).status).toBe(202);
-    const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
-    const { id } = rows.find((row: { reason: string }) => row.reason === reason);
-    const receipt = (await organisation.ask('GET', `/v1/audit/${id}/receipt`)).body.receipt as string;
-    const { change } = JSON.parse(Buffer.from(receipt.split('.')[1]!, 'base64url').toString());
-    expect(change.children_ended).toBe(2);
-  });
+  ])(
+    'end when it is replaced by %s; their pending items end, and the agent can make new ones',
+    async (_what, reason, replace) => {
+      const agent = await organisation.agent({ rules: DEMO_RULES });
+      const bystander = await childOf(
+        world,
+        organisation,
+        await organisation.agent({ name: 'other', keys: makeKeyPair() }),
+      );
+      const children = [await childOf(world, organisation, agent), await childOf(world, organisation, agent)];
+      const held = await children[0]!.act(WRITE);
+      expect(held.status, held.text).toBe(202);
+      await replace(agent);
+      for (const child of children)
+        expectEnvelope(await withoutCalls(world, () => child.act(WRITE)), 403, 'agent_halted');
+      const { body } = await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`);
+      expect(body.status).toBe('expired');
+      expect((await bystander.act(WRITE)).status).toBe(202);
+      if (reason !== 'workload_removed') agent.keys = keys;
+      expect((await agent.get('/v1/agents/me')).status).toBe(200);
+      // The file gives no grants.
+      if (reason === '') return;
+      expect((await (await childOf(world, organisation, agent)).act(WRITE)).status).toBe(202);
+      const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+      const { id } = rows.find((row: { reason: string }) => row.reason === reason);
+      const receipt = (await organisation.ask('GET', `/v1/audit/${id}/receipt`)).body.receipt as string;
+      const { change } = JSON.parse(Buffer.from(receipt.split('.')[1]!, 'base64url').toString());
+      expect(change.children_ended).toBe(2);
+    },
+  );
 
   test.each<[string, (agent: TestAgent) => Promise<void>]>([
     [
@@ -91,7 +94,7 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
     ],
     ['an owner sets another workload', (agent) => trust(agent, 'other')],
     ['a file says another workload', () => apply(trusted('other'))],
-  ])('end where %s; setting the same workload ends none', async (_what, replace) => {
+  ])('end when %s; setting the same workload ends none', async (_what, replace) => {
     const agent = await organisation.agent({ rules: DEMO_RULES });
     await trust(agent, 'triage');
     const child = await childOf(world, organisation, agent);

@@ -29,11 +29,11 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
   };
   const listChildren = (agent: TestAgent) =>
     db().selectFrom('agents').selectAll().where('parent_id', '=', agent.id).execute();
-  /** An agent whose one grant has these constraints. */
+  /** Creates an agent with one grant that has these constraints. */
   const limited = (constraints: Record<string, unknown>) =>
     organisation.agent({ grants: { demo: { constraints: JSON.stringify(constraints) } } });
 
-  test('a child is made with what was asked for, its bearer works, and the rest is on record', async () => {
+  test('a child is created as requested, its bearer works, and the creation is recorded', async () => {
     const answer = await issue(parent, { name: 'worker ✓', ttl_seconds: 600, grants: [grant()] });
     expect(answer.status, answer.text).toBe(201);
     expect(answer.body).toEqual({
@@ -82,11 +82,11 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       expires_at: answer.body.expires_at,
       grants: [{ platform: 'demo', scopes: ['demo:read'] }],
     });
-    // The token is nowhere: neither in the store nor in any row.
+    // The token is neither in the store nor in any row.
     expect(JSON.stringify([row, event])).not.toContain(answer.body.bearer_token);
   });
 
-  test('the bearer is a JWT that verifies with the published keys, of a type of its own', async () => {
+  test('the bearer is a JWT of its own type that can be verified with the published keys', async () => {
     const { body } = await issue(parent, { ttl_seconds: 60, grants: [grant()] });
     const keys = await send(`${parent.baseUrl}/v1/oauth/jwks.json`, {});
     expect(decodeProtectedHeader(body.bearer_token)).toMatchObject({ alg: 'ES256', typ: 'svc-child+jwt' });
@@ -105,7 +105,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     await expect(jwtVerify(body.bearer_token, createLocalJWKSet(receipts.body))).rejects.toThrow();
   });
 
-  test('without a name and a ttl it gets a name that says whose child it is, and an hour', async () => {
+  test('without name and ttl it gets a name from its parent’s, and an hour', async () => {
     for (const body of [{}, { name: null, ttl_seconds: null }]) {
       const { status, body: made } = await issue(parent, { grants: [grant()], ...body });
       expect(status).toBe(201);
@@ -116,7 +116,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
   });
 
   describe('scopes', () => {
-    test('CH-01 those that the parent does not hold are dropped silently; none left is a 400', async () => {
+    test('CH-01 scopes that the parent does not hold are dropped silently; if none is left, it is a 400', async () => {
       const reader = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
       const { status, body } = await issue(reader, {
         grants: [grant({ scopes: ['demo:read', 'demo:write', 'demo:x'] })],
@@ -125,7 +125,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       await refused(reader, { grants: [grant({ scopes: ['demo:write'] })] }, 400, 'no_scopes_after_attenuation');
     });
 
-    test('CH-01 one platform without a scope refuses the whole', async () => {
+    test('CH-01 one platform without a remaining scope refuses the whole request', async () => {
       const answer = await refused(
         parent,
         { grants: [grant(), { platform: 'other', scopes: ['other:read'] }] },
@@ -136,13 +136,13 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     });
 
     test.each([['demo:*'], ['DEMO:READ'], ['demo:read ']])(
-      'CH-02 %j is no scope that the parent holds',
+      'CH-02 %j is not a scope that the parent holds',
       async (scope) => {
         await refused(parent, { grants: [grant({ scopes: [scope] })] }, 400, 'no_scopes_after_attenuation');
       },
     );
 
-    test('CH-02 one named twice counts once', async () => {
+    test('CH-02 a repeated scope counts once', async () => {
       const { body } = await issue(parent, { grants: [grant({ scopes: ['demo:read', 'demo:read'] })] });
       expect(body.granted[0].scopes).toEqual(['demo:read']);
     });
@@ -171,14 +171,14 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
           ],
         },
       ],
-    ])('a request that is none: %s', async (_what, body) => {
+    ])('an invalid request is refused: %s', async (_what, body) => {
       const answer = await issue(parent, body);
-      // Of text that no store takes the whole body is refused.
+      // For text that no store accepts the whole body is refused.
       if (_what !== 'text with U+0000') return expectEnvelope(answer, 400, 'invalid_grants');
       expect(answer.status).toBe(400);
     });
 
-    test('CH-03 25 grants are taken', async () => {
+    test('CH-03 25 grants are accepted', async () => {
       const names = Array.from({ length: 25 }, (_, at) => `p${at}`);
       for (const id of names) await organisation.platform({ id, secret: null });
       const rich = await organisation.agent({ grants: Object.fromEntries(names.map((id) => [id, {}])) });
@@ -188,7 +188,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       expect([status, body.granted?.length]).toEqual([201, 25]);
     });
 
-    test('a grant of the parent that has ended passes nothing on; one that ends soon ends for the child too', async () => {
+    test('an expired grant of the parent is not passed on; one that expires soon expires for the child, too', async () => {
       const soon = Date.now() + 60_000;
       const passing = await organisation.agent({ grants: { demo: { expires_at: soon, require_approval: 1 } } });
       const { body } = await issue(passing, { grants: [grant()] });
@@ -198,13 +198,13 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe('the time that it lives', () => {
+  describe('lifetime', () => {
     test.each([0, -1, 1.5, '60', 1e12, 86_401, true])('CH-10 ttl_seconds %j is refused', async (ttl_seconds) => {
       const answer = await refused(parent, { ttl_seconds, grants: [grant()] }, 400, 'invalid_request');
       expect(answer.body.detail).toContain('ttl_seconds');
     });
 
-    test('a child lives at least as long as was asked for', async () => {
+    test('a child lives at least as long as requested', async () => {
       for (let i = 0; i < 8; i++) {
         const asked = world.running.broker.clock();
         const { body } = await issue(parent, { ttl_seconds: 1, grants: [grant()] });
@@ -215,7 +215,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       world.clock.skewMs = 0;
     });
 
-    test('CH-10 a second and a day are taken, and nobody lives longer than its parent', async () => {
+    test('CH-10 a second and a day are accepted, and no child outlives its parent', async () => {
       for (const ttl_seconds of [1, 86_400])
         expect((await issue(parent, { ttl_seconds, grants: [grant()] })).status).toBe(201);
       const expires_at = Math.floor(Date.now() / 1000) * 1000 + 120_000;
@@ -226,7 +226,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
   });
 
   describe('constraints', () => {
-    test('CH-05 left out, {} and null are the parent’s; an empty list allows nothing', async () => {
+    test('CH-05 omitted, {} and null mean the parent’s; an empty list allows nothing', async () => {
       const agent = await limited({ repos: ['acme/*'], recipients: ['@acme.example'] });
       const own = { repos: ['acme/*'], recipients: ['@acme.example'] };
       for (const constraints of [undefined, {}, null]) {
@@ -273,7 +273,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       ],
       ['changes where the parent has no limit', {}, { ref_changes: [] }, { ref_changes: [] }],
       ['creation switched off', { repos: ['acme/*'] }, { allow_repo_creation: false }, { repos: ['acme/*'] }],
-    ])('CH-04 tighter is taken: %s', async (_what, own, constraints, granted) => {
+    ])('CH-04 tighter constraints are accepted: %s', async (_what, own, constraints, granted) => {
       const { status, body, text } = await issue(await limited(own), { grants: [grant({ constraints })] });
       expect([status, body.granted?.[0].constraints], text).toEqual([201, granted]);
     });
@@ -293,7 +293,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       ['any branch where there is none', { refs: [] }, { refs: ['agent/x'] }],
       ['a change that the parent may not make', { ref_changes: ['create'] }, { ref_changes: ['create', 'delete'] }],
       ['CH-07 creation that the parent has not', { repos: ['acme/*'] }, { allow_repo_creation: true }],
-    ])('CH-04 looser is refused: %s', async (_what, own, constraints) => {
+    ])('CH-04 looser constraints are refused: %s', async (_what, own, constraints) => {
       await refused(
         await limited(own),
         { grants: [grant({ constraints })] },
@@ -322,14 +322,14 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       ['a name that nobody knows', { repositories: ['acme/*'] }],
       ['a list', []],
       ['text', 'acme/*'],
-    ])('CH-04 malformed is refused: %s', async (_what, constraints) => {
+    ])('CH-04 malformed constraints are refused: %s', async (_what, constraints) => {
       const answer = await refused(parent, { grants: [grant({ constraints })] }, 400, 'invalid_constraints');
       expect(answer.body.detail).toContain('constraints');
     });
   });
 
   describe('connections', () => {
-    test('CH-08 of one without a grant, of another organisation, and of none: the same answer', async () => {
+    test('CH-08 a connection without a grant, of another organisation, or unknown: the same answer', async () => {
       const second = await organisation.connection('demo', { isDefault: false });
       const elsewhere = await world.organisation();
       await elsewhere.platform();
@@ -347,7 +347,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       expect(new Set(details).size).toBe(1);
     });
 
-    test('one that the parent has a grant on is the child’s, each with its own scopes', async () => {
+    test('a connection with a grant of the parent can be passed on, each with its own scopes', async () => {
       const own = await world.organisation();
       await own.platform();
       const second = await own.connection('demo', { isDefault: false });
@@ -356,7 +356,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
         grants: [grant({ connection_id: second, scopes: ['demo:read', 'demo:write'] })],
       });
       expect(given.body.granted[0]).toMatchObject({ connection_id: second, scopes: ['demo:read'] });
-      // Left out: the connection that the parent's own calls go through.
+      // Omitted: the connection that the parent's own calls use.
       const left = await issue(agent, { grants: [grant({ connection_id: null })] });
       expect(left.body.granted[0].connection_id).toBe(second);
       const both = [grant({ connection_id: second }), grant()];
@@ -364,14 +364,14 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe('who may', () => {
-    test('CH-09 a child has no children', async () => {
+  describe('permission to have children', () => {
+    test('CH-09 a child cannot have children', async () => {
       const child = await childOf(world, organisation, parent);
       await refused(child, { grants: ALL_DEMO }, 403, 'forbidden');
       await refused(child, '{}', 403, 'forbidden');
     });
 
-    test.each(['suspend', 'revoke'])('not an agent that is stopped: %s', async (verb) => {
+    test.each(['suspend', 'revoke'])('a stopped agent cannot: %s', async (verb) => {
       const agent = await organisation.agent();
       expect((await issue(agent)).status).toBe(201);
       await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, {});
@@ -379,7 +379,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       expect(body.halt.cause).toBe('owner_manual');
     });
 
-    test('not one whose lifetime is over, nor one that is not set up yet', async () => {
+    test('an expired agent, and one that is not set up yet, cannot', async () => {
       const mortal = await organisation.agent({ agent: { expires_at: Date.now() + HOUR_MS } });
       world.clock.skewMs = HOUR_MS;
       await refused(mortal, { grants: ALL_DEMO }, 403, 'agent_not_active');
@@ -387,14 +387,14 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       await refused(pending, { grants: ALL_DEMO }, 403, 'agent_not_active');
     });
 
-    test('nobody without a bearer', async () => {
+    test('a request without a bearer is refused', async () => {
       const answer = await send(`${parent.baseUrl}/v1/agents/children`, { method: 'POST', body: '{}' });
       expectEnvelope(answer, 401, 'missing_token');
     });
   });
 });
 
-test('POST /v1/agents/children → 503: CH-13 without a key that signs it, and nothing is made', async () => {
+test('POST /v1/agents/children → 503: CH-13 without a signing key nothing is created', async () => {
   const world = await startWorld();
   const organisation = await world.organisation();
   await organisation.platform();

@@ -1,4 +1,4 @@
-/** What waits for a person ends with the agent that waits for it, whoever ends the agent and however. */
+/** Pending items of an agent end with the agent, whoever ends it and however. */
 import { describe, expect, test } from 'vitest';
 import { mintBootstrapToken } from '../../broker/auth/bootstrap-token.ts';
 import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
@@ -35,7 +35,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
     const { body } = await organisation.ask('GET', '/owner/approvals?status=pending');
     return body.approvals.map((one: { approval_id: string }) => one.approval_id);
   };
-  /** Expired from `at` on, gone from the inbox, and to be approved by nobody. */
+  /** Expects: expired since `at`, removed from the inbox, and impossible to approve. */
   const expectEnded = async (approvalId: string, at: [from: number, to: number]) => {
     const { body } = await organisation.ask('GET', `/owner/approvals/${approvalId}`);
     expect(body.status).toBe('expired');
@@ -109,14 +109,14 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
     expect(token.used_at, `${bootstrap.expiresAt}`).not.toBeNull();
   });
 
-  test('a suspended agent’s calls wait on', async () => {
+  test('calls of a suspended agent stay pending', async () => {
     const agent = await newAgent();
     const { approval_id } = await hold(agent);
     expect((await organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, {})).status).toBe(200);
     expect(await waitingIds()).toEqual([approval_id]);
   });
 
-  test('a call that is being held while its agent is revoked is refused, and waits for nobody', async () => {
+  test('a call that is being held while its agent is revoked is refused, and is not left pending', async () => {
     const agent = await newAgent();
     const end = (tx = db()) =>
       tx
@@ -125,7 +125,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
         .where('id', '=', agent.id)
         .execute();
     if (store === 'sqlite') {
-      // Nothing waits for a lock there: it ends between the facts of the call and what holds it.
+      // SQLite has no lock to wait for: the agent ends between loading the facts and holding the call.
       const { services } = world.running;
       const { loadFacts } = services;
       services.loadFacts = async (...asked) => {
@@ -140,12 +140,12 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
     expect(await waitingIds()).toEqual([]);
   });
 
-  describe('a child whose time is over', () => {
+  describe('an expired child', () => {
     const TTL_MS = 60_000;
     test.each([
       ['also when it never calls again', false],
       ['when it calls again', true],
-    ])('what it waited for expires with it, %s', async (_when, callsAgain) => {
+    ])('its pending calls expire with it, %s', async (_when, callsAgain) => {
       const parent = await newAgent();
       const child = await childOf(world, organisation, parent, { ttl_seconds: TTL_MS / 1000 });
       const reader = await childOf(world, organisation, parent, { ttl_seconds: TTL_MS / 1000, grants: READ_ONLY });
@@ -165,7 +165,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
       expect((await organisation.ask('GET', '/owner/access-requests?status=pending')).body.access_requests).toEqual([]);
     });
 
-    test('nor does it wait longer than its parent lives', async () => {
+    test('its calls do not stay pending longer than its parent lives', async () => {
       const parent = await newAgent({ expires_at: clock() + TTL_MS });
       const child = await childOf(world, organisation, parent, { ttl_seconds: 3600 });
       const held = await hold(child);

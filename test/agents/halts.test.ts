@@ -1,4 +1,4 @@
-/** Every status of an agent and every cause of a halt, brought about and ended by the doors that people use (specification, AgentHalt). */
+/** Every status of an agent and every cause of a halt, caused and ended through the public entry points (specification, AgentHalt). */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
@@ -36,7 +36,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
   const eventsOf = async ({ agentId }: { agentId: string }, reason: string) =>
     (await organisation.ask('GET', `/owner/audit?agent=${agentId}&kind=event&reason=${reason}`)).body.rows;
 
-  /** The row of an event stands in the audit with its hash, and nothing was signed for it. */
+  /** Expects the row of an event in the audit with its hash, and no receipt. */
   async function expectNoReceipt(
     event: {
       id: string;
@@ -55,13 +55,13 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     const exported = await organisation.ask('GET', `/owner/audit/export?agent=${agent.agentId}&kind=event`);
     const lines = exported.text.split('\n').filter(Boolean);
     const line = lines.map((text) => JSON.parse(text)).find(({ id }) => id === event.id);
-    // The list says more to people than what is stored.
+    // The list has more members than the stored row.
     const { rules: _rules, sentence: _sentence, platform_name: _name, ...stored } = event;
     expect(line).toEqual({ ...stored, receipt: null });
   }
 
   describe('statuses', () => {
-    test('one that a file suspends before it has a key waits for it when it is resumed, and is active with it', async () => {
+    test('an agent that a file suspends before it has a key waits for one when it is resumed, and becomes active with it', async () => {
       const text = `agents: { quiet: { owner: '${organisation.owner.email}', policy: default, suspended: true } }`;
       const applied = await organisation.ask('POST', '/owner/governance/apply', { text });
       expect(applied.status, applied.text).toBe(200);
@@ -73,7 +73,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       expect([bound.status, bound.body.status]).toEqual([200, 'active']);
     });
 
-    test('nobody, pending, then active: who registered is none until an owner approves and the key is collected', async () => {
+    test('unknown, pending, then active: a registered agent does not exist until an owner approves and the key is collected', async () => {
       const asked = await post('/v1/register', {
         owner_id: organisation.owner.id,
         agent_name: 'newcomer',
@@ -100,7 +100,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       expect((await did({ agentId })).status).toBe(200);
     });
 
-    test('pending_bind, then active: an agent of a governance file has no key until it brings one', async () => {
+    test('pending_bind, then active: an agent of a governance file has no key until it binds one', async () => {
       const other = await world.organisation();
       const applied = await other.ask('POST', '/owner/governance/apply', { text: 'agents: { waits: {} }', values: {} });
       const [{ agent_id: agentId, token, bootstrap_token = token }] = applied.body.bootstrap_tokens;
@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       expect((await listed()).status).toBe('active');
     });
 
-    test('suspended, revoked, deleted, each on record; what is revoked stays revoked', async () => {
+    test('suspended, revoked, deleted, each recorded; revocation is final', async () => {
       const agent = await newAgent();
       expect((await agent.get('/v1/agents/me')).body).toMatchObject({ agent_status: 'active' });
       await move(agent, 'suspend');
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     });
   });
 
-  /** Calls for as long as the other doors do, and has them all say the same. */
+  /** Makes a call, and checks that the other entry points report the same halt. */
   const haltOf = async (agent: TestAgent): Promise<Record<string, unknown>> => {
     const answer = await withoutCalls(world, () => agent.act(READ));
     expect([answer.status, answer.body.error], answer.text).toEqual([403, 'agent_halted']);
@@ -159,7 +159,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     expect(answer.headers.get('retry-after')).toBe(waits === null ? null : String(waits));
     if (waits !== null) expect(halt.instructions).toContain('retry_after_seconds');
     else expect(halt.instructions).toContain('ask the owner');
-    // What is suggested as a report is taken as it is, while the agent is halted.
+    // The suggested report is accepted unchanged while the agent is halted.
     const reported = await agent.request('POST', new URL(report_hint.url).pathname, {
       body: JSON.stringify(report_hint.suggested_payload),
       headers: { 'content-type': 'application/json' },
@@ -219,7 +219,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
         detail: /^20 failures within 60 s/,
       },
     ],
-  ])('%s: told at every door, on record, and ended by whom it says', async (cause, { happen, detail }) => {
+  ])('%s: reported by every entry point, recorded, and ended as the halt says', async (cause, { happen, detail }) => {
     const agent = await newAgent();
     expect((await agent.act(READ)).status).toBe(200);
     await happen(agent);
@@ -253,7 +253,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       authorized: false,
       message: reason,
     });
-    // A breaker says nothing of whether the agent is recognised.
+    // A breaker does not affect whether the agent is recognised.
     expect((await asks('/v1/trqp/recognition', { ...trusted, action: '*', resource: '*' })).recognized).toBe(byTime);
     expect(halt.state).toBe(byTime ? 'breaker_open' : 'suspended');
     const [event, ...more] = await eventsOf(agent, byTime ? 'breaker_opened' : 'agent_suspended');
@@ -288,7 +288,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       },
     ],
   ])(
-    'a halted agent (%s) is told so before its body is looked at, and nothing malformed counts',
+    'a halted agent (%s) is refused before its body is read, and malformed bodies do not count',
     async (state, reason, halt) => {
       const agent = await newAgent();
       await halt(agent);
@@ -331,7 +331,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('unknown: an agent whose lifetime is over', async () => {
+  test('unknown: an agent whose lifetime has ended', async () => {
     const agent = await organisation.agent({ policy, agent: { expires_at: Date.now() + 30_000 } });
     expect((await agent.act(READ)).status).toBe(200);
     world.clock.skewMs = 31_000;

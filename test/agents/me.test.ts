@@ -7,7 +7,7 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
 
-  test('tells every field of the identity, and no other', async () => {
+  test('returns all fields of the identity, and no other', async () => {
     const agent = await organisation.agent({ name: 'Triage ✓', grants: {} });
     const answer = await agent.get('/v1/agents/me');
     expect(answer.status).toBe(200);
@@ -29,7 +29,7 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
 
-  test('tells the parent and the end of a child', async () => {
+  test('returns the parent and the end of a child', async () => {
     const parent = await organisation.agent();
     const child = await childOf(world, organisation, parent, { ttl_seconds: 60 });
     const { body } = await child.get('/v1/agents/me');
@@ -39,7 +39,7 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
     expect(body).not.toHaveProperty('halt');
   });
 
-  test.each(['suspend', 'revoke'] as const)('answers while halted, and says why: %s', async (verb) => {
+  test.each(['suspend', 'revoke'] as const)('answers while halted, with the reason: %s', async (verb) => {
     const agent = await organisation.agent({ grants: {} });
     expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
     const moved = await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, { reason: 'because' });
@@ -58,7 +58,7 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('an agent whose time is over is halted; a moment before it is not', async () => {
+  test('an expired agent is halted; a moment before it is not', async () => {
     const agent = await organisation.agent({ agent: { expires_at: Date.now() + 60_000 }, grants: {} });
     expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
     world.clock.skewMs = 60_001;
@@ -66,13 +66,13 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
     expect(body.halt).toMatchObject({ state: 'revoked', since: body.expires_at });
   });
 
-  test('an agent that is pending has its status, and no halt', async () => {
+  test('a pending agent has its status, and no halt', async () => {
     const agent = await organisation.agent({ agent: { status: 'pending', agent_type: null }, grants: {} });
     const { status, body } = await agent.get('/v1/agents/me');
     expect([status, body.agent_status, body.agent_type, body.halt]).toEqual([200, 'pending', null, undefined]);
   });
 
-  test('takes no other method', async () => {
+  test('refuses other methods', async () => {
     const agent = await organisation.agent({ grants: {} });
     const answer = await agent.request('DELETE', '/v1/agents/me');
     expect([answer.status, answer.body.error, answer.headers.get('allow')]).toEqual([

@@ -1,4 +1,4 @@
-/** I6: whatever is killed, a key is handed out, a token binds and a secret is taken at most once, and it is on record. */
+/** I6: whenever the process is killed, a key is handed out, a token binds and a secret is stored at most once, and it is recorded. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { CompactEncrypt, importJWK } from 'jose';
 import { describe, expect, test } from 'vitest';
@@ -15,12 +15,12 @@ const ROUNDS = sized(2, 4);
 const AT_ONCE = 4;
 
 describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store) => {
-  test('RG-03 I6 a claim, a bind or a sealed secret that was cut off is never made twice, and never half', async () => {
+  test('RG-03 I6 a claim, a bind or a sealed secret that was interrupted is never carried out twice, and never partially', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();
     await organisation.platform();
     const { keys: sealingKeys } = (await send(`${world.running.baseUrl}/.well-known/svc-secret-keys.json`, {})).body;
-    /** As many secrets at once as fit one authorisation: one. */
+    /** Sends several secrets concurrently with one authorisation. */
     const sealed = (authorization: string) =>
       Promise.all(
         Array.from({ length: AT_ONCE }, async (_, i) =>
@@ -70,7 +70,7 @@ describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store
           body: JSON.stringify({ agent_id, platform_id: 'demo', encrypted_secret }),
         }),
       );
-    /** Statuses of what was answered; a request that was cut off has none. */
+    /** Statuses of the answers; an interrupted request has none. */
     const answered = async (asked: ReturnType<typeof send>[]) =>
       (await Promise.allSettled(asked)).map((one) => (one.status === 'fulfilled' ? one.value.status : undefined));
     const count = async (sql: string) => Number((await query(world.environment, sql))[0]!.count);
@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store
       expect(await count(own)).toBe(1);
       const secretBound = `select count(*) as count from audit_rows where reason = 'secret_bound' and agent_id = '${holder}'`;
       expect(await count(secretBound)).toBe(1);
-      // In the end both were done, by whomever, and are on record once.
+      // In the end both were carried out, by any of the requests, and are recorded once.
       const left = `select count(*) as count from registrations where private_key is not null and agent_name = 'crash ${rounds.findIndex((one) => one.token === token)}'`;
       expect(await count(left)).toBe(0);
       const event = `select count(*) as count from audit_rows where reason = 'agent_bound' and agent_id = '${agent}'`;

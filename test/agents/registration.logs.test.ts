@@ -1,4 +1,4 @@
-/** Tokens stand in addresses and bodies here: whatever happens, the log has none of them. */
+/** Tokens are part of addresses and bodies here: none of them may appear in the log. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { CompactEncrypt, importJWK } from 'jose';
@@ -11,7 +11,7 @@ import { childOf } from '../world/child.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
-/** One request as its bytes stand here. Answers what came back. */
+/** Sends a request of exactly these bytes. Returns the answer. */
 async function raw(url: string, request: string): Promise<string> {
   const { port } = new URL(url);
   const socket = connect(Number(port), '127.0.0.1');
@@ -20,8 +20,8 @@ async function raw(url: string, request: string): Promise<string> {
 }
 
 describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => {
-  test('has no token of any kind, no key and no secret, at the level that writes most, though all of them go wrong', async () => {
-    // An organisation with what is needed, made by a broker that then makes room for one with a log to look at.
+  test('has no token of any kind, no key and no secret, at the most verbose level, although every request fails', async () => {
+    // One broker prepares the organisation, and makes room for another whose log is read.
     const world = await startWorld(store);
     const organisation = await world.organisation();
     const agent = await organisation.agent({ grants: {} });
@@ -101,7 +101,7 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
             await post(path, `{"bootstrap_token":"${secret}"`);
           }
         }
-        // A bearer stands where it belongs, and where nobody reads it.
+        // A bearer in its place, and where no route reads it.
         const addresses = ['/v1/agents/me', `/v1/access-request/status/${request}`, '/v1/nothing'];
         for (const [path, bearer] of addresses.flatMap((one) => bearers.map((of) => [one, of] as const))) {
           const headers = { authorization: `Bearer ${bearer}` };
@@ -112,7 +112,7 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
             `GET ${path}?access_token=${bearer} HTTP/1.1\nHost: a\nHost: b\nAuthorization: Bearer ${bearer}\n\n`,
           );
         }
-        // Sent as it must not be: not sealed.
+        // An invalid request: the secret is not sealed.
         const unsealed = { authorization, secret: sealedSecret };
         for (const body of [
           { agent_id: agent.id, platform_id: 'demo', encrypted_secret: JSON.stringify(unsealed) },
@@ -131,7 +131,7 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
       };
       expect(await everything()).toContain(200);
       if (stored) {
-        // Now the store fails under each of them, which is logged with the error.
+        // Now the store fails for each of them, and the error is logged.
         await sql`alter table registrations rename to registrations_away`.execute(stored.db);
         await sql`alter table one_time_tokens rename to one_time_tokens_away`.execute(stored.db);
         await sql`alter table invites rename to invites_away`.execute(stored.db);
@@ -145,7 +145,7 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
         await vi.waitUntil(() => process.output().stderr.includes('unforeseen error'), { timeout: 10_000 });
         await sql`alter table one_time_tokens_away rename to one_time_tokens`.execute(stored.db);
         await sql`alter table invites_away rename to invites`.execute(stored.db);
-        // Binding a key destroys one that nobody collected.
+        // Binding a key destroys one that was not collected.
         await sql`alter table registrations_away rename to registrations`.execute(stored.db);
       }
       expect((await post('/v1/agents/bind', { bootstrap_token: bootstrap, public_key_pem: publicPem })).status).toBe(

@@ -1,4 +1,4 @@
-/** An agent between its approval and its key (specification, Agent status): nobody has the key, and nobody is the agent yet. */
+/** An agent between its approval and the collection of its key (specification, Agent status): it cannot be used yet. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openPrivateKey } from '../../broker/admin/registration-key.ts';
@@ -21,7 +21,7 @@ import { HOUR_MS } from '../world/times.ts';
 
 type Newcomer = { token: string; agentId: string; name: string };
 
-describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgresNote}`, (store) => {
   let names = 0;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: [{ effect: 'allow' }] }));
@@ -54,7 +54,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     expectDeclared('GET', path, answer);
     return answer;
   };
-  /** Claims in vain. Answers what is said of it. */
+  /** Expects a claim to fail. Returns the error text. */
   const refused = async (newcomer: Newcomer): Promise<string> => {
     const answer = await claim(newcomer);
     expectEnvelope(answer, 410, 'key_gone');
@@ -94,7 +94,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     const resource = { type: 'platform', id: 'demo' };
     return (await organisation.ask('POST', '/v1/authzen/access', { ...question, resource })).body;
   };
-  /** Whoever read the store and the master key. */
+  /** Signs with the key taken from the store and the master key. */
   const thief = async (newcomer: Newcomer): Promise<TestAgent> => {
     const row = await registrationRow(newcomer);
     const ref = { organisation_id: row.organisation_id!, id: row.id, private_key: row.private_key! };
@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     return answer.body;
   };
 
-  test('it is pending at every door until its key is collected, and active from then on', async () => {
+  test('it is pending at every entry point until its key is collected, and active from then on', async () => {
     const newcomer = await approved();
     const since = (await listed(newcomer)).status_since;
     expect(await listed(newcomer)).toMatchObject({ status: 'pending', status_cause: null });
@@ -140,14 +140,14 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     expect(await changeOf(event)).toMatchObject({ by: newcomer.agentId, how: 'token', status: 'active' });
   });
 
-  test('one that comes with its own key, or needs none, is active at once', async () => {
+  test('an agent with its own key, or without need of one, is active immediately', async () => {
     const asked = { agent_name: `invited ${store}`, grants: [] };
     const { bind_secret } = (await organisation.ask('POST', '/owner/invites', asked)).body;
     const bound = await post('/v1/invites/bind', { bind_secret, public_key_pem: makeKeyPair().publicPem });
     expect(bound.body.status, bound.text).toBe('active');
   });
 
-  test('an owner revokes it: no key is handed out any more, and none is left; deleting it is the end', async () => {
+  test('an owner revokes it: the key is not handed out any more, and is destroyed; deleting it is final', async () => {
     const newcomer = await approved();
     for (const verb of ['suspend', 'resume', 'delete']) {
       const answer = await owner(verb, newcomer);
@@ -172,7 +172,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     ['first', 0],
     ['in between', 25],
     ['last', 50],
-  ])('50 claims and a revocation that comes %s: one key or none, and a revoked agent', async (_when, at) => {
+  ])('50 claims and a revocation that comes %s: at most one key, and a revoked agent', async (_when, at) => {
     const newcomer = await approved();
     const claims = (times: number) => Array.from({ length: times }, () => claim(newcomer));
     const { revocation, answers } = await heldUp(
@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     expect([late.status, late.body.reason]).toEqual([403, 'agent_revoked']);
   });
 
-  test.runIf(store === 'postgres')('50 claims that began before a revocation was through get no key', async () => {
+  test.runIf(store === 'postgres')('50 claims that began before a revocation was committed get no key', async () => {
     const newcomer = await approved();
     const { id } = await agentRow(newcomer);
     const place = { organisationId: organisation.id, id };
@@ -221,7 +221,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     expect(await eventsOf(newcomer, 'registration_key_claimed')).toEqual([]);
   });
 
-  test('what the claim cannot put on record does not happen: the key is there still, and the agent pending', async () => {
+  test('a claim that cannot be recorded has no effect: the key still exists, and the agent is pending', async () => {
     const newcomer = await approved();
     const repair = await refuseAuditRows(world);
     try {
@@ -234,7 +234,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     expect((await claim(newcomer)).status).toBe(200);
   });
 
-  test('an owner has it bring its own key instead: what was made for it is destroyed', async () => {
+  test('an owner lets it bind its own key instead: the generated key is destroyed', async () => {
     const newcomer = await approved();
     const made = await owner('bootstrap-token', newcomer);
     expect(made.status, made.text).toBe(200);
@@ -244,7 +244,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     expect((await agentRow(newcomer)).public_key_pem).toBeNull();
     const [event] = await eventsOf(newcomer, 'bootstrap_token_made');
     expect(await changeOf(event)).toMatchObject({ status: 'pending_bind' });
-    // Whoever comes too late for the key does not end what waits for another one.
+    // The deadline for the generated key does not end an agent that waits for another one.
     world.clock.skewMs = HOUR_MS + 1_000;
     await revokeUncollected(world.running.services, world.running.broker.clock());
     expect((await listed(newcomer)).status).toBe('pending_bind');
@@ -259,7 +259,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
   });
 
-  test('of a claim and a bootstrap token at the same instant neither undoes the other', async () => {
+  test('of a concurrent claim and bootstrap token neither undoes the other', async () => {
     const newcomer = await approved();
     const [made, ...answers] = await heldUp(
       world,
@@ -268,7 +268,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     );
     const won = answers.filter(({ status }) => status === 200);
     expect(won.length).toBeLessThanOrEqual(1);
-    // Once the key is collected the agent has one.
+    // After the key was collected the agent has one.
     if (won.length === 0 || made!.status !== 410) expect(made!.status, made!.text).toBe(200);
     const { status } = await listed(newcomer);
     expect(status).toBe(won.length === 1 ? 'active' : 'pending_bind');
@@ -276,10 +276,10 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
       expect((await signing(newcomer.agentId, won[0]!.body.private_key).act(READ)).status).toBe(200);
   });
 
-  describe('whose key nobody collects in time', () => {
+  describe('when its key is not collected in time', () => {
     const sweep = () => revokeUncollected(world.running.services, world.running.broker.clock());
 
-    test('is revoked, on record once, whoever notices; its name is free, and its owner can delete it', async () => {
+    test('is revoked, recorded once, whatever detects it; its name is free, and its owner can delete it', async () => {
       const [newcomer, quick] = [await approved(), await approved()];
       expect((await claim(quick)).status).toBe(200);
       world.clock.skewMs = HOUR_MS - 60_000;
@@ -307,7 +307,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
       expect((await claim(again)).status).toBe(200);
     });
 
-    test('stays pending while that cannot be recorded, and is not forgotten before it is', async () => {
+    test('stays pending while the revocation cannot be recorded, and is not deleted before', async () => {
       const newcomer = await approved();
       world.clock.skewMs = 72 * HOUR_MS;
       const repair = await refuseAuditRows(world);
@@ -332,7 +332,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     const line = (name: string, entry: string) => `agents: { ${JSON.stringify(name)}: ${entry} }`;
     const quoted = (pem: string) => `{ public_key: { pem: ${JSON.stringify(pem)} } }`;
 
-    test('is put under another policy and waits on; its key is collected as before', async () => {
+    test('is put under another policy and stays pending; its key is collected as before', async () => {
       const newcomer = await approved();
       await organisation.policy([{ effect: 'deny' }], `none-${names}`);
       const { changes } = await apply(line(newcomer.name, `{ policy: none-${names}, grants: {} }`));
@@ -345,7 +345,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
       await apply('agents: {}');
     });
 
-    test('is given its key: it is active, and the other key is destroyed', async () => {
+    test('is given its key: it is active, and the generated key is destroyed', async () => {
       const newcomer = await approved();
       const keys = makeKeyPair();
       await apply(line(newcomer.name, quoted(keys.publicPem)));
@@ -356,7 +356,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
       await apply('agents: {}');
     });
 
-    test('is given its key while it collects the other: it has that of the file, whoever was first', async () => {
+    test('is given its key while it collects the generated one: it ends with the file’s key in either order', async () => {
       const newcomer = await approved();
       const keys = makeKeyPair();
       const [, ...answers] = await heldUp(
@@ -380,7 +380,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
       await apply('agents: {}');
     });
 
-    test('is left out of it again: revoked without a key, and back with a bootstrap token', async () => {
+    test('is removed from it again: revoked without a key, and added again with a bootstrap token', async () => {
       const newcomer = await approved();
       await apply(line(newcomer.name, '{}'));
       await apply('agents: {}');
@@ -394,7 +394,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
       await apply('agents: {}');
     });
 
-    test('is given to another owner, and whoever was asked leaves: it is told whose it is, and collects its key', async () => {
+    test('is given to another owner, and the first one is removed: it sees its owner, and collects its key', async () => {
       const [asked, next] = [await organisation.addOwner('approver'), await organisation.addOwner('admin')];
       const newcomer = await approved(undefined, asked);
       const leave = () => organisation.ask('DELETE', `/owner/owners/${asked.id}`);

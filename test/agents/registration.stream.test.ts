@@ -1,4 +1,4 @@
-/** GET /v1/register/stream/{token}: what becomes of a registration, read by a parser of somebody else's. */
+/** GET /v1/register/stream/{token}: the state of a registration, read by a third-party parser. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -24,15 +24,15 @@ type Stream = {
   retry: number | undefined;
   text: string;
   ended: boolean;
-  /** Waits until it is true of what came so far, 30 s at most. */
+  /** Waits until the predicate holds for what was received, 30 s at most. */
   until(is: (stream: Stream) => boolean): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Who listen with one token: from 40 addresses in turn, so that no address is at its own limit. */
+/** Clients that listen with one token: from 40 addresses in turn, so that no address reaches its own limit. */
 const CROWD = sized(40, 200);
 
-/** Opens a stream and reads it to its end. `from`: another loopback address of ours, as if it were another machine. */
+/** Opens a stream and reads it to its end. `from`: another loopback address, which stands in for another machine. */
 async function open(
   url: string,
   options: { lastEventId?: string; from?: string; method?: string } = {},
@@ -121,38 +121,41 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
   const decide = (verb: string, token: string) => organisation.ask('POST', `/v1/register/${verb}/${token}`);
   const idOf = async () => (await organisation.ask('GET', '/owner/registrations')).body.registrations[0].id as string;
 
-  test.each(['approve', 'reject'])('pending at once; the decision as it comes, and then the end: %s', async (verb) => {
-    const { token, agentId } = await register();
-    const stream = await listen(token);
-    expect(stream.status).toBe(200);
-    expect(stream.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-    expect([stream.headers.get('cache-control'), stream.headers.get('referrer-policy')]).toEqual([
-      'no-store',
-      'no-referrer',
-    ]);
-    await stream.until(({ events }) => events.length === 1);
-    expect(stream.retry).toBeGreaterThan(0);
-    expect(stream.events[0]).toMatchObject({ id: '1', event: 'pending' });
-    expect(JSON.parse(stream.events[0]!.data)).toEqual({
-      status: 'pending',
-      expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
-    });
-    expect((await decide(verb, token)).status).toBe(200);
-    await stream.until(({ ended }) => ended);
-    const status = verb === 'approve' ? 'approved' : 'rejected';
-    expect(stream.events).toHaveLength(2);
-    expect(stream.events[1]).toMatchObject({ id: '2', event: status });
-    // As the status itself: it is left out until there is one.
-    expect(JSON.parse(stream.events[1]!.data)).toEqual({
-      status,
-      ...(verb === 'approve' && { agent_id: agentId }),
-      expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
-    });
-    // RG-12: nothing of the key, nor of the token.
-    expect(stream.text).not.toMatch(/BEGIN|private|reg_/);
-  });
+  test.each(['approve', 'reject'])(
+    'pending immediately; then the decision, which ends the stream: %s',
+    async (verb) => {
+      const { token, agentId } = await register();
+      const stream = await listen(token);
+      expect(stream.status).toBe(200);
+      expect(stream.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+      expect([stream.headers.get('cache-control'), stream.headers.get('referrer-policy')]).toEqual([
+        'no-store',
+        'no-referrer',
+      ]);
+      await stream.until(({ events }) => events.length === 1);
+      expect(stream.retry).toBeGreaterThan(0);
+      expect(stream.events[0]).toMatchObject({ id: '1', event: 'pending' });
+      expect(JSON.parse(stream.events[0]!.data)).toEqual({
+        status: 'pending',
+        expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      });
+      expect((await decide(verb, token)).status).toBe(200);
+      await stream.until(({ ended }) => ended);
+      const status = verb === 'approve' ? 'approved' : 'rejected';
+      expect(stream.events).toHaveLength(2);
+      expect(stream.events[1]).toMatchObject({ id: '2', event: status });
+      // As in the status: omitted until there is one.
+      expect(JSON.parse(stream.events[1]!.data)).toEqual({
+        status,
+        ...(verb === 'approve' && { agent_id: agentId }),
+        expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      });
+      // RG-12: nothing of the key or the token.
+      expect(stream.text).not.toMatch(/BEGIN|private|reg_/);
+    },
+  );
 
-  test('approved: until when the key can be collected, as long as it waits to be', async () => {
+  test('approved: the deadline for collecting the key, while it has not been collected', async () => {
     const { token } = await register();
     world.clock.skewMs = 3 * HOUR_MS;
     const decided = world.running.broker.clock();
@@ -170,9 +173,9 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     expect(await told()).toEqual({ status: 'approved', agent_id: expect.any(String) });
   });
 
-  test('expired when its time is over, though nobody says so; for nobody’s registration just the same', async () => {
+  test('expired at its deadline without any announcement; for an unknown owner’s registration just the same', async () => {
     const [mine, nobodys] = [await register(), await register(NOBODY)];
-    // Both have to be listened to before it is over.
+    // Both streams have to be open before the expiry.
     world.clock.skewMs = 24 * HOUR_MS - 5_000;
     const streams = [await listen(mine.token), await listen(nobodys.token)];
     for (const stream of streams) {
@@ -184,7 +187,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     }
   });
 
-  test('Last-Event-ID: what was received is not told again; after the last there is nothing to come for', async () => {
+  test('Last-Event-ID: received events are not sent again; after the last one the stream is empty', async () => {
     const { token } = await register();
     const resumed = await listen(token, { lastEventId: '1' });
     const other = await listen(token, { lastEventId: 'of another stream' });
@@ -194,7 +197,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     await decide('approve', token);
     await resumed.until(({ ended }) => ended);
     expect(resumed.events.map(({ id, event }) => [id, event])).toEqual([['2', 'approved']]);
-    // Cut off before the end: the rest is told.
+    // Cut off before the end: the rest is sent.
     const late = await listen(token, { lastEventId: '1' });
     await late.until(({ ended }) => ended);
     expect(late.events.map(({ event }) => event)).toEqual(['approved']);
@@ -205,7 +208,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     expect(again.events.map(({ event }) => event)).toEqual(['approved']);
   });
 
-  test(`RG-12 of ${CROWD} that listen with one token five do; the others are 429, and leaving makes room`, async () => {
+  test(`RG-12 of ${CROWD} listeners with one token five are accepted; the others get 429, and disconnecting frees a slot`, async () => {
     const { token } = await register();
     const addresses = Array.from({ length: CROWD }, (_, i) => `127.0.0.${10 + (i % 40)}`);
     const streams = await Promise.all(addresses.map((from) => listen(token, { from })));
@@ -233,7 +236,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     await vi.waitUntil(() => world.running.services.changes.waiting(id.at(-1)) === 0, { timeout: 10_000 });
   });
 
-  test('RG-12 an address has 20, whatever the tokens; another address its own', async () => {
+  test('RG-12 an address has 20 streams, whatever the tokens; another address has its own limit', async () => {
     const from = '127.0.0.8';
     const tokens: string[] = [];
     for (let i = 0; i < 5; i++) tokens.push((await register()).token);
@@ -244,14 +247,14 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     expect(elsewhere.status).toBe(200);
   });
 
-  test('HEAD answers, and leaves nobody waiting', async () => {
+  test('HEAD is answered, and holds no slot', async () => {
     const { token } = await register();
     const head = await listen(token, { method: 'HEAD' });
     expect([head.status, head.text]).toEqual([200, '']);
     expect(world.running.services.changes.waiting(await idOf())).toBe(0);
   });
 
-  test('the inbox of the owners counts those that wait', async () => {
+  test('the owners’ inbox counts pending registrations', async () => {
     const session = mintOwnerSession(world.running.broker, organisation.owner).token;
     const inbox = await readEvents(`${world.running.baseUrl}/owner/events`, { authorization: `Bearer ${session}` });
     const count = () => inbox.events.at(-1)?.data.waiting.registrations;
@@ -274,7 +277,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     later.close();
   });
 
-  test('a heartbeat comes every 15 seconds; a stop of the broker ends the stream at once', async () => {
+  test('a heartbeat is sent every 15 seconds; a stop of the broker ends the stream immediately', async () => {
     const { token } = await register();
     const stream = await listen(token);
     await stream.until(({ comments }) => comments.includes('heartbeat'));
@@ -291,7 +294,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
 });
 
 describe.runIf(STORES.includes('postgres'))(`registration and replicas on postgres${postgresNote}`, () => {
-  test('what an owner decides at one replica is told at the other, and the key is collected there', async () => {
+  test('an owner’s decision at one replica is sent by the other, and the key is collected there', async () => {
     const world = await startWorld('postgres');
     const organisation = await world.organisation();
     const second = spawnBroker({

@@ -1,4 +1,4 @@
-/** Registration (specification, Registration and binding): asked by anybody, decided by an owner, the key handed out once. */
+/** Registration (specification, Registration and binding): requested by anybody, decided by an owner, the key handed out once. */
 import { createPrivateKey, createPublicKey, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { expireRegistrations, openRegistration } from '../../broker/admin/registration.ts';
@@ -25,13 +25,13 @@ const DEMO = [{ platformId: 'demo', scopes: ['demo:read', 'demo:write'] }];
 const NOBODY = 'deadbeef-0000-4000-8000-000000000000';
 
 describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
-  /** What is about none of a store's statements. */
+  /** For tests that do not depend on the store's SQL. */
   const onOne = testOnOne(store);
   let names = 0;
   const world = givenWorld(store);
   const organisation = shared(() => newOrganisation());
   beforeEach(async () => {
-    // So that no test meets the limit of another.
+    // Keeps tests from reaching each other's limits.
     await world.running.broker.store.db.deleteFrom('registrations').execute();
   });
 
@@ -137,7 +137,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expectEnvelope(await claim(token), 410, 'key_gone');
   });
 
-  test('what is decided is on record with a receipt: by whom, what was granted, and that the key was collected', async () => {
+  test('a decision is recorded with a receipt: by whom, what was granted, and that the key was collected', async () => {
     const { token, agentId } = await approved();
     await claim(token);
     const payloadOf = async (reason: string) => {
@@ -156,7 +156,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await payloadOf('registration_rejected')).change).toMatchObject({ agent_id: other.agentId });
   });
 
-  test('rejected: the agent never is, and there is no key', async () => {
+  test('rejected: no agent is created, and there is no key', async () => {
     const { token, agentId } = await registered();
     expectEnvelope(await decide('reject', token, { scopes: [] }), 400, 'invalid_request');
     const answer = await decide('reject', token, {});
@@ -192,7 +192,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect(placesOf(token, stored)).toEqual([]);
   });
 
-  test('the key that waits is sealed, and a new master key wraps it too', async () => {
+  test('the stored key is sealed, and is wrapped again with a new master key', async () => {
     const { token, agentId } = await approved();
     const { db } = world.running.broker.store;
     const before = await db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
@@ -213,7 +213,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await agentOf(agentId, key.body.private_key).act(READ)).status).toBe(200);
   });
 
-  test('KEY-01 a key that was altered in the store is not handed out, and is not used up', async () => {
+  test('KEY-01 a key that was altered in the store is not handed out, and is not consumed', async () => {
     const { token } = await approved();
     const { db } = world.running.broker.store;
     const row = await db.selectFrom('registrations').selectAll().executeTakeFirstOrThrow();
@@ -225,7 +225,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await claim(token)).status).toBe(200);
   });
 
-  test('RG-02 the window is an hour', async () => {
+  test('RG-02 a key can be collected for an hour', async () => {
     const { token } = await approved();
     world.clock.skewMs = HOUR_MS + 1_000;
     const late = await claim(token);
@@ -234,13 +234,13 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await statusOf(token)).body.status).toBe('approved');
   });
 
-  test('the last minute of the window is in it', async () => {
+  test('a key can be collected in the last minute', async () => {
     const { token } = await approved();
     world.clock.skewMs = HOUR_MS - 60_000;
     expect((await claim(token)).status).toBe(200);
   });
 
-  test('RG-03 the key is gone before it is sent: when that cannot be recorded, it is there still', async () => {
+  test('RG-03 the key is destroyed before it is sent: when that cannot be recorded, it still exists', async () => {
     const { token } = await approved();
     const repair = await refuseAuditRows(world);
     try {
@@ -268,12 +268,12 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
         expectEnvelope(await get(`/v1/register/${what}/${one}`), 404, 'not_found');
       for (const verb of ['approve', 'reject']) expectEnvelope(await decide(verb, one), 404, 'not_found');
     }
-    // The id is no capability.
+    // The id is not a capability.
     const [{ id }] = (await organisation.ask('GET', '/owner/registrations')).body.registrations;
     expectEnvelope(await statusOf(id), 404, 'not_found');
   });
 
-  test('expired after 24 hours; forgotten a day later', async () => {
+  test('a registration expires after 24 hours, and is deleted a day later', async () => {
     const { token } = await registered();
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
     expect((await statusOf(token)).body).toEqual({ status: 'expired' });
@@ -292,7 +292,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expectEnvelope(await statusOf(token), 404, 'not_found');
   });
 
-  test('RG-05 who may decide: the owner who was asked and admins; not a viewer, another approver, another organisation', async () => {
+  test('RG-05 the named owner and admins may decide; viewers, other approvers and other organisations may not', async () => {
     const other = await newOrganisation();
     const [viewer, approver, asked, admin] = await Promise.all([
       organisation.addOwner('viewer'),
@@ -324,7 +324,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await decide('reject', toViewer.token, undefined, admin)).status).toBe(200);
   });
 
-  test('an approver lets an agent in under the default policy, and an admin under any', async () => {
+  test('an approver approves with the default policy only, an admin with any', async () => {
     const fresh = await newOrganisation();
     const lax = await fresh.policy([{ effect: 'allow' }], 'lax');
     const asked = await fresh.addOwner('approver');
@@ -339,7 +339,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     ).toBe(200);
   });
 
-  test('of many who decide at once one does; what is not recorded is not decided', async () => {
+  test('of concurrent decisions one succeeds; a decision that cannot be recorded is not made', async () => {
     const { token, agentId } = await registered();
     const answers = await heldUp(
       world,
@@ -422,7 +422,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await decide('approve', second.token, { name: `${agent_name} too` })).status).toBe(200);
   });
 
-  test('owners list, read and decide by id, newest first, page by page; nothing of the key or token is shown', async () => {
+  test('owners list, read and decide by id, newest first, page by page; key and token are never shown', async () => {
     const fresh = await newOrganisation();
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) {
@@ -549,7 +549,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       const other = await world.organisation();
       await both((token) => other.ask('POST', `/v1/register/approve/${token}`));
       await both((token) => other.ask('POST', `/v1/register/reject/${token}`));
-      // Nothing that the stranger sent about an agent is kept for nobody.
+      // For an unknown owner nothing that was sent about the agent is stored.
       const rows = await world.running.broker.store.db.selectFrom('registrations').selectAll().execute();
       const decoy = rows.find(({ organisation_id }) => organisation_id === null)!;
       expect(decoy).toMatchObject({ agent_name: '', requested_scopes: '[]', source: '127.0.0.1', private_key: null });
@@ -572,14 +572,14 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     return openRegistration(broker, services.changes, asking);
   };
 
-  test('RG-07 at most 5 of one network wait at an owner, real or not; a decision makes room, ten rejections do not before a day is over', async () => {
+  test('RG-07 at most 5 of one network are pending at an owner, real or not; a decision frees a slot, after ten rejections none is free for a day', async () => {
     for (const owner_id of [organisation.owner.id, NOBODY]) {
       const tokens: string[] = [];
       for (let i = 0; i < 5; i++) tokens.push((await registered({ owner_id })).token);
       const sixth = await register({ owner_id });
       expectEnvelope(sixth, 429, 'too_many_open_requests');
       expect(sixth.body.detail).toMatch(/^5 registrations from your address wait at this owner already/);
-      // Nothing changes by itself before the first of them expires.
+      // No slot becomes free before the first of them expires.
       const seconds = Number(sixth.headers.get('retry-after'));
       expect(seconds).toBeGreaterThan(24 * 3600 - 60);
       expect(seconds).toBeLessThanOrEqual(24 * 3600);
@@ -605,7 +605,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
         const honest = await openFrom('192.0.2.1', ownerId);
         for (let i = 0; i < 99; i++)
           expect(await openFrom(`198.51.100.${Math.floor(i / 5)}`, ownerId)).toMatchObject({ kind: 'opened' });
-        // Each network keeps one at least: those that come from others take the place of what the largest have beyond that.
+        // Each network keeps at least one: newcomers displace those of the networks with the most.
         for (let i = 0; i < 79; i++)
           expect(await openFrom(`203.0.113.${i}`, ownerId), `newcomer ${i}`).toMatchObject({ kind: 'opened' });
         expect(await openFrom('198.51.100.0', ownerId)).toMatchObject({ kind: 'too_many', whose: 'owner', limit: 100 });
@@ -618,10 +618,10 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('one that had to make room for another network is told `expired`', async () => {
+  test('a registration that was displaced by one of another network reads `expired`', async () => {
     const first: string[] = [];
     for (let i = 0; i < 101; i++) {
-      // Of those of one moment any may have to.
+      // With equal times any of them may be displaced.
       world.clock.skewMs = i;
       const one = await openFrom(`198.51.100.${Math.floor(i / 5)}`);
       if (one.kind === 'opened' && i < 5) first.push(one.token.reveal());
@@ -630,7 +630,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect(statuses).toEqual(['pending', 'pending', 'pending', 'pending', 'expired']);
   });
 
-  test('RG-07 an owner rejects all that came from one network at once: those of nobody else, and each is on record', async () => {
+  test('RG-07 an owner rejects all registrations of one network together: no others, each recorded', async () => {
     const approver = await organisation.addOwner('approver');
     const reject = (network: string, by?: OwnerTable) =>
       organisation.ask('POST', '/owner/registrations/reject', { network }, by);
@@ -674,7 +674,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect(await openFrom('2001:db8:8:1::1')).toMatchObject({ kind: 'opened' });
   });
 
-  test('registrations at owners that do not exist are bounded: the oldest are deleted first, and no other', async () => {
+  test('registrations for unknown owners are limited: the oldest of these are deleted first', async () => {
     const mine = await registered();
     const first = await registered({ owner_id: randomUUID() });
     world.clock.skewMs = 1_000;
@@ -684,14 +684,14 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     for (const { token } of [mine, ...rest]) expect((await statusOf(token)).status).toBe(200);
   });
 
-  test('an owner who leaves takes the registrations along', async () => {
+  test('removing an owner removes the owner’s registrations', async () => {
     const leaving = await organisation.addOwner('approver');
     const { token } = await registered({ owner_id: leaving.id });
     expect((await organisation.ask('DELETE', `/owner/owners/${leaving.id}`)).status).toBe(200);
     expectEnvelope(await statusOf(token), 404, 'not_found');
   });
 
-  /** What is done every minute. */
+  /** Runs the minutely jobs. */
   async function housekeepingOf({ running: { broker } }: World): Promise<void> {
     let done = false;
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
@@ -708,7 +708,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 });
 
 describe('limits of registration', () => {
-  test('429: 10 registrations and 60 questions about one in a minute from an address (RG-04, RG-07)', async () => {
+  test('429 after 10 registrations, and after 60 status requests, in a minute from an address (RG-04, RG-07)', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
     const register = (from: string) =>
       send(`${world.running.baseUrl}/v1/register`, {

@@ -1,4 +1,4 @@
-/** Live answers of governed calls, permissions and agents about themselves, held to the document. */
+/** Live answers of governed calls, permissions and the agent's own routes, checked against the document. */
 import { beforeAll, describe, expect } from 'vitest';
 import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
 const show = makeShow(() => world.running.baseUrl);
 const json = (body: unknown) => ({ body: JSON.stringify(body), headers: { 'content-type': 'application/json' } });
 const post = (path: string, body: unknown, by = agent) => by.request('POST', path, json(body));
-/** Without any credential, or with one that is none. */
+/** Without any credential, or with an invalid one. */
 const bare = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
   send(world.running.baseUrl + path, { method, headers, ...(body !== undefined && { body }) });
 const suspended = () => organisation.agent({ agent: { status: 'suspended', status_cause: 'owner_manual' } });
@@ -38,7 +38,7 @@ describe('governed calls', () => {
   });
   show('POST /v1/actions → 202: held for a person', () => agent.act(WRITE));
   show('POST /v1/actions → 400: no JSON', () => agent.act('{'));
-  show('POST /v1/actions → 400: an endpoint that climbs', () => agent.act({ ...READ, endpoint: '/../x' }));
+  show('POST /v1/actions → 400: an endpoint with ..', () => agent.act({ ...READ, endpoint: '/../x' }));
   show('POST /v1/actions → 401: no bearer', () => bare('POST', '/v1/actions', {}, '{}'));
   show('POST /v1/actions → 403: a scope that is not granted', () => agent.act({ ...READ, scope: 'demo:none' }));
   show('POST /v1/actions → 403: a halted agent', async () => (await suspended()).act(READ));
@@ -63,7 +63,7 @@ describe('permissions', () => {
   show('GET /v1/agent/permissions → 403: a halted agent', async () => (await suspended()).get(PATH));
 });
 
-describe('an agent about itself', () => {
+describe('the agent’s own routes', () => {
   show('GET /v1/agents/me → 200', () => agent.get('/v1/agents/me'));
   show('GET /v1/agents/me → 200: while halted', async () => (await suspended()).get('/v1/agents/me'));
   show('GET /v1/agents/me → 401: not a token', () => bare('GET', '/v1/agents/me', { authorization: 'Bearer x' }));
@@ -85,7 +85,7 @@ describe('approvals, access requests and receipts', () => {
     await organisation.ask('POST', `/owner/approvals/${approval_id}/deny`, { note: 'not today' });
     return await agent.get(`/v1/approvals/${approval_id}`);
   });
-  show('GET /v1/approvals/{id} → 400: no id', () => agent.get('/v1/approvals/x'));
+  show('GET /v1/approvals/{id} → 400: a malformed id', () => agent.get('/v1/approvals/x'));
   show('GET /v1/approvals/{id} → 401: no bearer', () => bare('GET', `/v1/approvals/${approvalId}`));
   show("GET /v1/approvals/{id} → 404: another agent's", () => other.get(`/v1/approvals/${approvalId}`));
 

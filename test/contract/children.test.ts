@@ -1,4 +1,4 @@
-/** Live answers about child identities and sealed secrets, held to the document. */
+/** Live answers about child identities and sealed secrets, checked against the document. */
 import { CompactEncrypt, importJWK } from 'jose';
 import { describe } from 'vitest';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
@@ -22,16 +22,16 @@ describe('children', () => {
   const wish = (scopes = ['demo:read']) => ({ grants: [{ platform: 'demo', scopes }] });
   const issue = (by: TestAgent, body: unknown = wish()) => by.request('POST', PATH, json(body));
   show('POST /v1/agents/children → 201', () => issue(agent));
-  show('POST /v1/agents/children → 400: nothing is left of the scopes', () => issue(agent, wish(['demo:none'])));
+  show('POST /v1/agents/children → 400: no scope remains', () => issue(agent, wish(['demo:none'])));
   show('POST /v1/agents/children → 400: no grants', () => issue(agent, {}));
   show('POST /v1/agents/children → 401: no bearer', () => post(PATH, wish()));
-  show('POST /v1/agents/children → 403: a child has no children', async () =>
+  show('POST /v1/agents/children → 403: a child cannot have children', async () =>
     post(PATH, wish(), (await issue(agent)).body.bearer_token),
   );
   show('POST /v1/agents/children → 403: an agent that is suspended', async () =>
     issue(await organisation.agent({ agent: { status: 'suspended', status_cause: 'owner_manual' } })),
   );
-  show('POST /v1/agents/children → 409: too many live already', async () => {
+  show('POST /v1/agents/children → 409: too many live children', async () => {
     const parent = await organisation.agent();
     let answer = await issue(parent);
     for (let n = 0; n < 60 && answer.status === 201; n++) answer = await issue(parent);
@@ -58,7 +58,7 @@ describe('sealed secrets', () => {
     const encrypted_secret = await seal({ authorization, secret: 'a secret of one agent' });
     return await post('/v1/bind-secret', { agent_id: agent.agentId, platform_id: 'demo', encrypted_secret });
   });
-  show('POST /v1/bind-secret → 400: nobody authorised it', async () =>
+  show('POST /v1/bind-secret → 400: not authorised', async () =>
     post('/v1/bind-secret', { agent_id: agent.agentId, platform_id: 'demo', encrypted_secret: await seal({}) }),
   );
 });

@@ -1,4 +1,4 @@
-/** What others make of the document with tools of their own: a linter has nothing to say, and a generated client works. */
+/** The document with third-party tools: a linter has no complaints, and a generated client works. */
 import { execFile } from 'node:child_process';
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,12 +12,12 @@ import { givenWorld, shared } from '../world/given.ts';
 import { newFolder } from '../world/stores.ts';
 import { servedDocument } from './document.ts';
 
-// Other processes do the work, which have to wait for a processor where many tests run at once.
+// Other processes do the work, and wait for a processor when many tests run concurrently.
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 const run = promisify(execFile);
 const REDOCLY = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
-/** In a workspace of its own, with the TypeScript 5 that it works on; ours is 7. */
+/** Runs in a workspace of its own, with the TypeScript 5 that it needs; ours is 7. */
 const OPENAPI_TYPESCRIPT = join(
   import.meta.dirname,
   'generated',
@@ -29,7 +29,7 @@ const OPENAPI_TYPESCRIPT = join(
 
 const OFFLINE = ['--import', pathToFileURL(join(import.meta.dirname, 'offline.ts')).href];
 
-/** Redocly's tool, as it is in the package: with its telemetry and its look for news off, and with no way out. */
+/** Runs Redocly's tool with telemetry and update checks off, and without network access. */
 const redocly = (folder: string, ...words: string[]) =>
   run(process.execPath, [...OFFLINE, REDOCLY, ...words], {
     cwd: folder,
@@ -42,13 +42,13 @@ const organisation = shared(() => world.demoOrganisation());
 const agent = shared(() => organisation.agent());
 const document = shared(() => servedDocument(world.running.baseUrl));
 beforeAll(() => {
-  // The example that the linter wants is no localhost.
+  // The linter refuses localhost in the example of a server.
   const elsewhere = { ...document, servers: [{ url: 'https://broker.acme.test' }] };
   writeFileSync(join(folder, 'openapi.json'), JSON.stringify(elsewhere));
   cpSync(join(ROOT, 'test', 'contract', 'redocly.yaml'), join(folder, 'redocly.yaml'));
 });
 
-test('whoever tried to connect would be seen', async () => {
+test('control: an attempt to connect would be detected', async () => {
   const failed = await run(process.execPath, [...OFFLINE, '-e', `fetch('${world.running.baseUrl}/health')`]).catch(
     (error) => error,
   );
@@ -56,12 +56,12 @@ test('whoever tried to connect would be seen', async () => {
 });
 
 describe('the linter', () => {
-  test('has nothing to say about the document, not even a warning', async () => {
+  test('has no complaints about the document, not even a warning', async () => {
     const { stdout } = await redocly(folder, 'lint', 'openapi.json', '--format=json', '--max-problems=50');
     expect(JSON.parse(stdout).problems).toEqual([]);
   });
 
-  test('has nothing to say about the owners’ document, but that its tags are not described', async () => {
+  test('only complains about the owners’ document that its tags are not described', async () => {
     const { body } = await send(`${world.running.baseUrl}/owner/openapi.json`, {});
     writeFileSync(
       join(folder, 'owner.json'),
@@ -71,7 +71,7 @@ describe('the linter', () => {
     expect(JSON.parse(stdout).problems).toEqual([]);
   });
 
-  test('would say it', async () => {
+  test('control: the linter reports errors', async () => {
     const broken = JSON.parse(JSON.stringify(document));
     broken.paths['/health'].get.operationId = broken.paths['/version'].get.operationId;
     delete broken.paths['/health'].get.summary;
@@ -84,7 +84,7 @@ describe('the linter', () => {
   });
 });
 
-/** Code of somebody who has nothing but the generated types. What must not compile says so. */
+/** Code that uses only the generated types. Lines that must not compile are marked. */
 const USES = `
 import createClient from 'openapi-fetch';
 import type { paths } from './broker.d.ts';
@@ -142,13 +142,13 @@ describe('a generated client', () => {
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
   });
 
-  test('type-checks, and knows of each path what it takes and answers', async () => {
+  test('type-checks, and has the types of each path’s requests and answers', async () => {
     const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
     const { stdout } = await run(tsc, ['-p', folder], { shell: process.platform === 'win32' }).catch((error) => error);
     expect(stdout).toBe('');
   });
 
-  test('knows every path of the document, and speaks with the broker', async () => {
+  test('covers every path of the document, and can call the broker', async () => {
     const types = readFileSync(join(folder, 'broker.d.ts'), 'utf8');
     expect(Object.keys(document.paths).filter((path) => !types.includes(`"${path}": {`))).toEqual([]);
     const { clientOf, use } = await import(pathToFileURL(join(folder, 'uses.ts')).href);

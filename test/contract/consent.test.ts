@@ -87,7 +87,7 @@ describe('consents of people', () => {
     expect(answer.status).toBe(401);
   });
 
-  test('POST /v1/consent/caller/start → 402: switched off, and calls fall back to nothing', async () => {
+  test('POST /v1/consent/caller/start → 402: switched off, and calls do not use another credential', async () => {
     const off = await startWorld('sqlite', {
       AGENT_BROKER_ALLOW_PRIVATE: server.address,
       AGENT_BROKER_ENTITLEMENTS_OFF: 'per_person_tokens',
@@ -107,13 +107,13 @@ describe('consents of people', () => {
     expectEnvelope(await begin(body), 409, 'conflict');
   });
 
-  test('POST /v1/consent/caller/start → 429: 20 wait', async () => {
+  test('POST /v1/consent/caller/start → 429: 20 are pending', async () => {
     const busy = await agentOfPeople(organisation);
     const one = (id: number) => begin({ platform: 'docs', caller: { source: 'slack', id: `U-${id}` } }, busy);
     const begun = await Promise.all(Array.from({ length: 20 }, (_, id) => one(id)));
     expect(begun.map(({ status }) => status)).toEqual(Array(20).fill(202));
     expectEnvelope(await one(20), 429, 'too_many_consents');
-    // The same person is told the same one.
+    // The same person gets the same consent.
     expect((await one(3)).body.consent_token).toBe(begun[3]!.body.consent_token);
   });
 
@@ -150,7 +150,7 @@ describe('consents of people', () => {
     await consentAsserted(server, (await agent.act(call)).body.consent_url, 'eve');
     await confirmAll(organisation);
     const answer = await agent.act(call);
-    // What the platform says of itself with the token comes back without it.
+    // The token is redacted from the platform's answer.
     expect([answer.status, answer.body.data], answer.text).toEqual([200, { who: 'eve', echo: 'Bearer [redacted]' }]);
     await outlivePerson(world, organisation, 'eve@docs.example');
     server.instead = (path) => (path === '/token' ? { status: 400, body: '{"error":"invalid_grant"}' } : undefined);

@@ -1,4 +1,4 @@
-/** The table of what is covered is what the tests' names say, and has no hole that nobody explains. */
+/** docs/coverage.md matches the names of the tests, and every gap is explained. */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -11,13 +11,13 @@ const ALL = SPECIFICATION.flatMap(({ method, path, statuses }) =>
   statuses.map((status) => ({ route: `${method} ${path}`, name: `${method} ${path} → ${status}` })),
 );
 
-// Not while the file is read: this is one of those that are listed.
+// Not at import time: this file is itself among those that are listed.
 let shown: ReturnType<typeof shownStatuses>;
 beforeAll(() => {
   shown = shownStatuses(PROGRAMS);
 }, 180_000);
 
-test('every status of a served route is shown by a test, or is told why not', () => {
+test('every status of a served route is shown by a test, or has a reason why not', () => {
   const served = ALL.filter(({ route }) => !NOT_YET_SERVED.includes(route)).map(({ name }) => name);
   expect(served.filter((name) => !shown.has(name) && !(name in WITHOUT_TEST))).toEqual([]);
   expect(Object.keys(WITHOUT_TEST).filter((name) => shown.has(name) || !served.includes(name))).toEqual([]);

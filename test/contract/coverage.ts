@@ -1,4 +1,4 @@
-/** docs/coverage.md: every route and status of the specification with the tests that show it, made of the tests' names. */
+/** Builds docs/coverage.md: every route and status of the specification with the tests that show it, from the tests' names. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { ROOT } from '../world/root.ts';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { SPECIFICATION } from './specification.ts';
 
-/** What no test can show, or needs none, and why. */
+/** Statuses that no test can show, or that need none, with the reason. */
 export const WITHOUT_TEST: Readonly<Record<string, string>> = {
   'GET /v1/agents/me → 404':
     'the token of an agent that is no more is a 401: the broker tells strangers apart by nothing',
@@ -17,7 +17,7 @@ type Shown = { what: string; file: string };
 
 const NAME = /(?:^| > )((?:GET|POST|PUT|DELETE) \/\S* → \d{3})(?:: (.+))?$/;
 
-/** Files that have such names: those of this folder, and others that write one down. */
+/** Files with such names: those of this folder, and others that contain one. */
 function files(): string[] {
   const all = readdirSync(join(ROOT, 'test'), { recursive: true })
     .map((file) => `test/${String(file).replaceAll('\\', '/')}`)
@@ -27,15 +27,17 @@ function files(): string[] {
   );
 }
 
-/** The tests of the repository that are named by a route and a status, by that name, as Vitest lists them. `programs`: those that a run of the tests has built already. */
+/**
+ * Returns the tests that are named by a route and a status, by that name, as Vitest lists them. `programs`: already built by the current test run.
+ */
 export function shownStatuses(programs?: string): Map<string, Shown[]> {
   const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-test-'));
   const to = join(folder, 'names.json');
   try {
-    // Not the whole environment: this may run in a test, whose names are not for the one that is started here.
+    // Not the whole environment: this may run in a test, whose variables must not reach the new process.
     const env = { PATH: process.env.PATH, ...(programs && { AGENT_BROKER_TEST_PROGRAMS: programs }) };
-    // One worker: each imports the broker by itself, which takes longer than to read all these files.
+    // One worker: each imports the broker by itself, which takes longer than reading all these files.
     const words = ['list', ...files(), '--no-static-parse', '--maxWorkers=1', `--json=${to}`];
     execFileSync(process.execPath, [vitest, ...words], { cwd: ROOT, env, stdio: 'pipe' });
     const found = new Map<string, Shown[]>();
@@ -52,7 +54,7 @@ export function shownStatuses(programs?: string): Map<string, Shown[]> {
   }
 }
 
-/** The page. */
+/** Returns the text of the page. */
 export function coveragePage(shown = shownStatuses()): string {
   const rows = SPECIFICATION.flatMap(({ method, path, statuses }) =>
     statuses.map((status) => {

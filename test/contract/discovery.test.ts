@@ -1,4 +1,4 @@
-/** Live answers to what anyone may read, held to the document and to the headers that the specification fixes. */
+/** Live answers of the public documents, checked against the OpenAPI document and the headers that the specification fixes. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -35,7 +35,9 @@ describe('discovery and health', () => {
   show('GET /agent-manifest.json → 200', () => get('/agent-manifest.json'));
   const did = async (agent = {}) => get(`/agents/${(await published.agent({ grants: {}, agent })).agentId}/did.json`);
   show('GET /agents/{agentId}/did.json → 200', () => did());
-  show('GET /agents/{agentId}/did.json → 404: nobody', () => get('/agents/agt_aaaaaaaaaaaaaaaaaaaa/did.json'));
+  show('GET /agents/{agentId}/did.json → 404: an unknown agent', () =>
+    get('/agents/agt_aaaaaaaaaaaaaaaaaaaa/did.json'),
+  );
   show('GET /agents/{agentId}/did.json → 410: revoked', () => did({ status: 'revoked' }));
 });
 
@@ -66,7 +68,7 @@ describe('the lab', () => {
   show('POST /lab/mcp → 413: too large', () => ask({ ...list, params: { x: 'x'.repeat(65_536) } }));
 });
 
-describe('a broker whose keys are gone', () => {
+describe('a broker without keys', () => {
   const bare = givenWorld();
   beforeAll(async () => {
     const { store, keys } = bare.running.broker;
@@ -80,7 +82,7 @@ describe('a broker whose keys are gone', () => {
   );
 });
 
-/** Headers that the specification fixes, on the live answer and in the document. */
+/** Headers that the specification fixes, checked in the live answer and in the document. */
 const FIXED = SPECIFICATION.filter(
   ({ method, path, headers }) => headers && method === 'GET' && !NOT_YET_SERVED.includes(`GET ${path}`),
 );

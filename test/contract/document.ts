@@ -1,4 +1,4 @@
-/** The document as the broker serves it, and a validator of what is answered. */
+/** Loads the served document, and validates answers against it. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { expect } from 'vitest';
@@ -7,14 +7,14 @@ import { type Answer, send } from '../world/agent.ts';
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked at as any JSON.
 export type Json = any;
 
-/** `GET /v1/openapi.json` of a running broker. */
+/** Fetches `GET /v1/openapi.json` of a running broker. */
 export async function servedDocument(baseUrl: string): Promise<Json> {
   const answer = await send(`${baseUrl}/v1/openapi.json`, {});
   expect(answer.status, answer.text).toBe(200);
   return answer.body;
 }
 
-/** `GET /v1/x/{id}` of every operation. */
+/** Lists every operation as `GET /v1/x/{id}`. */
 export const operationsOf = (document: Json): string[] =>
   Object.entries<object>(document.paths).flatMap(([path, operations]) =>
     Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
@@ -27,10 +27,10 @@ export function operationOf(document: Json, operation: string): Json {
 
 const pointer = (...parts: string[]) => parts.map((part) => part.replaceAll('~', '~0').replaceAll('/', '~1')).join('/');
 
-/** Headers that come only in some of the answers for which the document names them. */
+/** Headers that occur only in some of the answers for which the document names them. */
 const SOMETIMES = ['Retry-After', 'Idempotency-Replayed', 'RateLimit', 'RateLimit-Policy', 'X-Request-ID'];
 
-/** Holds an answer to what the document says of its operation and status: media type, body and headers. */
+/** Returns a function that checks an answer against the document: media type, body and headers of its operation and status. */
 export function makeExpectation(document: Json): (operation: string, answer: Answer) => void {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);

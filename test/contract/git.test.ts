@@ -1,4 +1,4 @@
-/** Live answers of governed git, held to the document. */
+/** Live answers of governed git, checked against the document. */
 import { beforeAll, describe } from 'vitest';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
@@ -34,7 +34,7 @@ function ask(by: TestAgent | undefined, service: string, what: 'advertisement' |
   });
 }
 
-/** The code host answers only that it cannot. */
+/** Runs `work` while the code host answers 503. */
 async function whileAway(work: () => Promise<Answer>): Promise<Answer> {
   given.host.answer = (_, response) => response.writeHead(503).end();
   try {

@@ -1,16 +1,16 @@
-/** Live 429s, held to the document: each has Retry-After (specification, Errors 2). */
+/** Live 429s, checked against the document: each has Retry-After (specification, Errors 2). */
 import { describe } from 'vitest';
 import { type Answer, send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { makeShow } from './shown.ts';
 
-// Every limit is one a minute.
+// With this factor every limit is one request a minute.
 const world = givenWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.001' });
 const organisation = shared(() => world.demoOrganisation());
 
 const show = makeShow(() => world.running.baseUrl);
 let addresses = 0;
-/** Asks twice, from an address of its own. */
+/** Sends two requests from an address of their own; returns the second answer. */
 async function twice(method: string, path: string, body?: string): Promise<Answer> {
   const from = `127.0.0.${10 + (++addresses % 200)}`;
   const headers = { 'content-type': 'application/json' };
@@ -29,7 +29,7 @@ async function twiceAs(method: string, path: string, body?: string): Promise<Ans
   return await ask();
 }
 
-describe('too many', () => {
+describe('rate limits', () => {
   show('POST /v1/actions → 429', () => twiceAs('POST', '/v1/actions', '{}'));
   show('GET /v1/agents/me → 429', () => twiceAs('GET', '/v1/agents/me'));
   for (const path of ['/v1/authzen/access', '/access/v1/evaluation', '/access/v1/evaluations'] as const)

@@ -1,4 +1,4 @@
-/** Live answers of registration, binding and passkeys, held to the document. */
+/** Live answers of registration, binding and passkeys, checked against the document. */
 import { describe } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, makeKeyPair, send } from '../world/agent.ts';
@@ -32,7 +32,7 @@ const post = (path: string, body: unknown, from?: string): Promise<Answer> =>
     body: JSON.stringify(body),
     ...(from !== undefined && { from }),
   });
-/** What `ask` answers a while later. */
+/** Returns what `ask` returns after this time has passed. */
 async function later(ms: number, ask: () => Promise<Answer>): Promise<Answer> {
   world.clock.skewMs += ms;
   try {
@@ -48,12 +48,12 @@ const asking = () => ({
   agent_name: `newcomer ${++names}`,
   requested_scopes: [{ platformId: 'demo', scopes: ['demo:read'] }],
 });
-/** From an address of its own: few registrations of one address may be open. */
+/** Registers from an address of its own: the number of open registrations per address is limited. */
 const registered = async (): Promise<string> =>
   (await post('/v1/register', asking(), `127.0.0.${50 + names}`)).body.registration_token;
 const decide = (how: 'approve' | 'reject', token: string, by = organisation) =>
   by.ask('POST', `/v1/register/${how}/${token}`);
-/** Two of them, for each costs a key pair: the second one's key is left where it is. */
+/** Two approved registrations, shared because each costs a key pair: the key of the second is not collected. */
 const tokens: Promise<string>[] = [];
 const approved = (which: 0 | 1 = 0): Promise<string> => {
   tokens[which] ??= registered().then(async (token) => {
@@ -86,15 +86,17 @@ describe('registration', () => {
       headers,
     });
   });
-  show('POST /v1/register/approve/{token} → 403: no say in it', () => decidedByViewer('approve'));
+  show('POST /v1/register/approve/{token} → 403: an owner who may not decide', () => decidedByViewer('approve'));
   show('POST /v1/register/approve/{token} → 404', () => decide('approve', UNKNOWN));
   show('POST /v1/register/reject/{token} → 200', async () => decide('reject', await registered()));
   show('POST /v1/register/reject/{token} → 401: no owner', async () =>
     post(`/v1/register/reject/${await registered()}`, {}),
   );
-  show('POST /v1/register/reject/{token} → 403: no say in it', () => decidedByViewer('reject'));
+  show('POST /v1/register/reject/{token} → 403: an owner who may not decide', () => decidedByViewer('reject'));
   show('POST /v1/register/reject/{token} → 404', () => decide('reject', UNKNOWN));
-  show('GET /v1/register/stream/{token} → 200: all of it', async () => get(`/v1/register/stream/${await approved()}`));
+  show('GET /v1/register/stream/{token} → 200: the whole stream', async () =>
+    get(`/v1/register/stream/${await approved()}`),
+  );
   show('GET /v1/register/stream/{token} → 404', () => get(`/v1/register/stream/${UNKNOWN}`));
   const claim = (token: string) => get(`/v1/register/claim-key/${token}`);
   show('GET /v1/register/claim-key/{token} → 200', async () => claim(await approved()));
@@ -160,31 +162,31 @@ describe('passkeys', () => {
     await finish(await created(twice));
     return await finish(await created(twice));
   });
-  show('POST /v1/approvals/passkeys/register/finish → 410: the challenge is old', async () => {
+  show('POST /v1/approvals/passkeys/register/finish → 410: an expired challenge', async () => {
     const response = await created();
     return await later(6 * 60_000, () => finish(response));
   });
   show('POST /v1/approvals/passkeys/sign/begin → 200', async () => signBegin(world, await hold()));
-  show('POST /v1/approvals/passkeys/sign/begin → 400: no id', () => signBegin(world, 'x'));
+  show('POST /v1/approvals/passkeys/sign/begin → 400: a malformed id', () => signBegin(world, 'x'));
   show('POST /v1/approvals/passkeys/sign/begin → 404', () => signBegin(world, stranger.id));
   show('POST /v1/approvals/passkeys/sign/finish → 200', async () => approveWith(world, await hold(), key));
-  show('POST /v1/approvals/passkeys/sign/finish → 400: a counter that went back', async () => {
+  show('POST /v1/approvals/passkeys/sign/finish → 400: a decreased counter', async () => {
     const cloned = await enrol(world, organisation);
     await approveWith(world, await hold(), cloned, { counter: 9 });
     return await approveWith(world, await hold(), cloned, { counter: 3 });
   });
-  show('POST /v1/approvals/passkeys/sign/finish → 400: nothing in it', () => signFinish(world, {}));
+  show('POST /v1/approvals/passkeys/sign/finish → 400: an empty assertion', () => signFinish(world, {}));
   show('POST /v1/approvals/passkeys/sign/finish → 409: decided already', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     await organisation.ask('POST', `/owner/approvals/${id}/deny`);
     return await signFinish(world, response);
   });
-  show('POST /v1/approvals/passkeys/sign/finish → 410: the challenge is old', async () => {
+  show('POST /v1/approvals/passkeys/sign/finish → 410: an expired challenge', async () => {
     const response = await assertionFor(world, await hold(), key);
     return await later(6 * 60_000, () => signFinish(world, response));
   });
-  show('POST /v1/approvals/passkeys/sign/finish → 404: an approval that is no more', async () => {
+  show('POST /v1/approvals/passkeys/sign/finish → 404: a deleted approval', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
     await world.running.broker.store.db.deleteFrom('approvals').where('id', '=', id).execute();

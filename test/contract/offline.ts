@@ -1,4 +1,4 @@
-/** Preloaded into tools that could ask somebody for something: from here on nothing leaves this process. */
+/** Preloaded into third-party tools: blocks all network access of the process. */
 import { Socket } from 'node:net';
 
 Socket.prototype.connect = () => {

@@ -1,7 +1,6 @@
 /**
- * The contract (specification, Versioning): what the specification says, what is served and what the document says agree.
- * Three witnesses that know nothing of each other: the transcribed specification, the live route table, and, in the files
- * beside this one, live answers that are held to the document.
+ * The contract (specification, Versioning): specification, served routes and document agree. Three independent sources are compared: the transcribed
+ * specification, the live route table, and, in the other files of this folder, live answers that are checked against the document.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeApp } from '../../broker/http/app.ts';
@@ -12,7 +11,7 @@ import { type Json, operationOf, operationsOf, servedDocument } from './document
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { NEVER_DOCUMENTED, SPECIFICATION, type SpecAuth } from './specification.ts';
 
-/** What is served beside the public surface, by where it is. A route that is nowhere here has to be documented. */
+/** Routes outside the public surface, by path. Any other route has to be documented. */
 const WITHOUT_CONTRACT = [
   { what: 'the owner API, which has a document of its own', paths: /^\/owner\// },
   { what: 'unmodified software: what it may ask is in each platform’s own document', paths: /^\/proxy\// },
@@ -21,7 +20,7 @@ const WITHOUT_CONTRACT = [
   { what: 'the remote MCP server and its OAuth server', paths: /^\/(mcp|oauth)(\/|$)/ },
 ];
 
-/** Documented though the specification does not have it. */
+/** Documented routes that are not in the specification. */
 const BEYOND: readonly string[] = [
   'POST /access/v1/evaluation',
   'POST /access/v1/evaluations',
@@ -36,11 +35,11 @@ const BEYOND: readonly string[] = [
   'GET /readyz',
 ];
 
-/** Everything of the specification that is served. */
+/** Routes of the specification that are served. */
 const SERVED = SPECIFICATION.filter(({ method, path }) => !NOT_YET_SERVED.includes(`${method} ${path}`));
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
 
-/** Methods by path, as they are served: `{id}` for a parameter. */
+/** Served methods by path, with `{id}` for a parameter. */
 const table = new Map<string, string[]>();
 const world = givenWorld();
 const document = shared(() => servedDocument(world.running.baseUrl));
@@ -51,18 +50,18 @@ beforeAll(async () => {
   const { stack } = makeApp(world.running.services, declared).router as unknown as { stack: Layer[] };
   for (const { route } of stack) {
     if (!route) continue;
-    // Of several the last has them all: what takes the rest of a path takes none of it, too.
+    // The last pattern covers all: a route that takes the rest of a path also accepts none.
     const last = [route.path].flat().at(-1)!;
     const path =
       last instanceof RegExp
         ? declared.find((one) => last.test(one.path))!.path
         : last.replaceAll(/[:*](\w+)/g, '{$1}');
     const methods = Object.keys(route.methods).filter((method) => method !== 'options');
-    // The one behind all others, which tells whoever came with another method.
+    // The fallback behind all others, which answers other methods.
     if (methods.includes('_all')) continue;
     table.set(path, [...(table.get(path) ?? []), ...methods.map((method) => method.toUpperCase())]);
   }
-  // Paths without parameters are no layers of Express: what answers there says it to whoever comes with another method.
+  // Paths without parameters are no layers of Express: their methods are read from the answer to an unsupported one.
   for (const path of new Set(declared.map((one) => one.path).filter((one) => !one.includes('{')))) {
     const { status, headers } = await send(world.running.baseUrl + path, { method: 'LINK' });
     expect(status, path).toBe(405);
@@ -76,7 +75,7 @@ beforeAll(async () => {
 const live = () => [...table].flatMap(([path, methods]) => methods.map((method) => `${method} ${path}`));
 
 describe('the specification', () => {
-  test('is transcribed whole, each route once', () => {
+  test('is transcribed completely, each route once', () => {
     expect(new Set(SPECIFICATION.map(nameOf)).size).toBe(SPECIFICATION.length);
     expect(SPECIFICATION).toHaveLength(46);
     const known = SPECIFICATION.map(nameOf);
@@ -113,7 +112,7 @@ describe('the specification', () => {
     expect(types.toSorted()).toEqual([...(one.types ?? ['application/json'])].toSorted());
     for (const status of one.statuses.filter((code) => code >= 400)) {
       const { content } = operation.responses[status];
-      // An answer of its own, such as the 410 of a DID document, is in the type of the good one.
+      // A separate answer, such as the 410 of a DID document, has the media type of the successful one.
       expect([one.errors ?? 'application/json', ...types]).toContain(Object.keys(content ?? {})[0]);
     }
   });
@@ -129,7 +128,7 @@ describe('the live routes', () => {
     expect(documented.filter(elsewhere)).toEqual([]);
   });
 
-  test('nothing is documented that the specification does not have', () => {
+  test('documents no route beyond the specification and the listed additions', () => {
     const known = [...SPECIFICATION.map(nameOf), ...BEYOND];
     expect(operationsOf(document).filter((name) => !known.includes(name))).toEqual([]);
   });
@@ -143,11 +142,11 @@ describe('the live routes', () => {
     ).toBe(true);
   });
 
-  test('what listens has exactly the routes of the table: another method is told which ones there are', async () => {
+  test('exactly the routes of the table are served: other methods are answered with the allowed ones', async () => {
     const paths = [...table].filter(([path]) => !path.startsWith('/console/'));
     expect(paths.length).toBeGreaterThan(60);
     for (const [path, methods] of paths) {
-      // Of a raw door whoever is no agent learns nothing.
+      // /proxy reveals nothing without an agent's token.
       const isRaw = path.startsWith('/proxy/');
       const at = path.replace('{connection}', 'demo-main').replaceAll(/\{\w+\}/g, 'x');
       const answer = await send(world.running.baseUrl + at, {
@@ -162,7 +161,7 @@ describe('the live routes', () => {
 });
 
 describe('the document', () => {
-  test('is OpenAPI 3.1, version 0.79.1, of this broker, and any page may read it', async () => {
+  test('is OpenAPI 3.1, version 0.79.1, of this broker, and readable by pages of any site', async () => {
     expect([document.openapi, document.info.version]).toEqual(['3.1.0', '0.79.1']);
     expect(document.servers).toEqual([{ url: world.running.baseUrl }]);
     const { headers } = await send(`${world.running.baseUrl}/v1/openapi.json`, {});
@@ -170,7 +169,7 @@ describe('the document', () => {
     expect(headers.get('access-control-allow-origin')).toBe('*');
   });
 
-  test('has an answer to each question that somebody who writes a client asks', () => {
+  test('contains what an author of a client needs', () => {
     for (const name of operationsOf(document)) {
       const operation = operationOf(document, name);
       for (const [status, response] of Object.entries<Json>(operation.responses)) {
@@ -183,7 +182,7 @@ describe('the document', () => {
         expect(Object.values<Json>(operation.requestBody.content)[0].schema, `${name} has no body`).toBeDefined();
       expect(operation.summary, name).toMatch(/^[^ ].*[.:)]$/);
     }
-    // Examples of everything that a client sends, whose validity the linter sees to.
+    // Requests have examples, which the linter validates.
     const withBody = operationsOf(document).filter((name) => operationOf(document, name).requestBody?.required);
     expect(withBody.length).toBeGreaterThan(12);
     for (const name of withBody.filter((one) => !one.includes('/lab/'))) {

@@ -1,4 +1,4 @@
-/** Live answers of AuthZEN and TRQP, held to the document. */
+/** Live answers of AuthZEN and TRQP, checked against the document. */
 import { beforeAll, describe } from 'vitest';
 import { send, type TestAgent } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -36,7 +36,7 @@ describe('AuthZEN', () => {
     show(`POST ${path} → 401: another agent`, () => by(agent, path, about(other)));
     show(`POST ${path} → 413`, () => by(agent, path, LARGE));
   }
-  show('POST /access/v1/evaluations → 200: many at once', () =>
+  show('POST /access/v1/evaluations → 200: several evaluations', () =>
     by(agent, '/access/v1/evaluations', { ...about(agent), evaluations: [{}, { subject: 5 }, about(other)] }),
   );
   const CONFIGURATION = '/.well-known/authzen-configuration';
@@ -52,7 +52,7 @@ describe('TRQP', () => {
     ...changes,
   });
   for (const path of ['/v1/trqp/authorization', '/v1/trqp/recognition'] as const) {
-    show(`POST ${path} → 200: to anybody`, () =>
+    show(`POST ${path} → 200: without authentication`, () =>
       bare(path, about(agent, { context: { time: '2020-01-01T00:00:00Z' } })),
     );
     show(`POST ${path} → 200: not public`, () => bare(path, about(agent, { entity_id: 'agt_aaaaaaaaaaaaaaaaaaaa' })));

@@ -1,9 +1,9 @@
 /**
- * The routes and statuses of the specification, transcribed by hand from its headings Endpoints and Discovery and health.
- * It is one of three witnesses: it is never made from the code, nor from the document that the code makes.
+ * The routes and statuses of the specification, transcribed by hand from its headings Endpoints and Discovery and health. An independent source for
+ * the contract test: never generated from the code, nor from the document that the code generates.
  */
 
-/** `A`: agent JWT, `O`: owner JWT, `none`: without. `basic`: the agent JWT as the password (Governed git). */
+/** `A`: agent JWT, `O`: owner JWT, `none`: without authentication. `basic`: the agent JWT as the password (Governed git). */
 export type SpecAuth = 'A' | 'O' | 'none' | 'A or O' | 'none, A or O' | 'basic';
 
 export type SpecRoute = {
@@ -11,9 +11,9 @@ export type SpecRoute = {
   path: string;
   auth: SpecAuth;
   statuses: readonly number[];
-  /** The media type of the 2xx answer where it is not JSON, and others that Accept may ask for. */
+  /** Media types of the 2xx answer when it is not only JSON, including alternatives by Accept. */
   types?: readonly string[];
-  /** The media type of errors where it is not JSON. */
+  /** The media type of errors when it is not JSON. */
   errors?: 'application/problem+json' | 'text/plain';
   /** Headers of the 2xx answer that the specification fixes. */
   headers?: Readonly<Record<string, string | RegExp>>;
@@ -105,6 +105,6 @@ export const SPECIFICATION: readonly SpecRoute[] = [
   spec('POST /lab/mcp', 'none', [200, 429], { types: ['application/json', 'text/event-stream'] }),
 ];
 
-/** What has no public contract (What the service does; Versioning), by what would be in a path. */
+/** Matches paths without a public contract (What the service does; Versioning). */
 export const NEVER_DOCUMENTED =
   /billing|stripe|invoice|checkout|webhook|callback|admin|\/owner|\/console|\/sandbox|\/notify/i;
