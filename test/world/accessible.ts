@@ -1,20 +1,20 @@
-/** Whether a page can be used by everybody: what axe finds, whether it fits its window, and the order of its headings. */
+/** Accessibility checks of a page: axe, whether it fits its window, and the order of its headings. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect } from 'vitest';
 import type { Page } from './chromium.ts';
 
-/** axe-core as a script for pages. It is read, not imported: it is no module of ours. */
+/** axe-core as script text for pages; read, not imported, because it runs in the page. */
 const axe = () => readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 type Finding = { id: string; help: string; nodes: { target: string[]; failureSummary: string }[] };
 
 /**
- * What axe finds in the page as it is now: the rules of WCAG 2.2 A and AA, and best practices, such as the order of headings.
- * `within`: a CSS selector of the part that is looked at.
+ * Returns axe's findings in the page as it is now: the rules of WCAG 2.2 A and AA, and best practices, such as the order of headings. `within`: a CSS
+ * selector of the part to check.
  */
 export async function axeFindings(page: Page, within = ':root'): Promise<string[]> {
-  // A page's policy lets no script in but its own; what the debugger evaluates is no script of the page.
+  // The page's Content-Security-Policy blocks other scripts; the debugger's evaluation is exempt.
   if (!(await page.value<boolean>(`typeof globalThis.axe === 'object'`))) await page.value(`${axe()};0`);
   const findings = await page.value<Finding[]>(
     `axe.run(${JSON.stringify(within)}, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(
@@ -26,7 +26,7 @@ export async function axeFindings(page: Page, within = ':root'): Promise<string[
   );
 }
 
-/** Elements that stick out of the window at its right, or out of a question that is open, its own scroll width first. */
+/** Returns elements that exceed the right edge of the window, or of an open dialog, its own scroll width first. */
 export const overflowing = (page: Page): Promise<string[]> =>
   page.value(`[document.documentElement, ...document.querySelectorAll('dialog:modal')].flatMap((around) => {
     const { scrollWidth, clientWidth, clientLeft, tagName } = around;
@@ -37,9 +37,9 @@ export const overflowing = (page: Page): Promise<string[]> =>
   })`);
 
 /**
- * Text that nobody can read: cut off at an edge without a mark (a scroll bar or an ellipsis), or on top of other text. What is placed over a
- * page on purpose, such as a bar that stays, is left out; of a question that is open, nothing behind it is looked at. `within`: a CSS
- * selector of the part that is.
+ * Returns text that is unreadable: cut off at an edge without a mark (a scroll bar or an ellipsis), or on top of other text. Elements placed over a
+ * page on purpose, such as a fixed bar, are ignored; with an open dialog, nothing behind it is checked. `within`: a CSS selector of the part to
+ * check.
  */
 export const unreadable = (page: Page, within = 'body'): Promise<string[]> =>
   page.value(`(() => {
@@ -80,19 +80,20 @@ export const unreadable = (page: Page, within = 'body'): Promise<string[]> =>
     return [...new Set(wrong)].slice(0, 8);
   })()`);
 
-/** Colours do not depend on the size, nor the layout on the colours: each of both is looked at once. */
+/** Colours do not depend on the size, nor the layout on the colours, so each is checked once. */
 const LOOKS = [
   { size: { width: 1280, height: 800 }, as: 'window', scheme: 'dark' },
   { size: { width: 360, height: 740 }, as: 'phone', scheme: 'light' },
 ] as const;
 const SMALLEST = { width: 320, height: 568 };
 
-/** How many parts of a page were looked at, by which the colours of the next one are chosen. */
+/** How many parts of a page were checked; it selects the colours of the next one. */
 const partsSeen = new WeakMap<Page, number>();
 
 /**
- * Holds the page as it is now to all of it, on a desk in dark and on a phone in light, and to a window of 320 pixels. The phone stays. Of a part of a page, such
- * as a dialog, axe looks once, on the phone: it works out the colours of the whole page each time, and all dialogs share theirs. One is seen in light, the next in dark.
+ * Runs all checks on the page: on a desktop in dark and on a phone in light, and in a window of 320 pixels. The phone size stays. Of a part of a
+ * page, such as a dialog, axe checks only the phone: it computes the colours of the whole page each time, and all dialogs share theirs. Parts
+ * alternate between light and dark.
  */
 export async function expectAccessible(page: Page, name: string, within?: string): Promise<void> {
   const seen = partsSeen.get(page) ?? 0;
@@ -102,7 +103,7 @@ export async function expectAccessible(page: Page, name: string, within?: string
     const scheme = within && as === 'phone' ? LOOKS[seen % 2]!.scheme : look.scheme;
     await page.resize(size, as);
     await page.prefer(scheme);
-    // A colour on its way is no colour that anybody reads.
+    // Colours in the middle of a transition would be misjudged.
     await page.until(
       `document.getAnimations().every((one) => one.playState !== 'running' || one.effect.getTiming().iterations === Infinity)`,
     );

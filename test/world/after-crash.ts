@@ -1,10 +1,10 @@
-/** What processes that were killed leave in the store. */
+/** Creates the state that killed processes leave in the store. */
 import { expect } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { decideHeldCall, findApproval } from '../../broker/store/approvals.ts';
 import type { Organisation, World } from './world.ts';
 
-/** A held call is approved, as a process leaves it that dies before it makes the call. */
+/** Approves a held call and leaves the state of a process that died before making it. */
 export async function approveAndDie(
   { running }: World,
   { id, owner }: Organisation,

@@ -1,14 +1,14 @@
 const waiting: (() => unknown)[] = [];
 
 /**
- * Does something after this test file, the last thing first. To be called from wherever something is made: vitest itself
- * forgets an `afterAll` that is called from a hook or a test.
+ * Registers a cleanup to run after this test file, in reverse order. Can be called anywhere: vitest ignores an `afterAll` that is called from a hook
+ * or a test.
  */
 export function afterFile(clean: () => unknown): void {
   waiting.push(clean);
 }
 
-/** Does what waits. */
+/** Runs the registered cleanups. */
 export async function cleanUp(): Promise<void> {
   const errors: unknown[] = [];
   for (const clean of waiting.splice(0).reverse()) {

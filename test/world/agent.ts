@@ -1,4 +1,4 @@
-/** An agent as its author writes it: a key pair of its own, and a fresh token for each request. */
+/** An agent as its developer would write it: a key pair of its own, and a fresh token for each request. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { expectDeclared } from './declared.ts';
@@ -38,7 +38,7 @@ export class TestAgent {
   readonly agentId: string;
   readonly ownerId: string;
   keys: KeyPair;
-  /** The clock that tokens are signed by, in milliseconds. */
+  /** The clock for signing tokens, in milliseconds. */
   clock: () => number = Date.now;
 
   constructor(at: { baseUrl: string; id: string; agentId: string; ownerId: string; keys: KeyPair }) {
@@ -49,14 +49,14 @@ export class TestAgent {
     this.keys = at.keys;
   }
 
-  /** A token of 60 seconds; `claims` are added or, when undefined, taken away. */
+  /** Returns a token valid for 60 seconds; `claims` are added or, when undefined, removed. */
   token(claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}): string {
     const iat = Math.floor(this.clock() / 1000);
     const all = { agent_id: this.agentId, owner_id: this.ownerId, iat, exp: iat + 60, ...claims };
     return signToken(all, this.keys.privateKey, header);
   }
 
-  /** POST /v1/actions. Text and bytes are sent as they are. */
+  /** Sends POST /v1/actions. Text and bytes are sent unchanged. */
   act(
     action: Record<string, unknown> | string | Uint8Array,
     headers: Record<string, string> = {},
@@ -90,7 +90,7 @@ export class TestAgent {
   }
 }
 
-/** One HTTP request; the answer read whole. `from`: another loopback address of ours, as if it were another machine. */
+/** Sends one HTTP request and reads the whole answer. `from`: another loopback address, which stands in for another machine. */
 export async function send(url: string, init: RequestInit & { from?: string }): Promise<Answer> {
   const { from, ...rest } = init;
   const dispatcher = from === undefined ? undefined : new Agent({ localAddress: from, pipelining: 0 });

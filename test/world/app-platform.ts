@@ -1,6 +1,6 @@
 /**
- * A real code host on loopback as far as Apps are concerned, as strict as GitHub: it verifies the App's signature, issues tokens that are
- * bound to an installation, to repositories and to permissions, and refuses a token whatever it is not bound to.
+ * A code host on loopback that implements Apps as strictly as GitHub: it verifies the App's signature, issues tokens that are bound to an
+ * installation, to repositories and to permissions, and enforces these bounds.
  */
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -26,33 +26,33 @@ export type AppPlatform = {
   url: string;
   /** `127.0.0.1:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
   address: string;
-  /** The App's private key as GitHub hands it out (PKCS#1). */
+  /** The App's private key in GitHub's format (PKCS#1). */
   pem: string;
   installations: Map<string, Installed>;
-  /** Exchanges that it was asked for with a good signature. */
+  /** Token exchanges with a valid signature. */
   exchanges: Exchange[];
-  /** Tokens that it issued, oldest first. */
+  /** Issued tokens, oldest first. */
   issued: Map<string, Issued>;
-  /** Tokens that were taken back, in this order. */
+  /** Revoked tokens, in order. */
   revoked: string[];
-  /** All that it issued, and all signatures that came, since it started. */
+  /** All issued tokens, and all received signatures, since the start. */
   everIssued: Set<string>;
   jwts: Set<string>;
   /** Calls of its API, as method and path, with the token. */
   calls: { call: string; token: string }[];
-  /** Milliseconds that an exchange takes. */
+  /** Delay of an exchange, in milliseconds. */
   slowMs: number;
   lifeMs: number;
-  /** Answers an exchange, or a call of the API, in its place; undefined: goes on. */
+  /** Overrides the answer of an exchange or of an API call; undefined: the normal answer. */
   instead: ((path: string) => Told | undefined) | undefined;
   now: () => number;
-  /** Another key: the old one is deleted. Answers the new one. */
+  /** Replaces the key, deleting the old one. Returns the new one. */
   rotate(): string;
-  /** As after the installation of the world was made again. */
+  /** Resets the installations to those at the start. */
   reset(): void;
 };
 
-/** GitHub's own sentences. */
+/** GitHub's own error texts. */
 const SAYS = {
   decode: { message: 'A JSON web token could not be decoded', status: '401' },
   suspended: { message: 'This installation has been suspended', status: '403' },
@@ -74,7 +74,7 @@ const AREAS: Record<string, string> = {
   pulls: 'pull_requests',
 };
 
-/** Starts one; it ends with the test file. */
+/** Starts the platform; it ends with the test file. */
 export async function startAppPlatform(): Promise<AppPlatform> {
   let publicKey: KeyObject;
   const newKey = (): string => {
@@ -127,7 +127,7 @@ export async function startAppPlatform(): Promise<AppPlatform> {
     return response.writeHead(201, { 'content-type': 'application/json' }).end(
       JSON.stringify({
         token,
-        // As GitHub writes it, without milliseconds.
+        // GitHub's format, without milliseconds.
         expires_at: new Date(expiresAt).toISOString().replace(/\.\d+Z$/, 'Z'),
         permissions: { ...asked.permissions, metadata: 'read' },
         repository_selection: repositories ? 'selected' : 'all',
@@ -169,7 +169,7 @@ export async function startAppPlatform(): Promise<AppPlatform> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    // As GitHub Enterprise Server has it, too.
+    // Also at the path prefix of GitHub Enterprise Server.
     const pathname = new URL(request.url ?? '', 'http://x').pathname.replace(/^\/api\/v3(?=\/|$)/, '');
     const told = platform.instead?.(pathname);
     if (told) return void response.writeHead(told.status, told.headers ?? {}).end(told.body);

@@ -1,31 +1,31 @@
-/** A small real receiver of a pushed audit on loopback: the rows that it was sent, in either format, in the order in which they came. */
+/** A receiver of a pushed audit on loopback: collects the rows, in either format, in the order of arrival. */
 import { expect } from 'vitest';
 import { type Seen, startUpstream, type Upstream } from './upstream.ts';
 
-/** A row as it came. */
+/** A received row. */
 export type CameRow = { index: number; id: string; reason: string };
 
 export type AuditReceiver = Upstream & {
-  /** Of all requests that it answered with success, or of all that came. */
+  /** Rows of all requests that were answered with success; with `all`, of all requests. */
   rows(all?: boolean): CameRow[];
-  /** Waits until it has so many rows. */
+  /** Waits until this number of rows was received. */
   waitFor(count: number, timeoutMs?: number): Promise<CameRow[]>;
-  /** Answers this status from now on; 204 at first. */
+  /** The status of answers; initially 204. */
   status: number;
-  /** Begins again. */
+  /** Discards all received rows. */
   forget(): void;
-  /** For an organisation whose platform this is. */
+  /** Platform options for an organisation, with this receiver as the platform. */
   platform: { manifest: { base_url: string } };
 };
 
-/** A row in a JSON line of an export, or in an event of OCSF. */
+/** Parses a row from a JSON line of an export, or from an OCSF event. */
 // biome-ignore lint/suspicious/noExplicitAny: what came is looked at by the tests.
 export const rowIn = (sent: any): CameRow =>
   sent.metadata
     ? { index: sent.metadata.sequence, id: sent.metadata.uid, reason: sent.metadata.event_code }
     : { index: sent.index, id: sent.row.id, reason: sent.row.reason };
 
-/** The rows of a body: an array, or JSON lines. */
+/** Parses the rows of a body: an array, or JSON lines. */
 export function rowsIn(body: string): CameRow[] {
   const sent = body.startsWith('[')
     ? JSON.parse(body)
@@ -36,11 +36,11 @@ export function rowsIn(body: string): CameRow[] {
   return sent.filter((one: { type?: string }) => one.type !== 'test').map(rowIn);
 }
 
-/** Starts one; close it after the file. */
+/** Starts the receiver; close it after the file. */
 export async function startAuditReceiver(): Promise<AuditReceiver> {
   const upstream = await startUpstream();
   const taken = new Set<number>();
-  // They are asked for often, and the broker under test runs in this process: each is read once.
+  // Cached, because tests read them often, and the broker under test shares this process.
   const read = new WeakMap<Seen, CameRow[]>();
   const rowsOf = (one: Seen): CameRow[] => {
     const rows = read.get(one) ?? rowsIn(one.body);
@@ -61,7 +61,7 @@ export async function startAuditReceiver(): Promise<AuditReceiver> {
     },
   });
   upstream.answer = (request, response) => {
-    // It is the platform, too, so that a broker has to reach one server only.
+    // It is the platform, too, so that a broker needs access to one server only.
     if (request.url?.startsWith('/v1/items')) {
       upstream.seen.pop();
       response.writeHead(200, { 'content-type': 'application/json' }).end('{}');

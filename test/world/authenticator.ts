@@ -1,4 +1,4 @@
-/** A passkey authenticator made of software: Chromium's own (WebAuthn, section 11, User Agent Automation). */
+/** A virtual passkey authenticator of Chromium (WebAuthn, section 11, User Agent Automation). */
 import type { Devtools } from './devtools.ts';
 
 export type Credential = {
@@ -12,17 +12,17 @@ export type Credential = {
 
 export type Authenticator = {
   credentials(): Promise<Credential[]>;
-  /** Puts in a credential, as an older copy of one, too: its `signCount` is what it says. */
+  /** Adds a credential, for example an older copy of one: its `signCount` is used as given. */
   addCredential(credential: Credential): Promise<void>;
   removeCredential(credentialId: string): Promise<void>;
-  /** Whether its user is recognised (by finger, face or PIN) from now on. */
+  /** Sets whether user verification (finger, face or PIN) succeeds. */
   recognises(user: boolean): Promise<void>;
-  /** Whether somebody touches it at once when it asks. */
+  /** Sets whether a prompt is confirmed immediately. */
   touched(atOnce: boolean): Promise<void>;
   remove(): Promise<void>;
 };
 
-/** Plugs one in. Unless told otherwise it is a phone's or laptop's own, and recognises its user. */
+/** Adds an authenticator to the page. By default a platform authenticator that verifies its user. */
 export async function plugIn(page: Devtools, options: object = {}): Promise<Authenticator> {
   await page.command('WebAuthn.enable');
   const { authenticatorId } = await page.command('WebAuthn.addVirtualAuthenticator', {

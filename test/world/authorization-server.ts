@@ -1,4 +1,4 @@
-/** A real OAuth server on loopback, beside an API of its own that takes the tokens which it gives. */
+/** An OAuth server on loopback with an API that accepts its tokens. */
 import { createServer, request as requestTo } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Provider from 'oidc-provider';
@@ -6,7 +6,7 @@ import { afterFile } from './after-file.ts';
 import { type Browser, formOf, type Visit } from './browser.ts';
 import { tokenMemory } from './token-memory.ts';
 
-/** Beside what is declared: how the package finds a token that it gave. */
+/** An undeclared part of the package: finds an issued token. */
 type Tokens = {
   AccessToken: {
     find(value: string): Promise<{ accountId: string; scope?: string; destroy(): Promise<void> } | undefined>;
@@ -15,7 +15,7 @@ type Tokens = {
 const tokensOf = (provider: unknown) => (provider as Tokens).AccessToken;
 
 export const CLIENT_ID = 'broker-at-docs';
-/** The canaries of OAuth: wherever one shows up, it leaked. */
+/** The OAuth canaries: finding one anywhere means that it leaked. */
 export const CLIENT_SECRET = 'CANARY-client-0123456789-abcdefghij';
 
 type Redirected = { clientId: string; redirectUriAllowed: (uri: string) => boolean };
@@ -25,42 +25,42 @@ export type AuthorizationServer = {
   issuer: string;
   /** `127.0.0.1:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
   address: string;
-  /** Logins whose e-mail address nobody has verified, as their ID tokens say. */
+  /** Logins whose e-mail address is marked as unverified in their ID tokens. */
   unverified: Set<string>;
-  /** Requests, as method and path. */
+  /** Received requests, as method and path. */
   seen: string[];
-  /** Bodies that came to the token endpoint. */
+  /** Bodies received by the token endpoint. */
   asked: URLSearchParams[];
-  /** Every access token and refresh token that it gave. */
+  /** All issued access tokens and refresh tokens. */
   given: { access: string[]; refresh: string[] };
-  /** Bearers that the API got, in their order. */
+  /** Bearers received by the API, in order. */
   bearers: string[];
-  /** Requests to the API that it answered: whose token came, and the query. */
+  /** API requests that were answered: the owner of the token, and the query. */
   served: { who: string; query: URLSearchParams }[];
-  /** Milliseconds that the token endpoint lets everybody wait. */
+  /** Delay of the token endpoint, in milliseconds. */
   slowMs: number;
-  /** Waited for when a request has come, before anything is done about it. */
+  /** Awaited when a request has arrived, before it is handled. */
   before: ((path: string) => Promise<void>) | undefined;
-  /** Waited for when the token endpoint has issued what it answers, before that is sent. */
+  /** Awaited after the token endpoint has issued tokens, before they are sent. */
   issued: (() => Promise<void>) | undefined;
-  /** Answers a path in its place; false: goes on. */
+  /** Overrides the answer of a path; undefined: the normal answer. */
   instead: ((path: string) => { status: number; body: string; type?: string } | undefined) | undefined;
-  /** Makes it ready for the broker at this address. `localUrl`: where it fetches client ID metadata documents of that address, if it does. */
+  /** Registers the broker at this address. `localUrl`: where to fetch client ID metadata documents of that address, if it should. */
   serve(baseUrl: string, localUrl?: string): void;
   /**
-   * What its MCP server at `/mcp` says of itself (RFC 9728), by path, and in its 401; it trusts this server. `behind`: where
-   * the real one is, which whoever has a token gets through to. `wants`: a scope that the token has to have for that.
+   * Metadata of its MCP server at `/mcp` (RFC 9728), by path, and its 401; it trusts this server. `behind`: address of the real server, to which
+   * requests with a token are forwarded. `wants`: a scope that the token needs for that.
    */
   mcp: { documents: Map<string, object>; challenge: string; behind: string | undefined; wants: string | undefined };
-  /** Ends an access token: the API refuses it from now on. */
+  /** Invalidates an access token: the API refuses it from now on. */
   end(accessToken: string): Promise<void>;
   down(): Promise<void>;
   up(): Promise<void>;
-  /** Goes where an address leads, signs in and consents. Answers the page where it ends. */
+  /** Follows an address, signs in and consents. Returns the final page. */
   consent(browser: Browser, login: string, address: string): Promise<Visit>;
 };
 
-/** Starts one; it ends with the test file. `tokenSeconds`: how long its access tokens live. */
+/** Starts the server; it ends with the test file. `tokenSeconds`: lifetime of its access tokens. */
 export async function startAuthorizationServer({
   tokenSeconds = 600,
 }: {
@@ -204,7 +204,7 @@ export async function startAuthorizationServer({
           }),
         }),
       });
-      // Organisations come later: the client is registered with the redirect URI of each.
+      // Organisations are created later, so the client accepts the redirect URI of each.
       const { prototype } = provider.Client as unknown as { prototype: Redirected };
       const { redirectUriAllowed } = prototype;
       prototype.redirectUriAllowed = function (uri) {

@@ -1,4 +1,4 @@
-/** Calls one after the other, each to the next of several replicas, as a balancer spreads them; none may fail. */
+/** Sequential calls, distributed over several replicas as by a balancer; none may fail. */
 import { expect } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { TestAgent } from './agent.ts';
@@ -8,7 +8,7 @@ import type { World } from './world.ts';
 
 export type Balanced = { url: string; process: BrokerProcess; environment: Record<string, string> };
 
-/** Starts a replica behind the address of the world's broker. Answers what a start that fails says. `program`: of another build. */
+/** Starts a replica behind the address of the world's broker. Returns the error text of a failed start. `program`: of another build. */
 export async function startBehind(
   world: World,
   { more = {}, program }: { more?: Record<string, string>; program?: string } = {},
@@ -33,7 +33,7 @@ export class BalancedLoad {
   #done = false;
   #loading: Promise<void> | undefined;
 
-  /** It takes calls from now on. */
+  /** Adds the replica to the rotation. */
   add(started: Balanced | string): Balanced {
     if (typeof started === 'string') throw new Error(started);
     this.#all.push(started);
@@ -41,7 +41,7 @@ export class BalancedLoad {
     return started;
   }
 
-  /** Takes it out first, as a balancer does, and stops it once it was asked for the last time. */
+  /** Removes the replica from the rotation, as a balancer does, and stops it after its last request. */
   async stop(one: Balanced): Promise<void> {
     this.#serving = this.#serving.filter((each) => each !== one);
     await this.more(2);
@@ -49,7 +49,7 @@ export class BalancedLoad {
     await one.process.ended;
   }
 
-  /** `action`: of each call, by its number. */
+  /** Starts the load. `action`: returns the action of each call, by its number. */
   begin(agent: TestAgent, action: Record<string, unknown>, headers: (call: number) => Record<string, string>): void {
     this.#loading = (async () => {
       while (!this.#done) {
@@ -62,7 +62,7 @@ export class BalancedLoad {
     this.#loading.catch(() => {});
   }
 
-  /** Waits until so many more were made. */
+  /** Waits until this number of further calls was made. */
   async more(calls: number): Promise<void> {
     const before = this.calls;
     await Promise.race([
@@ -71,7 +71,7 @@ export class BalancedLoad {
     ]);
   }
 
-  /** Throws what failed. */
+  /** Stops the load. Throws the first failure. */
   async end(): Promise<void> {
     this.#done = true;
     await this.#loading;

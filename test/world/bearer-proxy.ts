@@ -1,9 +1,9 @@
-/** A way to a broker for programs that cannot be given a token: it adds one, and leaves everything else as it came. */
+/** A proxy to a broker for programs that cannot send a token: it adds one, and forwards everything else unchanged. */
 import { request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterFile } from './after-file.ts';
 
-/** Answers its address. It ends with the test file. `seen`: gets the body of each request, before the request goes on. */
+/** Returns its address. It ends with the test file. `seen`: gets the body of each request before it is forwarded. */
 export async function startBearerProxy(
   baseUrl: string,
   token: () => Promise<string>,
@@ -17,7 +17,7 @@ export async function startBearerProxy(
     await seen(body.toString('utf8'));
     const own = `http://${request.headers.host}`;
     const headers = { ...request.headers, authorization: `Bearer ${await token()}` };
-    // Its own pages would be pages of the broker.
+    // Pages of the proxy's own origin count as pages of the broker.
     if (headers.origin === own && own === address) headers.origin = baseUrl;
     const onward = ask({ hostname, port, method: request.method, path: request.url, headers }, (answer) => {
       response.writeHead(answer.statusCode!, answer.rawHeaders);

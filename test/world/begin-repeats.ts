@@ -1,7 +1,4 @@
-/**
- * A process that begins the calls c0 to c<n> in a folder of repeats, as soon as it reads a line, and prints the keys that it
- * was given.
- */
+/** A process that begins the calls c0 to c<n> in a folder of repeats when it reads a line, and prints the keys that it was given. */
 import { once } from 'node:events';
 import { repeatsOnDisk } from '../../mcp/stdio/repeats-on-disk.ts';
 

@@ -1,22 +1,22 @@
-/** Drives `child-broker.ts`: a broker that a test may kill. */
+/** Controls `child-broker.ts`: a broker that a test can kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { CHILD_BROKER, COMPILE_CACHE } from './checkout.ts';
 
 export type BrokerProcess = {
   pid: number;
-  /** Tells it to serve. Answers its address; undefined when it ended instead. */
+  /** Starts serving. Returns its address; undefined when the process ended instead. */
   serve(): Promise<string | undefined>;
   signal(name: NodeJS.Signals): void;
   /** Resolves when the process has ended. */
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** Everything that it wrote so far. */
+  /** All output so far. */
   output(): { stdout: string; stderr: string };
 };
 
 /**
- * Starts a process with this environment alone, beside PATH and the compile cache, which then waits to be told to serve. It ends with the test. `flags` are
- * Node's; `program`: of another build.
+ * Starts a process with this environment only, beside PATH and the compile cache; it serves when `serve` is called. It ends with the test. `flags`
+ * are Node's; `program`: of another build.
  */
 export function spawnBroker(
   environment: Readonly<Record<string, string>>,
@@ -34,7 +34,7 @@ export function spawnBroker(
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     written.stderr += text;
   });
-  // Killed with the line still unread.
+  // Ignores the error when the process is killed before it has read the line.
   child.stdin.on('error', () => {});
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
   return {

@@ -1,4 +1,4 @@
-/** What a browser does without scripts: keeps cookies by host and path, follows redirects, posts forms. */
+/** A browser without scripts: keeps cookies by host and path, follows redirects, posts forms. */
 import { type Answer, send } from './agent.ts';
 
 type Cookie = { name: string; value: string; host: string; path: string };
@@ -7,9 +7,9 @@ export type Visit = Answer & { url: string };
 
 export class Browser {
   cookies: Cookie[] = [];
-  /** Every address that was asked for, redirects included. */
+  /** All requested addresses, redirects included. */
   readonly seen: string[] = [];
-  /** Where to stop following: the request is then not made. */
+  /** Where to stop following redirects: the matching request is not sent. */
   stopAt: ((url: URL) => boolean) | undefined;
 
   async get(url: string, headers: Record<string, string> = {}): Promise<Visit> {
@@ -20,7 +20,7 @@ export class Browser {
     return await this.#follow('POST', url, new URLSearchParams(form).toString(), {});
   }
 
-  /** The cookies that go to this address, as a header. */
+  /** Returns the Cookie header for this address. */
   cookieFor(address: string): string {
     const { hostname, pathname } = new URL(address);
     return this.cookies
@@ -74,7 +74,7 @@ export class Browser {
 const isBelow = (pathname: string, path: string): boolean =>
   path === '/' || pathname === path || pathname.startsWith(path.endsWith('/') ? path : `${path}/`);
 
-/** The first form of a page: where it goes, and its hidden fields. */
+/** Returns the first form of a page: its target, and its hidden fields. */
 export function formOf(visit: Visit): { action: string; fields: Record<string, string> } {
   const action = /<form[^>]* action="([^"]+)"/.exec(visit.text)?.[1];
   if (action === undefined) throw new Error(`no form at ${visit.url}: ${visit.status} ${visit.text.slice(0, 300)}`);

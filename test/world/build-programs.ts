@@ -1,6 +1,6 @@
 /**
- * Set up once for a run (vitest's globalSetup): the programs that tests start, built as in the published package. From source
- * each of them takes twice as long to start, and the tests start many.
+ * Runs once per test run (vitest's globalSetup): builds the programs that tests start, as in the published package. From source each of them takes
+ * twice as long to start, and the tests start many.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ declare module 'vitest' {
 }
 
 export async function setup(project: TestProject): Promise<() => void> {
-  // Of the run that started this one, which lists tests and starts nothing.
+  // Given by the run that started this one, which only lists tests.
   const { AGENT_BROKER_TEST_PROGRAMS: given } = process.env;
   if (given) {
     project.provide('programs', given);
@@ -25,8 +25,8 @@ export async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-programs-'));
   await writePackage(folder, { 'child-broker': 'test/world/child-broker.ts' });
   project.provide('programs', folder);
-  // For the processes of vitest, which are started later: each broker on SQLite starts a thread from source, and to strip the types of its modules takes
-  // twice as long as everything else that it does until it writes.
+  // For the processes of vitest, which are started later: each broker on SQLite starts a thread from source, and stripping the types of its modules
+  // takes twice as long as everything else until it writes.
   process.env.NODE_COMPILE_CACHE = join(folder, 'compile-cache');
   return () => rmSync(folder, { recursive: true });
 }

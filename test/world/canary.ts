@@ -1,6 +1,6 @@
-/** The forms in which a secret may leak, and the search for all of them (hostile cases, CX). */
+/** Finds a secret in all encodings in which it may leak (hostile cases, CX). */
 
-/** The forms by name. A secret of 32 characters or more, so that its halves still mean it. */
+/** Returns the encodings by name. The secret needs 32 characters or more, so that half of it is still unique. */
 export function formsOf(secret: string): Map<string, string> {
   const bytes = Buffer.from(secret);
   const hex = bytes.toString('hex');
@@ -44,7 +44,7 @@ export function formsOf(secret: string): Map<string, string> {
   return forms;
 }
 
-/** Of the base64 of bytes that stand at this place of three, the characters that no neighbour has a part in. */
+/** Returns the base64 characters of bytes at this alignment that do not depend on neighbouring bytes. */
 function coreOf(bytes: Buffer, shift: number): string {
   const base64 = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64');
   return base64.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
@@ -54,19 +54,19 @@ function asHtml(text: string, special: RegExp): string {
   return text.replace(special, (char) => `&#x${char.charCodeAt(0).toString(16)};`);
 }
 
-/** The names of the forms that stand in a text or in bytes. */
+/** Returns the names of the encodings that are found in a text or in bytes. */
 export function leaksOf(secret: string, where: string | Uint8Array): string[] {
   return leaksIn({ '': secret }, where).map(([, form]) => form);
 }
 
-/** A form to be found, in one of its encodings. */
+/** A search term: one encoding of a secret, as bytes. */
 type Needle = { name: string; form: string; bytes: Buffer };
 
-/** Every form of each of these secrets, by name, that stands in a text or in bytes. */
+/** Returns every encoding of each of these secrets, by name, that is found in a text or in bytes. */
 export const leaksIn = (secrets: Readonly<Record<string, string>>, where: string | Uint8Array): [string, string][] =>
   leakFinder(secrets)(where);
 
-/** The same for many places: the forms are made once, and each place is searched in one pass, however many there are. */
+/** Returns a search function for many texts: the encodings are computed once, and each text is searched in one pass. */
 export function leakFinder(
   secrets: Readonly<Record<string, string>>,
 ): (where: string | Uint8Array) => [string, string][] {
@@ -76,7 +76,7 @@ export function leakFinder(
       return [Buffer.from(text), wide, Buffer.from(wide).swap16()].map((bytes) => ({ name, form, bytes }));
     }),
   );
-  // By their first three bytes: what begins none of them is passed over.
+  // Indexed by their first three bytes, to skip positions quickly.
   const beginning = (bytes: Uint8Array, at: number) => (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
   const byBeginning = Map.groupBy(needles, ({ bytes }) => beginning(bytes, 0));
   return (where) => {

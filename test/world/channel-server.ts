@@ -1,8 +1,8 @@
-/** A small real server of a channel on loopback: what it was sent, and waiting for it. */
+/** The server of a channel on loopback: collects what it receives. */
 import { expect } from 'vitest';
 import { startUpstream, type Upstream } from './upstream.ts';
 
-/** One webhook as it came. */
+/** A received webhook. */
 export type Came = {
   id: string;
   type: string;
@@ -13,13 +13,13 @@ export type Came = {
 };
 
 export type ChannelServer = Upstream & {
-  /** The webhooks that came so far. */
+  /** All webhooks received so far. */
   came(): Came[];
-  /** Waits until as many came, and answers them. */
+  /** Waits until this number was received, and returns them. */
   waitFor(count: number, timeoutMs?: number): Promise<Came[]>;
 };
 
-/** Starts one; close it after the file. It answers 204. */
+/** Starts the server; close it after the file. It answers 204. */
 export async function startChannelServer(): Promise<ChannelServer> {
   const upstream = await startUpstream();
   upstream.answer = (_request, response) => response.writeHead(204).end();

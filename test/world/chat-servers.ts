@@ -1,4 +1,4 @@
-/** Small real servers on loopback that behave as Slack's Web API, Telegram's Bot API and a workflow of Teams are documented to, and as a platform below /items. */
+/** Servers on loopback that follow the documentation of Slack's Web API, Telegram's Bot API and a workflow of Teams, with a platform below /items. */
 import { expect } from 'vitest';
 import { startUpstream, type Upstream } from './upstream.ts';
 
@@ -15,11 +15,11 @@ export type Call = { method: string; body: Body };
 
 export type ChatServer = Upstream & {
   calls: Call[];
-  /** Messages as they stand there now, by what the service calls them. */
+  /** Current messages, by the service's id. */
   messages: Map<string, Body>;
-  /** What the next call is answered instead, once. */
+  /** Overrides the next answer, once. */
   next: { status: number; body: object; headers?: Record<string, string> } | undefined;
-  /** Whether methods of Slack and Telegram are answered never. */
+  /** Whether methods of Slack and Telegram never answer. */
   hangs: boolean;
   of(method: string): Body[];
   waitFor(method: string, count?: number): Promise<Body[]>;
@@ -62,7 +62,7 @@ const telegramAnswer = (server: ChatServer, method: string, body: Body, token: s
   return { ok: true, result: { message_id: id, chat: { id: Number(TELEGRAM_CHAT) }, text: body.text } };
 };
 
-/** Starts one that is all three; close it after the file. */
+/** Starts a server that is all three; close it after the file. */
 export async function startChatServer(): Promise<ChatServer> {
   const upstream = await startUpstream();
   const server: ChatServer = Object.assign(upstream, {

@@ -1,4 +1,4 @@
-/** Where this checkout is, and the programs that were built of it. */
+/** Paths of this checkout and of the programs built from it. */
 import { join } from 'node:path';
 import { inject } from 'vitest';
 
@@ -11,10 +11,10 @@ export const PROGRAMS = inject('programs');
 export const BIN = join(PROGRAMS, 'bin', 'agent-broker.js');
 
 /**
- * Where the programs keep what Node compiled of them, for all that this run starts: it saves an eighth of the processor time in which a broker
- * starts. For the environment, as NODE_COMPILE_CACHE.
+ * The programs' compile cache, shared by all that this run starts: it saves an eighth of the processor time of a broker's start. For
+ * NODE_COMPILE_CACHE.
  */
 export const COMPILE_CACHE = join(PROGRAMS, 'compile-cache');
 
-/** A broker that a test may kill: see `broker-process.ts`. */
+/** A broker that a test can kill: see `broker-process.ts`. */
 export const CHILD_BROKER = join(PROGRAMS, 'dist', 'child-broker.js');

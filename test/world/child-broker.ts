@@ -1,6 +1,6 @@
 /**
- * A broker as a process of its own, for tests that end it. It loads everything at once but serves only when it is told to
- * (a line on stdin), so that the next one is ready when the last is killed; it prints its address when it serves.
+ * A broker as a separate process, for tests that kill it. It loads immediately but serves only after a line on stdin, so that the next one is ready
+ * when the last is killed; it prints its address when it serves.
  */
 import { once } from 'node:events';
 import { flushCompileCache } from 'node:module';
@@ -16,7 +16,7 @@ const choresMs = Number(process.env.TEST_CHORES_MS) || undefined;
 const drainMs = 1000 * (config.drainSeconds ?? 0);
 const acceptClock = process.env.TEST_ACCEPT_CLOCK !== undefined;
 
-// The test is gone: so is this.
+// Exits when the test process is gone.
 process.stdin.on('end', () => process.exit(1));
 process.stdout.write('loaded\n');
 await once(process.stdin, 'data');
@@ -31,9 +31,9 @@ try {
   const stop = () => void running.stop().then(() => process.exit(0));
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
-  // With NODE_COMPILE_CACHE the next one starts with what this one compiled; a killed process would never write it.
+  // Writes the compile cache for the next process; a killed process would never write it.
   flushCompileCache();
-  // Last: whoever reads it may send a signal at once.
+  // Must come last: the reader may send a signal immediately.
   process.stdout.write(`serving ${running.baseUrl}\n`);
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);

@@ -1,4 +1,4 @@
-/** A child identity as whoever made it uses it: with the bearer that came once, and no key. */
+/** A child identity as its creator uses it: with the bearer that was issued once, and no key. */
 import { expect } from 'vitest';
 import { mintChildToken } from '../../broker/auth/child-token.ts';
 import { newAgentId } from '../../broker/crypto/ids.ts';
@@ -30,7 +30,7 @@ export function issue(parent: TestAgent, body: unknown = { grants: ALL_DEMO }): 
   });
 }
 
-/** A child with everything that its parent holds on `demo`, or with what `body` says. */
+/** Issues a child with everything that its parent holds on `demo`, or with `body`. */
 export async function childOf(
   world: World,
   organisation: Organisation,
@@ -44,7 +44,7 @@ export async function childOf(
   return new TestChild(parent, { id: row!.id, agentId, bearer });
 }
 
-/** A child in whatever state, also such as issuing does not make, with a bearer that fits. */
+/** Inserts a child in any state, including states that issuing does not create, with a matching bearer. */
 export async function putChild(
   world: World,
   organisation: Organisation,

@@ -1,4 +1,4 @@
-/** Real Chromium, driven over its debugging protocol. Only loopback pages are opened. */
+/** Chromium, controlled over its debugging protocol. Only loopback pages are opened. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -11,59 +11,59 @@ import { patience } from './patience.ts';
 import { newFolder } from './stores.ts';
 
 const FULL = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
-/** The same engine without a browser's own windows, which take a third of the time; it has neither push nor notifications. */
+/** The same engine without windows, in two thirds of the time; it has neither push nor notifications. */
 const SHELL = ['/usr/lib/chromium/chromium-headless-shell'].find(existsSync);
 
-/** Why there is no browser to test with; undefined when there is one. In CI there has to be. */
+/** Why there is no browser for tests; undefined when there is one. CI must have one. */
 export const withoutChromium: string | undefined =
   FULL === undefined ? 'Chromium is not installed (on Debian: apt-get install chromium)' : undefined;
 if (withoutChromium && process.env.CI) throw new Error(withoutChromium);
 
-/** Pictures for people to look at: they are not kept in the repository. */
+/** Pictures for people; not kept in the repository. */
 const ARTEFACTS = resolve(import.meta.dirname, '..', '..', 'test-artefacts');
 
 export type Size = { width: number; height: number };
 
 export type Page = {
   open(url: string): Promise<void>;
-  /** The value of an expression in the page. Throws what it throws. */
+  /** Evaluates an expression in the page. Throws what it throws. */
   value<T>(expression: string): Promise<T>;
-  /** Waits until the expression is true, 15 s at most if not said otherwise; one that throws, as while a page loads, is not. */
+  /** Waits until the expression is true, 15 s at most by default; an expression that throws, as while a page loads, counts as false. */
   until(expression: string, patienceMs?: number): Promise<void>;
-  /** The pointer goes to the middle of the first element that the selector finds, once there is one, and clicks; a phone is tapped there. */
+  /** Waits for the first element that matches the selector, and clicks its middle; on a phone it taps. */
   click(selector: string): Promise<void>;
   /** `Enter`, `a`, `?`, `Shift+Tab`, … */
   press(...keys: string[]): Promise<void>;
-  /** Writes where the focus is. */
+  /** Types at the focus. */
   type(text: string): Promise<void>;
-  /** From now on the window has this size; a phone's has touch and twice the pixels. */
+  /** Sets the size of the window; a phone has touch and twice the pixels. */
   resize(size: Size, as?: 'window' | 'phone'): Promise<void>;
-  /** From now on the person prefers this. */
+  /** Sets the preferred colour scheme. */
   prefer(scheme: 'light' | 'dark'): Promise<void>;
-  /** Cuts this page off from everything, or lets it through again. */
+  /** Switches this page offline, or online again. */
   offline(cut: boolean): Promise<void>;
-  /** Plugs in a passkey authenticator made of software; `options` are those of WebAuthn.addVirtualAuthenticator. */
+  /** Adds a virtual passkey authenticator; `options` are those of WebAuthn.addVirtualAuthenticator. */
   authenticator(options?: object): Promise<Authenticator>;
-  /** The debugging protocol itself, for what is too rare to have a name here. */
+  /** The debugging protocol itself, for rarely needed commands. */
   command: Devtools['command'];
   on: Devtools['on'];
-  /** Resolves when the page is gone, with its browser, too. */
+  /** Resolves when the page is closed, also with its browser. */
   closed: Devtools['closed'];
-  /** What the page wrote to the console as errors, and what its policy refused. */
+  /** Console errors of the page, and violations of its Content-Security-Policy. */
   complaints: string[];
-  /** What the browser asked in a box of its own, such as `beforeunload`; the person says yes. */
+  /** Texts of native dialogs, such as `beforeunload`; they are accepted. */
   asked: string[];
-  /** From now on the person lets pages do this, such as `clipboardReadWrite` (Browser.PermissionType of the debugging protocol). */
+  /** Grants permissions to pages, such as `clipboardReadWrite` (Browser.PermissionType of the debugging protocol). */
   allow(...permissions: string[]): Promise<void>;
-  /** One more page of the same person: it shares the cookies. */
+  /** Opens a further page of the same profile: it shares the cookies. */
   tab(): Promise<Page>;
   close(): Promise<void>;
-  /** Writes a PNG into test-artefacts/, or wherever an absolute path says; in CI only with PICTURES=1. */
+  /** Writes a PNG into test-artefacts/, or to an absolute path; in CI only with PICTURES=1. */
   screenshot(name: string): Promise<void>;
 };
 
 export type Browser = {
-  /** A page of its own: it shares no cookies with the others. */
+  /** Opens a page in a profile of its own, without shared cookies. */
   page(size: Size): Promise<Page>;
 };
 
@@ -80,12 +80,12 @@ const FLAGS = [
   '--remote-debugging-port=0',
 ];
 
-/** A page of this size, of nobody else; it ends with the test file. */
+/** Opens a page of this size in a new profile; it ends with the test file. */
 export async function openPage(size: Size): Promise<Page> {
   return await (await startBrowser()).page(size);
 }
 
-/** A browser whose pages end with the test file. `full`: one that has push and notifications, too. */
+/** Starts a browser whose pages end with the test file. `full`: with push and notifications. */
 export async function startBrowser({ full = false }: { full?: boolean } = {}): Promise<Browser> {
   const { address, browser } =
     full || SHELL === undefined ? await connected(await startForFile(FULL!)) : await sharedShell(SHELL);
@@ -125,8 +125,8 @@ const connected = async (address: string): Promise<Connected> => ({ address, bro
 let shell: Promise<string> | undefined;
 
 /**
- * Connects to the one that all test files of this process use, one after the other, each in contexts of its own: starting it takes more
- * processor time than many a file. One that has crashed is started again.
+ * Connects to the browser that all test files of this process share, one after the other, each in its own contexts: starting one takes more processor
+ * time than many test files. A crashed one is started again.
  */
 async function sharedShell(binary: string): Promise<Connected> {
   shell ??= startShell(binary);
@@ -139,19 +139,19 @@ async function sharedShell(binary: string): Promise<Connected> {
   }
 }
 
-/** Starts one that ends with this process. Answers its address. */
+/** Starts a browser that ends with this process. Returns its address. */
 function startShell(binary: string): Promise<string> {
-  // Without a folder it keeps everything in memory. It ends when the pipes close, which they do however this process ends.
+  // Without a folder it keeps everything in memory. It ends when the pipes close, which happens however this process ends.
   const child = spawn(binary, [...FLAGS, '--remote-debugging-pipe', 'about:blank'], {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
   });
-  // None of it keeps this process from ending.
+  // The browser must not keep this process alive.
   child.unref();
   for (const pipe of child.stdio) (pipe as Socket | null)?.unref();
   return debuggerAddress(child);
 }
 
-/** Starts one that ends with the test file. Answers its address. */
+/** Starts a browser that ends with the test file. Returns its address. */
 function startForFile(binary: string): Promise<string> {
   const child = spawn(binary, [...FLAGS, `--user-data-dir=${newFolder()}`, 'about:blank'], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -177,8 +177,8 @@ function debuggerAddress(child: ChildProcess): Promise<string> {
 }
 
 /**
- * An expression: the middle of an element in sight that stands still, is enabled, and has nothing in front of it; else undefined. Whether the next press
- * is on it is in `pressed` then: what is loaded meanwhile may move it.
+ * An expression that returns the middle of an element that is visible, still, enabled and not covered; else undefined. `pressed` then tells whether
+ * the next press hit it: loading content may move it.
  */
 const clickableAt = (selector: string): string => `(async () => {
   const found = document.querySelector(${JSON.stringify(selector)});
@@ -198,7 +198,7 @@ const clickableAt = (selector: string): string => `(async () => {
   return { x, y };
 })()`;
 
-/** How often the pointer may find that what it was to press has moved. */
+/** Limit of presses that miss because the element has moved. */
 const MOST_MISSED = 3;
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
@@ -214,7 +214,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
   });
   devtools.on('Page.javascriptDialogOpening', ({ type }) => {
     asked.push(type);
-    // A page that is gone meanwhile asks no more.
+    // The page may be closed meanwhile.
     command('Page.handleJavaScriptDialog', { accept: true }).catch(() => {});
   });
   for (const domain of ['Page', 'Runtime', 'Log']) await command(`${domain}.enable`);
@@ -265,7 +265,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
           await command('Input.dispatchMouseEvent', { type: 'mousePressed', ...event });
           await command('Input.dispatchMouseEvent', { type: 'mouseReleased', ...event });
         }
-        // Another page has none, and one that is on its way answers nothing.
+        // After a navigation the value is missing, and during one the evaluation fails.
         if ((await value<boolean>('globalThis.pressed').catch(() => undefined)) !== false) return;
       }
       throw new Error(`${selector} moves away from the pointer`);
@@ -293,7 +293,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
     },
     authenticator: (options) => plugIn(devtools, options),
     screenshot: async (name) => {
-      // Pictures are for people: where nobody looks at them they only cost time.
+      // Pictures are for people; elsewhere they only cost time.
       if (process.env.CI && !process.env.PICTURES) return;
       const path = name.startsWith('/') ? name : join(ARTEFACTS, name);
       mkdirSync(dirname(path), { recursive: true });

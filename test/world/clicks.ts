@@ -1,4 +1,4 @@
-/** Clicks on buttons, as Slack and Telegram tell of them. */
+/** Simulates the requests of Slack and Telegram for clicks on buttons. */
 import { createHmac } from 'node:crypto';
 import { telegramSecret } from '../../broker/notify/clicks.ts';
 import { send } from './agent.ts';
@@ -9,7 +9,7 @@ export const SIGNING_SECRET = '8f742231b10e8888abcd99yyyzzz85a5';
 export const ANN = 'U0123456789';
 export const ANN_ON_TELEGRAM = 123456789;
 
-/** What the buttons of a message carry. */
+/** Returns the tokens of a message's buttons. */
 export const slackButtons = ({ blocks }: Body): { approve: string; deny: string } | undefined => {
   const elements: Body[] = blocks.find(({ type }: Body) => type === 'actions')?.elements ?? [];
   return elements.length === 0
@@ -25,16 +25,16 @@ export type Pressed = {
   baseUrl?: string;
   user?: string;
   place?: string;
-  /** Seconds from now. */
+  /** Offset of the signed time, in seconds. */
   off?: number;
   signingSecret?: string;
-  /** The whole body instead. */
+  /** Replaces the whole body. */
   body?: string;
   /** Replaces the body after it was signed. */
   altered?: string;
 };
 
-/** Tells of a click as Slack does: a signed form. */
+/** Sends a click as Slack does: a signed form. */
 export async function pressInSlack(world: World, channelId: string, value: string, pressed: Pressed = {}) {
   const { baseUrl = world.running.baseUrl, user = ANN, place = SLACK_CHANNEL, off = 0 } = pressed;
   const payload = {
@@ -62,7 +62,7 @@ export async function pressInSlack(world: World, channelId: string, value: strin
   });
 }
 
-/** Tells of a click as Telegram does: an update, with the secret of the channel. */
+/** Sends a click as Telegram does: an update, with the secret of the channel. */
 export async function pressInTelegram(
   world: World,
   channelId: string,

@@ -1,4 +1,4 @@
-/** The site of a client: its metadata document and its keys, over TLS, at a name that only the broker of this world resolves. */
+/** A client's site: its metadata document and its keys, over TLS, at a name that only the broker of this world resolves. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
@@ -11,13 +11,13 @@ const HOST = 'app.example';
 export type ClientSite = {
   /** `https://app.example:<port>` */
   origin: string;
-  /** What is served as JSON, by path; the rest is a 404. A number is the status of an answer without a document. */
+  /** JSON documents by path; other paths are a 404. A number is answered as a status without a document. */
   documents: Map<string, unknown>;
-  /** Paths in the order in which they were asked for. */
+  /** Requested paths, in order. */
   asked: string[];
 };
 
-/** Starts one, and has this world's broker find it. To be called before the broker's authorization server is first used. */
+/** Starts the site, and makes this world's broker resolve it. To be called before the broker's authorization server is first used. */
 export async function startClientSite(world: World): Promise<ClientSite> {
   const { key, cert } = certificateFor(HOST);
   const documents = new Map<string, unknown>();

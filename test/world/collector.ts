@@ -1,4 +1,4 @@
-/** A collector of OpenTelemetry on loopback: takes OTLP as JSON, and remembers what it got. */
+/** An OpenTelemetry collector on loopback: accepts OTLP as JSON, and stores it. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -23,10 +23,10 @@ export type Collector = {
   spans: SentSpan[];
   metrics: SentMetric[];
   resources: Record<string, string | number>[];
-  /** All bodies, as they came. */
+  /** All received bodies. */
   bodies: string[];
   headers: NodeJS.Dict<string | string[]>[];
-  /** Replaces its answer. */
+  /** Overrides the answer. */
   answer: ((response: ServerResponse) => void) | undefined;
 };
 
@@ -35,7 +35,7 @@ const attributesOf = (list: readonly Attribute[] = []): Record<string, string | 
     list.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue ?? value.doubleValue)]),
   );
 
-/** Starts one; it ends with the test file. */
+/** Starts the collector; it ends with the test file. */
 export async function startCollector(): Promise<Collector> {
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** The command line as a person has it: real processes, ended with the test file. */
+/** Runs the command line as users do: in real processes, ended with the test file. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterFile } from './after-file.ts';
@@ -16,7 +16,7 @@ function start(words: readonly string[], { cwd, env }: Setting): ChildProcess {
   });
 }
 
-/** Runs a command to its end. `env`: all of its environment but PATH and the compile cache; `input`: what it reads, nothing if not said. */
+/** Runs a command to its end. `env`: its whole environment, beside PATH and the compile cache; `input`: its standard input, empty by default. */
 export function runCommand(words: readonly string[], setting: Setting): Promise<Ran> {
   const child = start(words, setting);
   let [stdout, stderr] = ['', ''];
@@ -32,10 +32,9 @@ export function runCommand(words: readonly string[], setting: Setting): Promise<
 }
 
 /**
- * Runs commands as `runCommand` does, but one after the other in one process, which loads the command line once and ends with the test file: for tests of what a
- * command does, prints and exits with. What is about a process is for `runCommand`: signals,
- * terminals, memory, two commands at the same time, and reading from the standard input by its number, as `git-credential` and `verify receipt` do. To be called
- * once for a file.
+ * Runs commands like `runCommand`, but one after the other in one process, which loads the command line once and ends with the test file: for tests
+ * of a command's effects, output and exit code. Use `runCommand` for anything about the process: signals, terminals, memory, concurrent commands, and
+ * reading standard input by its number, as `git-credential` and `verify receipt` do. To be called once per file.
  */
 export function commandHost(): (words: readonly string[], setting: Setting) => Promise<Ran> {
   let host: ChildProcess | undefined;
@@ -70,13 +69,13 @@ export function commandHost(): (words: readonly string[], setting: Setting) => P
 
 export type Served = {
   url: string;
-  /** What it printed up to `greeted`. */
+  /** The output up to `greeted`. */
   greeting: string;
-  /** Ends it as an operator does. Answers its exit code. */
+  /** Stops it as an operator does. Returns its exit code. */
   stop(): Promise<number | null>;
 };
 
-/** `agent-broker serve` on a free port, once it has printed `greeted`. */
+/** Starts `agent-broker serve` on a free port, and waits until it has printed `greeted`. */
 export async function startServe(
   words: readonly string[],
   { env, ...setting }: Setting,

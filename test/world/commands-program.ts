@@ -1,6 +1,7 @@
 /**
- * Runs commands of the command line one after the other in one process, each with an environment, a folder, an input and an output of its own, because a
- * process for each takes ten times as long as most commands themselves. Started by `command.ts`; the first argument is the built command line.
+ * Runs commands of the command line one after the other in one process, each with an environment, a folder, an input and an output of its own,
+ * because a process for each takes ten times as long as most commands themselves. Started by `command.ts`; the first argument is the built command
+ * line.
  */
 import { PassThrough, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
@@ -29,12 +30,12 @@ async function perform({ words, cwd, env, input }: HostedCommand): Promise<Hoste
   process.exitCode = undefined;
   const atRest = process.getActiveResourcesInfo().length;
   await main([process.execPath, 'agent-broker', ...words]);
-  // Ends when nothing is left to wait for, as a process does.
+  // The command ends when no work is left, as a process does.
   while (process.getActiveResourcesInfo().length > atRest) await new Promise((later) => setTimeout(later, 2).unref());
   return { code: Number(process.exitCode ?? 0), stdout: stdout(), stderr: stderr() };
 }
 
-/** Keeps what is written from now on. Answers a function that answers all of it. */
+/** Captures the output from now on. Returns a function that returns all of it. */
 function outputAs(name: 'stdout' | 'stderr'): () => string {
   const chunks: Buffer[] = [];
   const output = new Writable({

@@ -1,4 +1,4 @@
-/** The outside suite of MCP: runs a scenario against a client, and judges its checks. */
+/** Runs scenarios of the MCP conformance suite against a client, and checks their results. */
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,20 +9,20 @@ import { newFolder } from './stores.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 
-/** What has to pass, and what cannot, with the reason: by check. */
+/** Checks that have to pass, and those that cannot, with the reason. */
 export type Expected = { passes: string[]; cannot?: Record<string, string> };
 
 type Check = { id: string; status: string; errorMessage?: string; description?: string };
 
-/** Runs a scenario with a program as the client, which gets the address of the suite's server as its last argument; and judges its checks. */
+/** Runs a scenario with a program as the client, which gets the address of the suite's server as its last argument, and checks the results. */
 export async function conforms(scenario: string, program: string, expected: Expected): Promise<void> {
   const judge = await runSuite(['--scenario', scenario], program);
   judge(scenario, expected);
 }
 
 /**
- * Runs every scenario for clients in one process of the suite, all of them concurrently; the program is told which one it is in by
- * MCP_CONFORMANCE_SCENARIO. Answers what judges one.
+ * Runs all client scenarios in one process of the suite, concurrently; the program gets its scenario in MCP_CONFORMANCE_SCENARIO. Returns a function
+ * that checks one scenario.
  */
 export const runAllScenarios = (program: string, env: Record<string, string>) =>
   runSuite(['--suite', 'all', '--timeout', '120000'], program, env);
@@ -34,7 +34,7 @@ async function runSuite(
 ): Promise<(scenario: string, expected: Expected) => void> {
   const folder = newFolder();
   const command = `${process.execPath} ${program}`;
-  // It answers 1 when anything failed; what failed is in its files.
+  // The suite exits with 1 when anything failed; its files have the details.
   await promisify(execFile)(process.execPath, [SUITE, 'client', '--command', command, ...which, '-o', folder], {
     timeout: which.includes('--suite') ? 170_000 : 60_000,
     maxBuffer: Number.POSITIVE_INFINITY,
@@ -43,7 +43,7 @@ async function runSuite(
   return (scenario, expected) => judge(folder, scenario, expected);
 }
 
-/** Whatever is not expected to fail, or to be warned of, must not; and what is expected to must. */
+/** Checks that exactly the expected failures and warnings occurred. */
 function judge(folder: string, scenario: string, { passes, cannot = {} }: Expected): void {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   // A scenario's files are in a folder named after it and the time.

@@ -1,4 +1,4 @@
-/** An owner who connects a platform in a browser, and a connection whose token is over. */
+/** Connects a platform as an owner in a browser, and expires a connection's token. */
 import { expect } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
@@ -7,7 +7,7 @@ import { type Answer, send } from './agent.ts';
 import { Browser } from './browser.ts';
 import type { World } from './world.ts';
 
-/** A browser in which an owner is signed in. */
+/** Returns a browser in which an owner is signed in. */
 export function browserOf(world: World, owner: OwnerTable): Browser {
   const browser = new Browser();
   const { token } = mintOwnerSession(world.running.broker, owner);
@@ -16,13 +16,13 @@ export function browserOf(world: World, owner: OwnerTable): Browser {
   return browser;
 }
 
-/** Presses Connect. Answers what the browser is told. */
+/** Presses Connect. Returns the answer that the browser gets. */
 export async function pressConnect(world: World, browser: Browser, connection: string): Promise<Answer> {
   const url = `${world.running.baseUrl}/owner/connections/${connection}/oauth/start`;
   return await send(url, { method: 'POST', headers: { cookie: browser.cookieFor(url), 'x-svc-csrf': '1' } });
 }
 
-/** Connects at a server that consents at once. */
+/** Connects at a server that consents immediately. */
 export async function connectAtOnce(world: World, owner: OwnerTable, connection: string): Promise<void> {
   const browser = browserOf(world, owner);
   const begun = await pressConnect(world, browser, connection);
@@ -32,8 +32,8 @@ export async function connectAtOnce(world: World, owner: OwnerTable, connection:
 }
 
 /**
- * Makes the access token of a connection one that has been over for a minute, whatever the clock says; with `leftMs` one that
- * is good for so long, and due to be refreshed.
+ * Replaces the access token of a connection by one that expired a minute ago, independent of the clock; with `leftMs` by one that is valid for this
+ * time, and due to be refreshed.
  */
 export async function outlive(world: World, connection: string, leftMs = -60_000): Promise<void> {
   const { store, vault, clock } = world.running.broker;

@@ -1,4 +1,4 @@
-/** A command that prints where to consent and waits for that, with a browser in which its owner is signed in. */
+/** A command that prints an address for a consent and waits for it, with a browser in which its owner is signed in. */
 import { spawn } from 'node:child_process';
 import { afterFile } from './after-file.ts';
 import { Browser } from './browser.ts';
@@ -6,15 +6,15 @@ import { BIN } from './checkout.ts';
 import { runCommand, type Served } from './command.ts';
 
 export type Waiting = {
-  /** The address that it printed; empty when it ended without one. */
+  /** The printed address; empty when the command ended without one. */
   url: string;
-  /** What it printed so far. */
+  /** The output so far. */
   printed(): { stdout: string; stderr: string };
   /** Its exit code. */
   ended: Promise<number | null>;
 };
 
-/** Runs it until it has printed an address on a line of its own, or has ended; it is ended with the test file. */
+/** Runs the command until it has printed an address on a line of its own, or has ended; it is ended with the test file. */
 export async function startConsenting(
   words: readonly string[],
   { cwd, env }: { cwd: string; env: Record<string, string> },
@@ -37,7 +37,7 @@ export async function startConsenting(
   return { url, printed: () => ({ stdout, stderr }), ended };
 }
 
-/** A browser of the first owner of this broker. */
+/** Returns a browser of the first owner of this broker. */
 export async function ownersBrowser(
   served: Served,
   setting: { cwd: string; env: Record<string, string> },

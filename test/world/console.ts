@@ -1,4 +1,4 @@
-/** The console as an owner has it open. */
+/** The console as an owner uses it. */
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Browser, Page, Size } from './chromium.ts';
@@ -7,7 +7,7 @@ import type { World } from './world.ts';
 export const DESKTOP: Size = { width: 1280, height: 800 };
 export const PHONE: Size = { width: 360, height: 740 };
 
-/** A page of its own, signed in by link as this owner, once the inbox was read and hears news. */
+/** Opens a new page, signed in by link as this owner, and waits until the inbox is loaded and live. */
 export async function openConsole(world: World, browser: Browser, owner: OwnerTable, size = DESKTOP): Promise<Page> {
   const page = await browser.page(size);
   await page.open((await signInLink(world.running.broker, owner)).url);
@@ -15,13 +15,14 @@ export async function openConsole(world: World, browser: Browser, owner: OwnerTa
   return page;
 }
 
-/** Waits until the page was drawn and hears news. */
+/** Waits until the page is drawn and receives live updates. */
 export const isLive = (page: Page): Promise<void> =>
   page.until(`document.querySelector('#liveness')?.dataset.live === 'true' && !document.querySelector('.loading')`);
 
 /**
- * Goes to an address of the console and waits until it is drawn. Where the console is open, it goes as links do, since to load it again takes four times as
- * much: by way of a page that reads nothing, so that what is drawn then is read from the broker. Loads it where it is not open, or where it asks whether to leave.
+ * Opens an address of the console and waits until it is drawn. In an open console it navigates like a link, since reloading takes four times as long:
+ * through a page that reads nothing, so that the content is read from the broker. Loads the address when the console is not open, or asks whether to
+ * leave.
  */
 export async function goTo(page: Page, url: string): Promise<void> {
   const went = await page.value<boolean>(`(async () => {
@@ -42,13 +43,10 @@ export async function goTo(page: Page, url: string): Promise<void> {
   await isLive(page);
 }
 
-/** The last thing that the page said. */
+/** Returns the page's last announcement. */
 export const said = (page: Page): Promise<string> => page.value(`document.querySelector('#said').textContent`);
 
-/**
- * Waits until the page says this. What was waited for once is not heard a second time: an announcement stays for seconds,
- * and each is an element of its own.
- */
+/** Waits until the page announces this text. An announcement is matched only once: it stays for seconds, and each is a separate element. */
 export const says = (page: Page, words: string): Promise<void> =>
   page.until(`((words) => {
     const last = document.querySelector('#said > *');
@@ -57,19 +55,19 @@ export const says = (page: Page, words: string): Promise<void> =>
     return true;
   })(${JSON.stringify(words)})`);
 
-/** How many cards wait. */
+/** The number of pending cards. */
 export const WAITING = `document.querySelectorAll('.card[data-state="waiting"]').length`;
 
-/** The card of a held call, as a selector. */
+/** Returns the selector of a held call's card. */
 export const card = (approvalId: string): string => `[data-entry="approval-${approvalId}"]`;
 
-/** Opens a held call, and waits until its request is on the screen. */
+/** Opens a held call, and waits until its request is displayed. */
 export async function look(page: Page, approvalId: string): Promise<void> {
   await page.click(`${card(approvalId)} .opener`);
   await page.until(`document.querySelector('${card(approvalId)} .decide') !== null`);
 }
 
-/** Approves the held call that is open by clicks, as it asks once more. */
+/** Approves the open held call by clicks, including the confirmation. */
 export async function approve(page: Page): Promise<void> {
   await page.click('.decide .approve');
   await page.click('dialog #approve');

@@ -1,25 +1,25 @@
-/** A wire that can be cut: a TCP proxy before a real server, so that the server is away and comes back. */
+/** A TCP proxy in front of a real server that can cut, freeze and delay connections. */
 import net, { type AddressInfo, type Socket } from 'node:net';
 import type { Db } from '../../broker/store/store.ts';
 import { afterFile } from './after-file.ts';
 
 export type Cut = {
-  /** The URL of the server, by way of the wire. */
+  /** The server's URL, through the proxy. */
   url: string;
-  /** Ends every connection, and refuses new ones. */
+  /** Closes all connections, and refuses new ones. */
   cut(): Promise<void>;
-  /** Connections come through again; to another server, where a URL is given. */
+  /** Accepts connections again; for another server, when a URL is given. */
   repair(to?: string): Promise<void>;
-  /** Leads new connections to another server; those that are there stay, as with a name whose address changes. */
+  /** Directs new connections to another server; existing ones stay, as with a name whose address changes. */
   lead(to: string): void;
-  /** Keeps every connection open and passes nothing on, as a server that hangs; `thaw` passes everything on. */
+  /** Keeps all connections open but forwards nothing, like a server that hangs; `thaw` forwards everything. */
   freeze(): void;
   thaw(): void;
-  /** Passes everything on so many milliseconds later, each way, as a server that is far away. */
+  /** Delays everything by so many milliseconds, in both directions. */
   slow(ms: number): void;
 };
 
-/** Lays a wire to the host and port of a URL. */
+/** Starts a proxy to the host and port of a URL. */
 export async function startCut(url: string): Promise<Cut> {
   let target = new URL(url);
   const sockets = new Set<Socket>();
@@ -81,7 +81,7 @@ export async function startCut(url: string): Promise<Cut> {
   };
 }
 
-/** Takes away tables, those that every call reads unless told, as if the store could not be read. Answers what puts them back. */
+/** Renames tables, by default those that every call reads, so that queries on them fail. Returns a function that restores them. */
 export async function hideTables(db: Db, tables = ['agents', 'fact_versions']): Promise<() => Promise<void>> {
   for (const table of tables) await db.schema.alterTable(table).renameTo(`${table}_hidden`).execute();
   return async () => {

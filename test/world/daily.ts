@@ -1,4 +1,4 @@
-/** A broker as its operator runs it, a small platform behind it, and what agents do there, for tests of the daily commands. */
+/** A broker as its operator runs it, with a small platform and agents' calls, for tests of the daily commands. */
 import { createPrivateKey } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,25 +17,25 @@ export type Daily = {
   upstream: Upstream;
   url(): string;
   run(...words: string[]): Promise<Ran>;
-  /** The same in a process of its own: for what happens at the same time as another command. */
+  /** Runs a command in a separate process: for commands that run concurrently with another. */
   runApart(...words: string[]): Promise<Ran>;
-  /** Runs a command that has to end well; answers its JSON. */
+  /** Runs a command that has to succeed; returns its JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: whatever the command prints.
   json(...words: string[]): Promise<any>;
-  /** Makes an agent that may read and write on the platform `codehost`; answers its id. */
+  /** Creates an agent that may read and write on the platform `codehost`; returns its id. */
   agent(name: string, ...words: string[]): Promise<string>;
-  /** A call of an agent; its answer. */
+  /** Makes a call as an agent; returns the answer. */
   // biome-ignore lint/suspicious/noExplicitAny: whatever the broker answers.
   act(name: string, call: Asked): Promise<{ status: number; body: any }>;
-  /** The same of a call that is held; answers the id of the approval. */
+  /** Makes a call that is held; returns the id of the approval. */
   hold(name: string, call?: Asked): Promise<string>;
   // biome-ignore lint/suspicious/noExplicitAny: whatever the broker answers.
   owner(method: string, path: string, body?: object): Promise<{ status: number; body: any }>;
-  /** Ends the broker and starts it again, on the same port. */
+  /** Stops the broker and starts it again, on the same port. */
   restart(whileDown?: () => Promise<void>): Promise<void>;
 };
 
-/** Issues of repositories: reading is allowed, writing waits, deleting never passes. */
+/** Issues of repositories: reading is allowed, writing is held, deleting is refused. */
 const governance = (upstream: string) => `
 organisation: acme
 platforms:

@@ -1,4 +1,4 @@
-/** Holds real answers to what their routes declare. */
+/** Checks real answers against the declarations of their routes. */
 import { expect } from 'vitest';
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../../broker/http/errors.ts';
@@ -12,19 +12,19 @@ const ADDRESSES = ROUTES.map((route) => ({ route, address: addressOf(route) }));
 // biome-ignore lint/suspicious/noExplicitAny: whatever came, parsed when it is JSON.
 type Answered = { status: number; headers: Headers; body: any; text: string };
 
-/** The route that answers this, if there is one; `path` may have a query. */
+/** Finds the route that serves this request, if there is one; `path` may have a query. */
 export function routeOf(method: string, path: string): Route | undefined {
   const plain = path.replace(/\?.*$/, '');
   return ADDRESSES.find(({ route, address }) => route.method === method && address.test(plain))?.route;
 }
 
-/** The schema that an answer of this status is declared with, in the media type in which it came. */
+/** Returns the declared schema of an answer with this status and media type. */
 export function schemaOf(route: Route, status: number, type = ''): z.ZodType | undefined {
   const declared = route.answers[status];
   return typeof declared === 'object' ? (declared.also?.[type] ?? declared.schema) : undefined;
 }
 
-/** What any address may answer: the documents say so once for all. */
+/** Errors that any address may return: the documents list them once for all. */
 const ANYWHERE: readonly ErrorCode[] = [
   'method_not_allowed',
   'misdirected_request',
@@ -32,10 +32,7 @@ const ANYWHERE: readonly ErrorCode[] = [
   'store_unavailable',
 ];
 
-/**
- * An answer has everything that its declared schema wants, and nothing that the schema does not know; an error is one that
- * the route declares.
- */
+/** Checks that an answer matches its declared schema exactly, without unknown members, and that an error is one that the route declares. */
 export function expectDeclared(method: string, path: string, { status, headers, body, text }: Answered): void {
   const route = routeOf(method, path);
   if (!route) return;
@@ -43,7 +40,7 @@ export function expectDeclared(method: string, path: string, { status, headers, 
     expect([...errorsOf(route), ...ANYWHERE], `${method} ${path} refuses as it does not declare`).toContain(body.error);
   const type = headers.get('content-type')?.split(';')[0];
   const schema = schemaOf(route, status, type);
-  // A refusal where the status is also an answer. Nothing comes of a HEAD.
+  // The status is used for refusals as well as for an answer. An answer to HEAD has no body.
   if (!schema || body === '' || (typeof body?.correlation_id === 'string' && body.error in ERRORS)) return;
   const declared = route.answers[status];
   const isLines = typeof declared === 'object' && declared.type === 'application/x-ndjson' && declared.type === type;

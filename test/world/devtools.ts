@@ -4,11 +4,11 @@
 type Result = any;
 
 export type Devtools = {
-  /** Throws what the browser says of a command that it refuses. */
+  /** Throws the browser's error when it refuses a command. */
   command(method: string, params?: object): Promise<Result>;
   on(method: string, listener: (params: Result) => void): void;
   close(): void;
-  /** Resolves when the connection is closed, by whichever side; what was asked is then not answered any more. */
+  /** Resolves when the connection is closed, by either side; pending commands are then never answered. */
   closed: Promise<unknown>;
 };
 

@@ -1,11 +1,11 @@
-/** The platform `docs`, which an authorization server of a test stands before, in a governance file. */
+/** The platform `docs`, protected by a test's authorization server, in a governance file. */
 import type { Answer } from './agent.ts';
 import { type AuthorizationServer, CLIENT_ID, CLIENT_SECRET } from './authorization-server.ts';
 import type { Organisation } from './world.ts';
 
 export const READ_DOCS = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 
-/** Its entry. `more`: in addition, or in place of a member. */
+/** Returns its entry. `more`: members to add or replace. */
 export const docsManifest = (server: AuthorizationServer, more: object = {}, scopes = DOCS_SCOPES): object => ({
   kind: 'rest',
   name: 'Docs',
@@ -24,6 +24,6 @@ export const docsManifest = (server: AuthorizationServer, more: object = {}, sco
 const DOCS_SCOPES = ['openid', 'email', 'docs.read'];
 export const VALUES = { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET };
 
-/** An owner applies a governance file, with the broker's client at the server unless other `values` are given. */
+/** Applies a governance file as an owner, with the broker's client at the server unless other `values` are given. */
 export const govern = (organisation: Organisation, document: object, values: object = VALUES): Promise<Answer> =>
   organisation.ask('POST', '/owner/governance/apply', { text: JSON.stringify(document), values });

@@ -1,4 +1,4 @@
-/** A reader of Server-Sent Events (HTML, section 9.2.6), as far as the broker writes them. */
+/** A reader of Server-Sent Events (HTML, section 9.2.6), as far as the broker uses them. */
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { vi } from 'vitest';
@@ -9,17 +9,17 @@ export type StreamEvent = { event: string; data: any; at: number };
 export type EventReader = {
   status: number;
   headers: IncomingMessage['headers'];
-  /** Of an answer that is no stream. */
+  /** The body of an answer that is not a stream. */
   body: string;
   events: StreamEvent[];
   comments: string[];
   ended(): boolean;
-  /** Waits until it is true of what came so far, 20 s at most. */
+  /** Waits until the predicate holds for what was received, 20 s at most. */
   until(is: (reader: EventReader) => boolean): Promise<void>;
   close(): void;
 };
 
-/** Opens a stream. `from`: another loopback address of ours, as if it were another machine. */
+/** Opens a stream. `from`: another loopback address, which stands in for another machine. */
 export async function readEvents(
   url: string,
   headers: Record<string, string> = {},

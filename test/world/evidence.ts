@@ -1,4 +1,4 @@
-/** What a call leaves behind: its row, and a receipt that anyone can verify with the published keys alone. */
+/** The evidence of a call: its row, and a receipt that anyone can verify with the published keys alone. */
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { expect } from 'vitest';
 import { receiptOf, rowHash } from '../../broker/audit/receipt.ts';
@@ -14,7 +14,7 @@ export type Evidence = {
   receipt: string;
 };
 
-/** Verifies a compact receipt with jose against the published key set. Answers its payload. */
+/** Verifies a compact receipt with jose against the published key set. Returns its payload. */
 export async function verifyReceipt(world: World, receipt: string) {
   const keys = await send(`${world.running.baseUrl}/.well-known/svc-receipt-keys.json`, {});
   const { payload, protectedHeader } = await compactVerify(receipt, createLocalJWKSet(keys.body), {
@@ -24,7 +24,7 @@ export async function verifyReceipt(world: World, receipt: string) {
   return { payload: JSON.parse(new TextDecoder().decode(payload)), kid: protectedHeader.kid };
 }
 
-/** The row and the verified receipt of a call, by the audit id in its answer. The stored row is what was hashed. */
+/** Returns the row and the verified receipt of a call, by the audit id in its answer. The stored row is checked against its hash. */
 export async function evidenceOf(world: World, agent: TestAgent, auditId: string): Promise<Evidence> {
   const fetched = await agent.get(`/v1/audit/${auditId}/receipt`);
   expect(fetched.status, fetched.text).toBe(200);
@@ -41,10 +41,10 @@ export async function evidenceOf(world: World, agent: TestAgent, auditId: string
   return { row: row!, payload, receipt };
 }
 
-/** The audit id of an answer, whatever its status. */
+/** Returns the audit id of an answer with any status. */
 export const auditIdOf = ({ body }: Answer): string => body._meta?.audit_id ?? body.audit_id;
 
-/** What the envelope of every error has (specification, Error shapes). */
+/** Checks the members of the error envelope (specification, Error shapes). */
 export function expectEnvelope(answer: Answer, status: number, error: string): void {
   expect([answer.status, answer.body.error], answer.text).toEqual([status, error]);
   expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -52,7 +52,7 @@ export function expectEnvelope(answer: Answer, status: number, error: string): v
   expect(answer.body.correlation_id).toBe(answer.headers.get('x-correlation-id'));
 }
 
-/** A ready payload for `POST /v1/agents/self/diagnostics`. */
+/** Checks the ready payload for `POST /v1/agents/self/diagnostics`. */
 export function expectReportHint(answer: Answer, code: string): void {
   const { report_hint, correlation_id } = answer.body;
   expect(report_hint.url).toMatch(/^http:\/\/localhost:\d+\/v1\/agents\/self\/diagnostics$/);
@@ -61,7 +61,7 @@ export function expectReportHint(answer: Answer, code: string): void {
   expect(['info', 'warning', 'error']).toContain(report_hint.suggested_payload.severity);
 }
 
-/** Does something, and sees to it that the platform saw nothing of it. */
+/** Runs `work`, and checks that the platform gets no request. */
 export async function withoutCalls<T>(world: World, work: () => Promise<T>): Promise<T> {
   const before = world.upstream.seen.length;
   const answer = await work();
@@ -69,7 +69,7 @@ export async function withoutCalls<T>(world: World, work: () => Promise<T>): Pro
   return answer;
 }
 
-/** ActionDenied (specification): its fields, its row and its receipt, and nothing sent. */
+/** Expects ActionDenied (specification): its members, its row and its receipt, and no request to the platform. */
 export async function expectDenied(
   world: World,
   agent: TestAgent,
@@ -89,7 +89,7 @@ export async function expectDenied(
   return answer;
 }
 
-/** A call that the agent got wrong: a 400 with its words, its row and its receipt, and nothing sent. */
+/** Expects the refusal of a malformed call: a 400 with its text, its row and its receipt, and no request to the platform. */
 export async function expectMalformed(
   world: World,
   agent: TestAgent,

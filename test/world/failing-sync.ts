@@ -1,4 +1,4 @@
-/** A disk that breaks, is slow or hangs: syncs of a process fail, take a tenth of a second or do not come back, for as long as a test wants. */
+/** A disk that breaks, is slow or hangs: sync calls of a process fail, take a tenth of a second or never return, while a test wants that. */
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { newFolder } from './stores.ts';
 
 export type FailingSync = {
-  /** For the process. */
+  /** Environment variables for the process. */
   environment: Record<string, string>;
   fail(): void;
   repair(): void;

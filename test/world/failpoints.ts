@@ -1,6 +1,6 @@
 /**
- * Where a broker of `child-broker.ts` kills itself with SIGKILL, if it is told to: the last segment of a call's path names the point, so that one
- * process serves for whichever comes. The numbers are those of docs/hostile-cases.md.
+ * Where a broker of `child-broker.ts` kills itself with SIGKILL: the last segment of a call's path names the point, so that one process serves for
+ * all. The numbers are those of docs/hostile-cases.md.
  */
 import type { Recorder } from '../../broker/audit/recorder.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
@@ -9,10 +9,10 @@ const die = (): never => {
   process.kill(process.pid, 'SIGKILL');
   throw new Error('SIGKILL was not delivered');
 };
-/** After the write was begun; within a few ms, so that the commit may be made or not. */
+/** Kills within a few ms after the write began, so that the commit may or may not have happened. */
 const dieSoon = () => setTimeout(die, 2 * Math.random());
 
-/** Of its own calls only: what a dead process left is recorded as it is. */
+/** Applies to calls of this process only: rows of a dead process are recorded normally. */
 export function plantFailpoints(recorder: Recorder, instanceId: string): void {
   const { record, intend } = recorder;
   const pointOf = (row: AuditRow) => (row.instance_id === instanceId ? row.path?.split('/').at(-1) : undefined);

@@ -1,8 +1,8 @@
-/** Faults that a database really has: a row that it does not take. */
+/** Database faults: rows that the store refuses. */
 import { sql } from 'kysely';
 import type { World } from './world.ts';
 
-/** From now on the store refuses audit rows, or only final ones. Answers what ends that. */
+/** Makes the store refuse audit rows, or only final ones. Returns a function that ends that. */
 export async function refuseAuditRows(world: World, which: 'all' | 'final' = 'all'): Promise<() => Promise<void>> {
   const { db, dialect } = world.running.broker.store;
   const when = which === 'final' ? sql`when (new.state = 'final')` : sql``;
@@ -24,7 +24,7 @@ export async function refuseAuditRows(world: World, which: 'all' | 'final' = 'al
   };
 }
 
-/** From now on the store takes no tools of MCP servers. Answers what ends that. */
+/** Makes the store refuse tools of MCP servers. Returns a function that ends that. */
 export async function refuseTools(world: World): Promise<() => Promise<void>> {
   const { db, dialect } = world.running.broker.store;
   if (dialect === 'sqlite') {
@@ -41,7 +41,7 @@ export async function refuseTools(world: World): Promise<() => Promise<void>> {
   };
 }
 
-/** From now on the store takes no records of this kind of the authorization server, old or new. Answers what ends that. */
+/** Makes the store refuse records of this kind of the authorization server, new ones and updates. Returns a function that ends that. */
 export async function refuseOAuthRecords(world: World, kind: string): Promise<() => Promise<void>> {
   const { db, dialect } = world.running.broker.store;
   const events = ['insert', 'update'];

@@ -1,4 +1,4 @@
-/** Headers that no agent may set, by either door (hostile cases HD-01 to HD-08), with a value that would do harm. */
+/** Headers that no agent may set, at any entry point (hostile cases HD-01 to HD-08), with a harmful value. */
 export const FORBIDDEN_HEADERS: Readonly<Record<string, string>> = {
   Host: 'evil.test',
   Authorization: 'Bearer mine',

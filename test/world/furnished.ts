@@ -1,4 +1,4 @@
-/** Organisations with something of everything, and a look at all that is stored of each. */
+/** Creates organisations with rows in every table, and reads all that is stored of each. */
 import { createECDH, createHash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { Kysely, TableMetadata } from 'kysely';
@@ -41,7 +41,7 @@ const BROKERS = new Set([
   'bulk_changes',
 ]);
 
-/** Makes something of everything in a new organisation, named after it; an owner of each role, the first one apart. */
+/** Creates one of everything in a new organisation, named after it; an owner of each role, the first one separate. */
 export async function furnish(
   world: World,
   name: string,
@@ -69,7 +69,7 @@ export async function furnish(
   await agent.act(held);
   await agent.request('POST', '/v1/access-request', json({ platform, scope: 'demo:delete', reason: `${name} wants` }));
   await agent.request('POST', '/v1/agents/self/diagnostics', json({ message: `${name} wonders`, severity: 'warning' }));
-  // A signature that does not match is a strike.
+  // A signature that does not match counts as a strike.
   const own = agent.keys;
   agent.keys = makeKeyPair();
   await agent.get('/v1/agents/me');
@@ -101,7 +101,7 @@ export async function furnish(
   await putReceiptLog(world, organisation, name);
   await putAuditSink(world, organisation, name);
   for (const owner of owners) await putPushDevice(organisation, owner, name);
-  // Of now: counts of periods that are over are purged meanwhile.
+  // The current period: counters of past periods are purged.
   const [rule, period_start] = [`guardrail ${name}`, broker.clock()];
   const place = { organisation_id: organisation.id, rule, agent_id: agent.id, period_start };
   await addToLimit(broker.store.db, place, 1, undefined);
@@ -121,7 +121,7 @@ export async function furnish(
   return { organisation, agent, owners };
 }
 
-/** A platform's client secret, an owner on the way to connect it, and a token that is on its way. */
+/** A platform's client secret, an owner's OAuth flow in progress, and a token refresh in progress. */
 async function putOAuth(world: World, owner: OwnerTable, platform: string, name: string): Promise<void> {
   const { db } = world.running.broker.store;
   const { vault, clock } = world.running.broker;
@@ -152,7 +152,7 @@ async function putOAuth(world: World, owner: OwnerTable, platform: string, name:
   await putPeople(world, owner, name);
 }
 
-/** A person who gave tokens that wait for an owner, and one whose consent waits. */
+/** A person whose tokens wait for an owner, and one whose consent is pending. */
 async function putPeople(world: World, owner: OwnerTable, name: string): Promise<void> {
   const { store, vault, clock } = world.running.broker;
   const { db } = store;
@@ -206,7 +206,7 @@ async function putPeople(world: World, owner: OwnerTable, name: string): Promise
 
 const toolServerOf = (name: string) => `https://${name}.example/mcp`;
 
-/** An agent that registered, one that was invited, a secret that may come, an agent that is refused, and a tool that is new. */
+/** A registered agent, an invited one, a secret authorisation, a refused agent, and a new tool. */
 async function putNewcomers(world: World, owner: OwnerTable, name: string): Promise<void> {
   const { db } = world.running.broker.store;
   const now = world.running.broker.clock();
@@ -254,7 +254,7 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
     .execute();
   const counted = { organisation_id: owner.organisation_id, at: now, name: `${name}-counted`, calls: 1 } as const;
   await addCounts(db, [{ ...counted, dimension: 'agent_day', outcome: 'allowed' }]);
-  // Beyond all rows: nothing is counted by itself while somebody compares what is stored.
+  // Beyond all rows: the background job counts nothing while the stored rows are compared.
   await moveMark(db, owner.organisation_id, '', 'ffffffff-ffff-7fff-8fff-ffffffffffff');
   await db
     .insertInto('refusal_counts')
@@ -301,7 +301,7 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
     .execute();
 }
 
-/** An MCP client that an owner authorised. */
+/** Authorises an MCP client. */
 async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, name: string): Promise<void> {
   const { broker } = world.running;
   const now = broker.clock();
@@ -330,7 +330,7 @@ async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, n
     },
     now,
   );
-  // Terms that nobody can open let nothing pass, and are listed all the same.
+  // Terms that cannot be opened allow nothing, but are listed.
   await putStandingApproval(broker.store.db, {
     organisation_id: owner.organisation_id,
     id: crypto.randomUUID(),
@@ -390,7 +390,7 @@ async function putNotices(world: World, { owner, ask }: Organisation, agent: Tes
   await putDeliveries(db, [{ ...place, ...ids, ...states, ...times, event: 'agent_suspended' }]);
 }
 
-/** A receipt log with a tile above its entries, and a row that waits for its place: from now on this broker gives out none. */
+/** A receipt log with a tile above its entries, and a row that waits for its index: from now on this broker assigns none. */
 async function putReceiptLog(world: World, { id }: Organisation, name: string): Promise<void> {
   const { broker } = world.running;
   const { db } = broker.store;
@@ -449,7 +449,7 @@ async function putReceiptLog(world: World, { id }: Organisation, name: string): 
   });
 }
 
-/** A sink of its audit; from now on the broker of this world pushes nothing. */
+/** An audit sink; from now on the broker of this world pushes nothing. */
 async function putAuditSink(world: World, { ask }: Organisation, name: string): Promise<void> {
   const { store, clock } = world.running.broker;
   await takeLease(store.db, {
@@ -464,7 +464,7 @@ async function putAuditSink(world: World, { ask }: Organisation, name: string): 
   if (status !== 201) throw new Error(text);
 }
 
-/** A browser of an owner's that is told by Web Push. */
+/** A device of an owner with Web Push. */
 async function putPushDevice({ ask }: Organisation, owner: OwnerTable, name: string): Promise<void> {
   const browser = createECDH('prime256v1');
   const device = {
@@ -500,7 +500,7 @@ async function putPasskey(world: World, owner: OwnerTable, name: string): Promis
 
 const json = (value: unknown) => ({ body: JSON.stringify(value), headers: { 'content-type': 'application/json' } });
 
-/** Which tables there are takes a statement for each, and a database that is migrated keeps its tables. */
+/** Listing the tables takes a statement for each; a migrated database keeps its tables, so the list is cached. */
 const tablesOf = new WeakMap<Kysely<Schema>, Promise<TableMetadata[]>>();
 
 function tablesIn(db: Kysely<Schema>): Promise<TableMetadata[]> {
@@ -511,7 +511,7 @@ function tablesIn(db: Kysely<Schema>): Promise<TableMetadata[]> {
 
 export type StoredRow = { table: string; row: Record<string, unknown> };
 
-/** Every row of every table that belongs to organisations: of one of them, or of all. */
+/** Reads every row of every table that belongs to organisations: of one organisation, or of all. */
 export async function storedRows(db: Kysely<Schema>, organisationId?: string): Promise<StoredRow[]> {
   const found: StoredRow[] = [];
   for (const { name: table, columns } of await tablesIn(db)) {
@@ -527,7 +527,10 @@ export async function storedRows(db: Kysely<Schema>, organisationId?: string): P
   return found;
 }
 
-/** The names of the tables that belong to organisations. On PostgreSQL the audit's partitions are tables, too: their rows are found in the whole. */
+/**
+ * Returns the names of the tables that belong to organisations. On PostgreSQL partitions of the audit are tables, too: their rows are read through
+ * the parent table.
+ */
 export async function organisationTables(db: Kysely<Schema>): Promise<string[]> {
   const tables = await tablesIn(db);
   const isOne = ({ name: table, columns }: (typeof tables)[number]) =>

@@ -1,11 +1,11 @@
-/** Bytes of git's protocols, made by hand. */
+/** Hand-made messages of git's protocols. */
 
 export const ZERO = '0'.repeat(40);
-/** A flush: what git sends before a long push, and the shortest of all answers. */
+/** A flush packet: git's probe before a long push, and the shortest answer. */
 export const PROBE = '0000';
 
-/** Text, of which each character is a byte, as a pkt-line. */
+/** Encodes text, one byte per character, as a pkt-line. */
 export const pktLine = (text: string): string => `${(text.length + 4).toString(16).padStart(4, '0')}${text}`;
 
-/** Commands of a push, and the flush behind them. */
+/** Encodes commands of a push, with the flush packet. */
 export const commandList = (commands: readonly string[]): string => `${commands.map(pktLine).join('')}0000`;

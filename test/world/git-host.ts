@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterFile } from './after-file.ts';
 import { newFolder } from './stores.ts';
 
-/** A request as the code host saw it. */
+/** A request that the code host received. */
 export type SeenGit = { method: string; url: string; headers: IncomingMessage['headers'] };
 
 export type GitHost = {
@@ -15,15 +15,15 @@ export type GitHost = {
   /** `host:port`. */
   address: string;
   seen: SeenGit[];
-  /** Connections that are open. */
+  /** The number of open connections. */
   connections(): Promise<number>;
-  /** Answers instead of git, when it is there; false, or what resolves to that: git answers after all. */
+  /** Answers in place of git when set; false, or a promise of it: git answers after all. */
   answer: ((request: IncomingMessage, response: ServerResponse) => unknown) | undefined;
-  /** Makes a bare repository `owner/name` with one commit on main. Answers its folder. */
+  /** Creates a bare repository `owner/name` with one commit on main. Returns its folder. */
   repository(name: string, options?: { format?: 'sha1' | 'sha256'; files?: Record<string, string> }): string;
 };
 
-/** git, away from whatever is configured on this machine. */
+/** An environment without this machine's git configuration. */
 export const GIT_ENVIRONMENT = {
   PATH: process.env.PATH ?? '',
   HOME: '/nonexistent',
@@ -37,7 +37,7 @@ export const GIT_ENVIRONMENT = {
   LC_ALL: 'C',
 };
 
-/** Runs git on what is on this machine, and answers what it wrote. Nothing else happens meanwhile: the broker answers nothing. */
+/** Runs git on local data synchronously, and returns its output. The broker in this process cannot answer meanwhile. */
 export const git = (folder: string, ...args: string[]): string =>
   execFileSync('git', args, {
     cwd: folder,
@@ -47,7 +47,7 @@ export const git = (folder: string, ...args: string[]): string =>
     timeout: 30_000,
   });
 
-/** `secret`: the token that it wants as the Basic password, by `user`; or `takes`: whether it takes a password for a request. */
+/** `secret`: the token that it requires as the Basic password, by `user`; or `takes`: whether it accepts a password for a request. */
 export async function startGitHost({
   secret,
   user = 'x-access-token',

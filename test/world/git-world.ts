@@ -1,4 +1,4 @@
-/** A broker with a code host behind it, and git as agents run it. */
+/** A broker with a code host, and git as agents run it. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { github } from '../../broker/platforms/builtin/github.ts';
@@ -11,7 +11,7 @@ export type GitWorld = {
   world: World;
   host: GitHost;
   organisation: Organisation;
-  /** An agent that may read and write every repository, or what `constraints`, `scopes` and `rules` say. */
+  /** Creates an agent that may read and write every repository, or according to `constraints`, `scopes` and `rules`. */
   agent(options?: {
     scopes?: string[];
     constraints?: Record<string, unknown>;
@@ -22,7 +22,7 @@ export type GitWorld = {
 
 export const GIT_SCOPES = ['codehost:contents.read', 'codehost:contents.write'];
 
-/** `fields`: of the platform's manifest, beside those of the built-in GitHub. */
+/** `fields`: fields of the platform's manifest, beside those of the built-in GitHub. */
 export async function startGitWorld(
   store: StoreKind,
   environment: Record<string, string> = {},
@@ -53,7 +53,7 @@ export async function startGitWorld(
 
 export type GitRun = { code: number; stdout: string; stderr: string };
 
-/** Runs git with the agent's token, in a folder of its own unless `folder` is one. Never rejects for what git refuses. */
+/** Runs git with the agent's token, in a folder of its own unless `folder` is given. Does not reject when git fails. */
 export function runGit(
   args: readonly string[],
   { folder = newFolder(), config = {}, environment = {} }: RunOptions = {},
@@ -77,12 +77,12 @@ export function runGit(
 
 export type RunOptions = { folder?: string; config?: Record<string, string>; environment?: Record<string, string> };
 
-/** Where an agent finds a repository, with its token. */
+/** Returns the address of a repository for an agent, with its token. */
 export function remoteOf(agent: TestAgent, repository: string, { user = 'x' } = {}): string {
   return `${agent.baseUrl.replace('//', `//${user}:${agent.token()}@`)}/git/${repository}`;
 }
 
-/** Clones, and answers the folder. Throws with what git said when it is refused. */
+/** Clones, and returns the folder. Throws git's output when it fails. */
 export async function clone(agent: TestAgent, repository: string, ...args: string[]): Promise<string> {
   const folder = join(newFolder(), 'work');
   const run = await runGit(['clone', '-q', ...args, remoteOf(agent, repository), folder]);

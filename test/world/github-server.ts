@@ -1,11 +1,11 @@
-/** A small server on loopback that answers as GitHub's REST API does, for what the command line and connections ask of it. */
+/** A server on loopback that answers like the parts of GitHub's REST API that the command line and connections use. */
 import { startUpstream, type Upstream } from './upstream.ts';
 
-export type GitHubServer = Upstream & { /** Of the API. */ api: string };
+export type GitHubServer = Upstream & { /** Base URL of the REST API. */ api: string };
 
 /**
- * `tokens`: the classic scopes of each token; null: a fine-grained one, which GitHub tells nothing of. `oauth`: it consents at once, and
- * gives this token to whoever has the client secret.
+ * `tokens`: the classic scopes of each token; null: a fine-grained one, whose scopes GitHub does not report. `oauth`: it consents immediately, and
+ * gives this token to clients with the client secret.
  */
 export async function startGitHub(
   tokens: ReadonlyMap<string, string | null>,

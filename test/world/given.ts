@@ -1,18 +1,17 @@
 /**
- * What tests begin with, made by hooks and used as if it were there from the start:
+ * Fixtures that hooks create and tests use as if they existed from the start:
  *
  *     const world = givenWorld(store);
  *     const organisation = shared(() => world.demoOrganisation());
  *     const agent = fresh(() => organisation.agent());
  *
- * Fixtures of `test.extend` come as a parameter that each test takes apart, which helpers beside the tests cannot see; these are
- * in scope for both.
+ * Fixtures of `test.extend` are parameters of each test, which functions beside the tests cannot see; these are in scope for both.
  */
 import { beforeAll, beforeEach } from 'vitest';
 import type { StoreKind } from './stores.ts';
 import { startWorld, type World, type WorldOptions } from './world.ts';
 
-/** Made once, before the tests of this `describe`. */
+/** Created once, before the tests of this `describe`. */
 export function shared<T extends object>(make: () => T | Promise<T>): T {
   let made: T | undefined;
   beforeAll(async () => {
@@ -21,7 +20,7 @@ export function shared<T extends object>(make: () => T | Promise<T>): T {
   return standIn(() => made);
 }
 
-/** Made before each test of this `describe`. */
+/** Created before each test of this `describe`. */
 export function fresh<T extends object>(make: () => T | Promise<T>): T {
   let made: T | undefined;
   beforeEach(async () => {
@@ -31,8 +30,8 @@ export function fresh<T extends object>(make: () => T | Promise<T>): T {
 }
 
 /**
- * A broker for the tests of this `describe`. Before each its clock is right, and its platform has seen nothing and answers by
- * itself. `environment`: a function where hooks before this one find out what is in it.
+ * A broker for the tests of this `describe`. Before each test its clock is reset, and its platform has no requests and the default answer.
+ * `environment`: a function where earlier hooks determine its values.
  */
 export function givenWorld(
   store: StoreKind = 'sqlite',
@@ -50,7 +49,7 @@ export function givenWorld(
   return world;
 }
 
-/** Passes everything on to an object that is not there yet. */
+/** Returns a proxy of an object that does not exist yet. */
 function standIn<T extends object>(current: () => T | undefined): T {
   const now = (): T => {
     const made = current();
@@ -61,7 +60,7 @@ function standIn<T extends object>(current: () => T | undefined): T {
     get: (_, key) => {
       const made = now();
       const value = Reflect.get(made, key);
-      // Bound, because what is private to a class cannot be reached through a proxy.
+      // Bound, because private members of a class cannot be reached through a proxy.
       return typeof value === 'function' ? value.bind(made) : value;
     },
     set: (_, key, value) => Reflect.set(now(), key, value),

@@ -1,22 +1,22 @@
-/** A person at a page who has the mouse alone, or the keyboard alone. */
+/** Operates a page with the mouse only, or with the keyboard only. */
 import type { Page } from './chromium.ts';
 
 export type Hands = {
   page: Page;
   /** Presses a button, follows a link, ticks a box, opens what can be opened. */
   use(selector: string): Promise<void>;
-  /** Writes into a field that has this text, or another one. */
+  /** Types into a field, replacing its text. */
   fill(selector: string, text: string): Promise<void>;
-  /** Chooses in a list by value. */
+  /** Selects in a list by value. */
   choose(selector: string, value: string): Promise<void>;
 };
 
-/** More places than any page has. */
+/** More focusable elements than any page has. */
 const MOST_STEPS = 150;
 
 /**
- * Where the focus is: whether it is what is looked for, whether that lies before it, and why somebody would not see it. An outline is what shows
- * it; what fills the page by itself (`main`, a dialog) needs none.
+ * Returns where the focus is: whether it is the target, whether the target lies before it, and why it would not be visible. An outline shows the
+ * focus; elements that fill the page (`main`, a dialog) need none.
  */
 const LOOK = `(selector) => {
   const target = document.querySelector(selector);
@@ -39,7 +39,7 @@ const LOOK = `(selector) => {
 
 type Looked = { isThere: boolean; isBefore: boolean; wrong: string; where: string };
 
-/** By Tab, Shift+Tab, Enter, Space, the arrows and letters. Throws where the focus cannot be seen, or never comes. */
+/** Uses Tab, Shift+Tab, Enter, Space, the arrows and letters. Throws when the focus is not visible, or never reaches the target. */
 export function keyboard(page: Page): Hands {
   const look = (selector: string) => page.value<Looked>(`(${LOOK})(${JSON.stringify(selector)})`);
   const to = async (selector: string) => {
@@ -53,7 +53,7 @@ export function keyboard(page: Page): Hands {
       if (wrong) throw new Error(wrong);
       if (isThere) return;
       stays = where === before && !where.startsWith('<body') ? stays + 1 : 0;
-      // A time or a date has a few places of its own.
+      // A time or a date has several positions of its own.
       if (stays > 5) throw new Error(`the focus is trapped at ${where}`);
       before = where;
       await page.press(isBefore ? 'Shift+Tab' : 'Tab');
@@ -94,7 +94,7 @@ export function keyboard(page: Page): Hands {
   };
 }
 
-/** By clicks. What is chosen in a list is set, because the browser draws the list itself, outside of the page. */
+/** Uses clicks. List values are set directly, because the browser draws the list outside of the page. */
 export const mouse = (page: Page): Hands => ({
   page,
   use: (selector) => page.click(selector),

@@ -1,4 +1,4 @@
-/** The approval page as people meet it: a held call, its link, a phone. */
+/** The approval page as people use it: a held call, its link, a phone. */
 import { expect } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
@@ -9,7 +9,7 @@ import type { World } from './world.ts';
 export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1280, height: 800 };
 
-/** Has a call held. Answers the id of its approval. */
+/** Makes a call that is held. Returns the id of its approval. */
 export async function hold(agent: TestAgent, request: Record<string, unknown> = {}): Promise<string> {
   const held = await agent.act({
     platform: 'demo',
@@ -24,7 +24,7 @@ export async function hold(agent: TestAgent, request: Record<string, unknown> = 
 
 export const linkOf = (world: World, id: string): string => `${world.running.baseUrl}/approve/${id}`;
 
-/** Opens a link and waits until the request stands there, with the buttons that decide it. */
+/** Opens a link and waits until the request and the decision buttons are displayed. */
 export async function openHeld(page: Page, world: World, id: string): Promise<void> {
   await page.open(linkOf(world, id));
   await page.until(
@@ -32,13 +32,13 @@ export async function openHeld(page: Page, world: World, id: string): Promise<vo
   );
 }
 
-/** Signs in by a link, as its owner would. */
+/** Signs in by a link, as the owner would. */
 export async function signIn(page: Page, world: World, owner: OwnerTable): Promise<void> {
   await page.open((await signInLink(world.running.broker, owner)).url);
   await page.until(`!location.pathname.startsWith('/console/sign-in')`);
 }
 
-/** Signs out, so that what follows is done without a session. */
+/** Signs out, so that the following is done without a session. */
 export async function signOut(page: Page): Promise<void> {
   await page.value(`fetch('/owner/sign-out', {
     method: 'POST', headers: { 'X-Svc-Csrf': '1', 'Content-Type': 'application/json' }, body: '{}',
@@ -48,25 +48,25 @@ export async function signOut(page: Page): Promise<void> {
 export const text = (page: Page, selector: string): Promise<string> =>
   page.value(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? ''`);
 
-/** Has the approval page look again at once, as it does when somebody comes back to it. */
+/** Makes the approval page reload its data immediately, as it does when the tab becomes visible again. */
 export const lookAgain = (page: Page): Promise<unknown> =>
   page.value(`document.dispatchEvent(new Event('visibilitychange'))`);
 
 export const isDisabled = (page: Page, selector: string): Promise<boolean> =>
   page.value(`document.querySelector(${JSON.stringify(selector)}).disabled`);
 
-/** What the page's policy refused, and what it threw; asking whether anybody is signed in is no complaint. */
+/** Returns violations of the page's policy, and its errors; the status of checking for a session is expected. */
 export const complaintsOf = (page: Page): string[] =>
   page.complaints.filter((complaint) => !/status of (401|404|409|410)/.test(complaint));
 
-/** Takes a picture, once what moves has come to rest. */
+/** Takes a picture after animations have finished. */
 export async function picture(page: Page, name: string): Promise<void> {
   await page.value(`Promise.all(document.getAnimations()
     .filter((one) => one.effect.getTiming().iterations !== Infinity).map((one) => one.finished.catch(() => {})))`);
   await page.screenshot(`${name}.png`);
 }
 
-/** Takes one at each size, light and dark. */
+/** Takes a picture at each size, light and dark. */
 export async function pictures(page: Page, name: string): Promise<void> {
   for (const [where, size] of Object.entries({ phone: PHONE, desk: DESK }))
     for (const scheme of ['light', 'dark'] as const) {

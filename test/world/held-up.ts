@@ -1,4 +1,4 @@
-/** A race that is one: those who come wait in the database, until several stand before the same row. */
+/** Creates real races: concurrent requests wait in the database until several contend for the same row. */
 import { sql } from 'kysely';
 import { vi } from 'vitest';
 import { openPostgres } from '../../broker/store/postgres.ts';
@@ -6,9 +6,8 @@ import type { Db } from '../../broker/store/store.ts';
 import type { World } from './world.ts';
 
 /**
- * Does `work` while another transaction holds what `touch` writes to, and lets go when as many as `waiters` wait for it, having
- * done `last`. On SQLite, where
- * transactions come one after the other, `work` is just done.
+ * Runs `work` while another transaction locks the rows that `touch` writes, and releases them after `last` once `waiters` transactions wait. On
+ * SQLite, where transactions are serialised, `work` just runs.
  */
 export async function heldUp<Answer>(
   { environment }: World,

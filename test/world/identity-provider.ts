@@ -1,4 +1,4 @@
-/** A real OpenID Connect provider on loopback, with people in it whom a test makes up. */
+/** An OpenID Connect provider on loopback, with invented people. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, importJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
@@ -12,29 +12,29 @@ export type Person = { email?: string; email_verified?: unknown };
 export type TestProvider = {
   issuer: string;
   people: Map<string, Person>;
-  /** Paths that were asked for. */
+  /** Requested paths. */
   seen: string[];
   /** The settings of a broker that uses it. */
   settings: Record<string, string>;
-  /** Makes it ready for the broker at this address. */
+  /** Registers the broker at this address. */
   serve(baseUrl: string, options?: { claimsInToken?: boolean }): Promise<void>;
-  /** An assertion about a person, for the audience `agents`, of 5 minutes; `claims` take the place of others. */
+  /** Returns an assertion about a person, for the audience `agents`, valid for 5 minutes; `claims` override the defaults. */
   assertion(sub: string, claims?: JWTPayload, header?: Record<string, unknown>): Promise<string>;
-  /** From now on it signs with a new key, and publishes that one alone. */
+  /** Signs with a new key from now on, and publishes only that one. */
   rotate(): Promise<void>;
-  /** Nobody answers at its port any more, until `up`. */
+  /** Stops answering at its port, until `up`. */
   down(): Promise<void>;
   up(): Promise<void>;
-  /** Signs a person in with this browser, from wherever an address leads to. Answers the page where it ends. */
+  /** Signs a person in with this browser, starting at an address. Returns the final page. */
   signIn(browser: Browser, login: string, address: string): Promise<Visit>;
-  /** Signs whoever is signed in there with this browser out. */
+  /** Signs out the person who is signed in with this browser. */
   signOut(browser: Browser): Promise<Visit>;
 };
 
 export const CLIENT_ID = 'broker';
 export const CLIENT_SECRET = 'secret-of-the-broker-0123456789-0123456789';
 
-/** Starts one; it ends with the test file. Without a secret the broker is a public client of it. */
+/** Starts the provider; it ends with the test file. Without a secret the broker is a public client of it. */
 export async function startIdentityProvider(options: { secret?: boolean } = {}): Promise<TestProvider> {
   const secret = options.secret ?? true;
   let answer: ReturnType<Provider['callback']> | undefined;
@@ -87,7 +87,7 @@ export async function startIdentityProvider(options: { secret?: boolean } = {}):
         claims: { openid: ['sub'], email: ['email', 'email_verified'] },
         conformIdTokenClaims: !claimsInToken,
         features: { backchannelLogout: { enabled: true } },
-        // It reaches no loopback address otherwise, and there the broker is.
+        // The provider's own client reaches no loopback address, where the broker is.
         fetch: (address: string, { dispatcher: _, ...options }: RequestInit & { dispatcher?: unknown }) =>
           fetch(address, options),
         pkce: { required: () => true },

@@ -1,4 +1,4 @@
-/** The MCP Inspector's command line, as a program of its own. */
+/** Runs the MCP Inspector's command line as a separate process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -13,8 +13,8 @@ const INSPECTOR = resolve(
 export type Inspected = { code: number | null; stdout: string; stderr: string };
 
 /**
- * Runs it with these words, and without anything that an earlier run has kept. `seen`: gets all that it wrote so far, whenever
- * it writes; it has no browser, and says instead where one would have to go.
+ * Runs it with these arguments, and without state of an earlier run. `seen`: gets all output so far, at each write; without a browser it prints the
+ * address that would have to be opened.
  */
 export async function inspect(words: readonly string[], seen: (text: string) => void = () => {}): Promise<Inspected> {
   const child: ChildProcess = spawn(process.execPath, [INSPECTOR, '--cli', ...words, '--format', 'json'], {

@@ -1,9 +1,9 @@
-/** Keys as a person presses them, in the words of the debugging protocol's Input domain. */
+/** Key presses for the debugging protocol's Input domain. */
 import type { Devtools } from './devtools.ts';
 
 const MODIFIERS: Record<string, number> = { Alt: 1, Control: 2, Meta: 4, Shift: 8 };
 
-/** Keys that are named: their code, their number, and the text that they write, if any. */
+/** Named keys: their code, their number, and the text that they type, if any. */
 const NAMED: Record<string, [code: string, number: number, text?: string]> = {
   Enter: ['Enter', 13, '\r'],
   Tab: ['Tab', 9],
@@ -18,7 +18,7 @@ const NAMED: Record<string, [code: string, number: number, text?: string]> = {
   End: ['End', 35],
 };
 
-/** Presses and lets go of a key: `Enter`, `a`, `?`, `Shift+Tab`, `Control+a`. */
+/** Presses and releases a key: `Enter`, `a`, `?`, `Shift+Tab`, `Control+a`. */
 export async function press(page: Devtools, combination: string): Promise<void> {
   const names = combination === '+' ? ['+'] : combination.split('+');
   const key = names.pop()!;

@@ -1,11 +1,11 @@
-/** Says at the end of a run, in one block, what was left out and how to have it run too. In CI nothing may be. */
+/** Reports at the end of a run, in one block, which tests were skipped and how to run them. In CI none may be. */
 import type { Reporter, TestModule } from 'vitest/node';
 
 type Named = { fullName: string; state: string };
 
 /**
- * Why tests did not run, with how many each reason concerns. Their names tell: `(skipped: …)` of a test or a suite that is
- * skipped, `is skipped: …` of one that only says so, `(PostgreSQL skipped: …)` of one that ran on SQLite alone.
+ * Returns the reasons for skipping, with the number of tests for each. Taken from test names: `(skipped: …)` of a skipped test or suite, `is skipped:
+ * …` of one that only reports it, `(PostgreSQL skipped: …)` of one that ran on SQLite only.
  */
 export function reasonsIn(tests: Iterable<Named>): Map<string, number> {
   const reasons = new Map<string, number>();

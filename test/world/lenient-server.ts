@@ -1,14 +1,13 @@
 /**
- * What lenient servers make of a request: header names as CGI, WSGI and PHP read them (RFC 3875 §4.1.18), names of
- * parameters as PHP does, a method override wherever Rack, Symfony or Laravel look for one, also in members of JSON, and JSON whatever
- * type the body has.
+ * Parses a request like lenient servers: header names as CGI, WSGI and PHP read them (RFC 3875 §4.1.18), parameter names as PHP does, a method
+ * override wherever Rack, Symfony or Laravel accept one, also in members of JSON, and JSON whatever type the body has.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 export type Understood = {
-  /** The method that is executed. */
+  /** The method that would be executed. */
   method: string;
-  /** `HTTP_X_API_KEY` and the like; a header that is there twice under one name has both values, between commas. */
+  /** `HTTP_X_API_KEY` and the like; values of repeated headers are joined with commas. */
   env: Record<string, string>;
   query: Record<string, string>;
   form: Record<string, string>;
@@ -22,7 +21,7 @@ const METHOD_HEADERS = [
 ];
 const METHODS = /^(?:GET|PUT|PATCH|DELETE)$/i;
 
-/** Fills `understood`, one entry a request, and answers what it understood of the method. */
+/** Appends one entry per request to `understood`, and answers with the method that it parsed. */
 export function lenientServer(understood: Understood[]) {
   return (request: IncomingMessage, response: ServerResponse, body: string): void => {
     const env: Record<string, string> = {};
@@ -43,14 +42,14 @@ export function lenientServer(understood: Understood[]) {
   };
 }
 
-/** Symfony and Laravel read members of JSON as fields of a form; what is no method is not taken for one. */
+/** Symfony and Laravel read members of JSON as form fields; invalid methods are ignored. */
 function methodIn(body: string): string | undefined {
   if (!body.trimStart().startsWith('{')) return undefined;
   const { _method: method } = JSON.parse(body) as Record<string, unknown>;
   return typeof method === 'string' && METHODS.test(method) ? method : undefined;
 }
 
-/** PHP, `php_register_variable_ex`: blanks at the start go; blanks, dots and an open bracket become `_`. */
+/** PHP, `php_register_variable_ex`: leading blanks are dropped; blanks, dots and an open bracket become `_`. */
 function parameters(text: string): Record<string, string> {
   const found: Record<string, string> = {};
   for (const pair of text.split(/[&;]/)) {

@@ -1,8 +1,8 @@
-/** Agents that keep calling, whatever becomes of the broker, and remember every answer that they got. */
+/** Agents that keep calling, whatever happens to the broker, and record every answer. */
 import { type Answer, send, type TestAgent } from './agent.ts';
 import type { Random } from './random.ts';
 
-/** `share`: how often, beside the others; a whole number. Without `collection` the path ends in the call's own item. */
+/** `share`: relative frequency, a whole number. Without `collection` the path ends in the call's own item. */
 export type CallKind = {
   share: number;
   method: string;
@@ -19,7 +19,7 @@ export type Load = { baseUrl: string; sent: Sent[]; stop(): Promise<void> };
 const TOKEN_LIFE_MS = 20_000;
 const MOST_REPEATS = 20;
 
-/** Starts `workers` that call one after the other until they are stopped. Half of the changes carry an Idempotency-Key. */
+/** Starts `workers` that make calls sequentially until they are stopped. Half of the changes carry an Idempotency-Key. */
 export function startLoad(options: {
   baseUrl: string;
   agents: readonly TestAgent[];
@@ -44,7 +44,7 @@ export function startLoad(options: {
   const deck = kinds.flatMap((kind) => Array<CallKind>(kind.share).fill(kind));
   const chooseKind = (): CallKind => deck[Math.floor(random() * deck.length)]!;
 
-  /** undefined when the connection broke, or there was none. */
+  /** Undefined when the connection broke or could not be made. */
   const callOnce = async (agent: TestAgent, { item, kind, key }: Sent): Promise<Answer | undefined> => {
     const { method, scope, data, collection } = kind;
     const action = { platform: 'demo', endpoint: collection ? '/items' : `/items/${item}`, method, scope };
@@ -74,7 +74,7 @@ export function startLoad(options: {
         const answer = await callOnce(agent, call);
         if (answer) call.answers.push(answer);
         if (answer && answer.status !== 409) break;
-        // Nobody there, or the first try is not settled yet.
+        // The broker is down, or the first attempt is not settled yet.
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     }

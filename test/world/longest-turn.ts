@@ -1,7 +1,7 @@
-/** How long work keeps everybody else waiting, in processor time: other processes on the machine count for nothing. */
+/** Measures how long work blocks the event loop, in processor time: other processes on the machine do not count. */
 import { randomInt } from 'node:crypto';
 
-/** The longest turn of the event loop while something runs, in milliseconds of this thread's processor time. */
+/** Returns the longest turn of the event loop while `work` runs, in milliseconds of this thread's processor time. */
 export async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let before = process.threadCpuUsage();
@@ -20,8 +20,8 @@ export async function longestTurn(work: () => Promise<unknown>): Promise<number>
 }
 
 /**
- * What this machine needs, in milliseconds of processor time, to write and read these texts as JSON five times: of 5,000 public keys 25 on
- * a fast machine, 70 on a slow one. A limit in milliseconds would test the machine.
+ * Returns the milliseconds of processor time that this machine needs to write and read these texts as JSON five times: for 5,000 public keys 25 on a
+ * fast machine, 70 on a slow one. A limit in milliseconds would test the machine.
  */
 export function machineMs(texts: readonly string[]): number {
   const rounds = Array.from({ length: 9 }, () => {
@@ -33,7 +33,7 @@ export function machineMs(texts: readonly string[]): number {
   return rounds.sort((a, b) => a - b)[4] ?? 0;
 }
 
-/** What this machine needs now, in milliseconds of processor time, to read an object of so many names as JSON, none of which it has read before. */
+/** Returns the milliseconds of processor time that this machine needs now to parse a JSON object with so many names, all of them new. */
 export function parsingMs(count: number): number {
   const first = randomInt(2 ** 40);
   const text = `{${Array.from({ length: count }, (_, i) => `"${(first + i).toString(36)}":0`).join(',')}}`;

@@ -1,21 +1,21 @@
-/** A wire to PostgreSQL that loses an answer: the server has done what it was asked, and the client will never know. */
+/** A proxy to PostgreSQL that loses an answer: the server has executed the statement, and the client cannot know. */
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { afterFile } from './after-file.ts';
 
 export type Lossy = {
-  /** The URL of the server, by way of the wire. */
+  /** The server's URL, through the proxy. */
   url: string;
   /**
-   * Ends the connection instead of delivering the answer to the next request that holds this text; `andAllThatFollows`:
-   * and every other connection, until mended.
+   * Closes the connection instead of delivering the answer to the next request that contains this text; `andAllThatFollows`: and all other
+   * connections, until repaired.
    */
   loseAnswerTo(text: string, options?: { andAllThatFollows: boolean }): void;
   repair(): void;
-  /** How many answers were lost so far. */
+  /** The number of lost answers. */
   lost(): number;
 };
 
-/** Lays a wire to the host and port of a database's URL. */
+/** Starts a proxy to the host and port of a database's URL. */
 export async function startLossy(url: string): Promise<Lossy> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
@@ -50,7 +50,7 @@ export async function startLossy(url: string): Promise<Lossy> {
     });
     far.on('data', (chunk) => {
       if (!losing) near.write(chunk);
-      // `Z`, ready for the next query: the transaction is over.
+      // `Z`, ready for the next query: the transaction has ended.
       else if (chunk.includes(Buffer.from([0x5a, 0, 0, 0, 5]))) {
         lost++;
         near.destroy();

@@ -1,4 +1,4 @@
-/** An OAuth server, with an API beside it, that does whatever a test tells it to: it consents at once, for anybody. */
+/** A hostile OAuth server, with an API, whose behaviour a test sets: it consents immediately, for anybody. */
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,31 +10,31 @@ export type LyingServer = {
   issuer: string;
   /** `127.0.0.1:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
   address: string;
-  /** What it answers, by path, in place of the truth. */
+  /** Overridden answers, by path. */
   answers: Map<string, Answerer>;
-  /** What is different about its metadata, the next token answers (undefined takes a member away) and the callback. */
+  /** Changes to its metadata, to the next token answers (undefined removes a member) and to the callback. */
   metadata: Record<string, unknown>;
   token: Record<string, unknown>;
   callback: (parameters: URLSearchParams) => void;
-  /** Requests, as method and path. */
+  /** Received requests, as method and path. */
   seen: string[];
-  /** What came to the token endpoint. */
+  /** Bodies received by the token endpoint. */
   asked: URLSearchParams[];
-  /** Tokens that it gave; the last refresh token alone is good, once. */
+  /** Issued tokens; only the last refresh token is valid, once. */
   given: { access: string[]; refresh: string[] };
-  /** Bearers that its API takes; others get a 401. */
+  /** Bearers that its API accepts; others get a 401. */
   good: Set<string>;
   beHonest(): void;
-  /** Gives new tokens, and takes no older refresh token from now on. Answers what the token endpoint would. */
+  /** Issues new tokens, and refuses older refresh tokens from now on. Returns the answer of the token endpoint. */
   rotate(): Record<string, unknown>;
-  /** What a manifest says of it. */
+  /** Returns the manifest's `auth` for it. */
   auth(more?: Record<string, unknown>): Record<string, unknown>;
 };
 
 export async function startLyingServer(): Promise<LyingServer> {
   let count = 0;
   let presentRefresh = '';
-  // No two have a part in common that is half as long.
+  // No two values share a part that is half as long.
   const mint = (what: string) =>
     `CANARY-${what}-${String(++count).padStart(6, '0')}-${randomBytes(16).toString('hex')}`;
   const http = createServer(async (request, response) => {

@@ -1,4 +1,4 @@
-/** An OpenID Connect provider that does whatever a test tells it to: it signs anybody in, at once, as anything. */
+/** A hostile OpenID Connect provider whose behaviour a test sets: it signs anybody in, immediately, as anything. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
@@ -18,27 +18,27 @@ export type Signer = {
 export type LyingProvider = {
   issuer: string;
   settings: Record<string, string>;
-  /** What it answers at `/.well-known/openid-configuration`, `/token`, `/jwks` and `/userinfo`, by path. */
+  /** Overridden answers of `/.well-known/openid-configuration`, `/token`, `/jwks` and `/userinfo`, by path. */
   answers: Map<string, (request: IncomingMessage, response: ServerResponse, body: string) => void>;
-  /** Requests, as method and path. */
+  /** Received requests, as method and path. */
   seen: string[];
   signer: Signer;
   /** Its published keys. */
   keys: JWK[];
-  /** What is different about the next ID tokens: claims (undefined takes one away), or the whole token. */
+  /** Changes to the next ID tokens: claims (undefined removes one), or the whole token. */
   claims: Record<string, unknown>;
   token: ((honest: Record<string, unknown>) => Promise<string> | string) | undefined;
-  /** Characters of nothing in every answer of the path, which is true otherwise. */
+  /** Number of meaningless characters added to each answer of the path, which is otherwise correct. */
   padding: Map<string, number>;
-  /** Adds parameters to the answer at the callback, or takes them away. */
+  /** Adds or removes parameters of the callback. */
   callback: (parameters: URLSearchParams) => void;
-  /** What is different about its discovery document. */
+  /** Changes to its discovery document. */
   metadata: Record<string, unknown>;
-  /** Forgets all lies. */
+  /** Resets all overrides. */
   beHonest(): void;
   /** A token with these claims, signed. */
   sign(claims: Record<string, unknown>, header?: Record<string, unknown>, signer?: Signer): Promise<string>;
-  /** Claims of an ID token of this moment. */
+  /** Returns the claims of a valid ID token issued now. */
   honest(different?: Record<string, unknown>): Record<string, unknown>;
   clock: () => number;
 };
@@ -49,7 +49,7 @@ export async function makeSigner(alg = 'RS256', kid: string = crypto.randomUUID(
   return { alg, kid, privateKey, publicJwk: { ...(await exportJWK(publicKey)), alg, use: 'sig', kid } };
 }
 
-/** Starts one; it ends with the test file. */
+/** Starts the provider; it ends with the test file. */
 export async function startLyingProvider(): Promise<LyingProvider> {
   const codes = new Map<string, string>();
   const server = createServer(async (request, response) => {

@@ -1,15 +1,15 @@
-/** A real SMTP server on loopback that keeps the mails that came. */
+/** An SMTP server on loopback that stores received mails. */
 import type { AddressInfo } from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from './after-file.ts';
 
-/** Of all of them, for `localhost`. */
+/** The certificate of all these servers, for `localhost`. */
 export const MAIL_CERTIFICATE = certificateFor('localhost');
 
 export type Mail = { text: string; from: string; to: string[]; secure: boolean; user: string | undefined };
 
-/** Starts one, which ends with the test file; answers its port and what came. Whoever signs in has to have the password. */
+/** Starts a server, which ends with the test file; returns its port and the mails. Clients have to authenticate with the password. */
 export async function startMailServer(password: string, options: SMTPServerOptions = {}) {
   const mails: Mail[] = [];
   const server = new SMTPServer({

@@ -1,4 +1,4 @@
-/** Our client for MCP servers as a program that the outside suite can run: lists the tools of a server and calls them. */
+/** Our client for MCP servers as a program for the conformance suite: lists the tools of a server and calls them. */
 import { listAll } from '../../broker/calls/mcp-list.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
@@ -20,7 +20,7 @@ const client = makeMcpClient(
   '1.0.0',
 );
 
-/** What a tool is called with: what the suite says, or something of each argument's type. */
+/** Returns arguments for a tool: the suite's own, or a value of each argument's type. */
 function argumentsOf(tool: JsonObject, first: JsonObject): JsonObject {
   const { properties = {} } = tool.inputSchema as { properties?: Record<string, { type?: string }> };
   const sample: Record<string, JsonObject[string]> = {

@@ -1,4 +1,4 @@
-/** The client that the outside suite runs in its scenarios: asks the test at CONTROL_URL to connect, and call, this server. */
+/** The client that the conformance suite runs in its scenarios: requests the test at CONTROL_URL to connect to this server and call it. */
 const answer = await fetch(process.env.CONTROL_URL!, {
   method: 'POST',
   body: JSON.stringify({

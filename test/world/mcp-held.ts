@@ -1,4 +1,4 @@
-/** Calls of remote MCP clients that wait for a person, as the person and the platform see them. */
+/** Held calls of remote MCP clients, from the person's and the platform's side. */
 import { fetch } from 'undici';
 import { expect, vi } from 'vitest';
 import type { Organisation, World } from './world.ts';
@@ -8,19 +8,19 @@ const PATIENCE = { timeout: 15_000, interval: 5 };
 export type HeldArguments = { platform: string; scope: string; endpoint: string; data: { title: string } };
 
 export type Desk = {
-  /** Arguments of a call that is held, and like no other. */
+  /** Returns arguments of a unique call that is held. */
   held(): HeldArguments;
-  /** How often the platform got it. */
+  /** Returns how often the platform got the call. */
   sentFor(args: HeldArguments): number;
-  /** Of what waits for a decision, what the agent of this name asked for. */
+  /** Returns the pending approvals of the agent with this name. */
   pending(name: string): Promise<string[]>;
-  /** The one approval of this agent that waits, once there is one, and it is waited for with an open request. */
+  /** Returns the single pending approval of this agent, once it exists and an open request waits for it. */
   waited(name: string): Promise<string>;
-  /** Until nobody has a request open for it. */
+  /** Resolves when no request is open for the approval. */
   leftAlone(id: string): Promise<unknown>;
   decide(id: string, verb: 'approve' | 'deny', body?: object): Promise<void>;
   urlOf(id: string): string;
-  /** The end of the link that a client was shown. */
+  /** Returns the id at the end of the link that a client was shown. */
   idIn(url: string): string;
 };
 
@@ -60,7 +60,7 @@ export function deskOf(world: World, organisation: Organisation): Desk {
   };
 }
 
-/** A write that tells how it goes: when it begins to wait, and what it answers in the end. `id`: of its JSON-RPC request. */
+/** Makes a held write and returns its progress: when it begins to wait, and its final answer. `id`: of its JSON-RPC request. */
 export function writeWaiting(
   at: string,
   token: string,
@@ -89,7 +89,7 @@ export function writeWaiting(
     }
     return text;
   })();
-  // A test that failed before looks at it no more.
+  // Avoids an unhandled rejection when the test failed before.
   answer.catch(waits.reject);
   return { waits: waits.promise, answer };
 }

@@ -1,4 +1,4 @@
-/** MCP clients that call for people, through every door; on a platform that holds one token per person. */
+/** MCP clients that call for people, through every entry point, on a platform with tokens per person. */
 import { Client, type ClientCapabilities } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { expect, onTestFinished, vi } from 'vitest';
@@ -13,7 +13,7 @@ import type { Organisation, World } from './world.ts';
 
 const SCOPES = ['docs:read', 'docs:write'];
 
-/** The consent of a person whose identity the issuer asserts: they sign in there first. */
+/** Goes through the consent of a person whose identity the issuer asserts: they sign in there first. */
 export async function consentVerified(
   { server, issuer }: PeopleWorld,
   consentUrl: string,
@@ -30,16 +30,16 @@ type Json = any;
 
 export type DoorOptions = {
   capabilities?: ClientCapabilities;
-  /** Of `agent-broker mcp`, and its environment. */
+  /** Arguments of `agent-broker mcp`, and its environment. */
   words?: readonly string[];
   environment?: Record<string, string>;
-  /** The agent of `agent-broker mcp` as it asks another replica. */
+  /** Redirects the agent of `agent-broker mcp` to another replica. */
   at?: (agent: TestAgent) => TestAgent;
   /** What the person does with a link that the client is asked to open. */
   onLink?: (url: string) => Promise<unknown>;
 };
 
-/** Calls a tool as a new agent of the organisation. Answers the structured content, and all of the result in `whole`. */
+/** Calls a tool as a new agent of the organisation. Returns the structured content, and the complete result in `whole`. */
 export type CallTool = (name: string, args: object, options?: object) => Promise<Json>;
 
 type Door = (world: World, organisation: Organisation, options?: DoorOptions) => Promise<CallTool>;
@@ -85,7 +85,7 @@ const stdio: Door = async (_world, organisation, options = {}) => {
   return callOf(client);
 };
 
-/** The link of a consent in a progress message. */
+/** Extracts the link of a consent from a progress message. */
 export const consentLinkIn = (message = ''): string | undefined => /https?:\S+\/me\/consent\/\S+/.exec(message)?.[0];
 
 export const STDIO = stdio;
@@ -98,7 +98,7 @@ export const DOORS: readonly (readonly [string, Door])[] = [
   ['agent-broker mcp', STDIO],
 ];
 
-/** The held calls that wait, once there are so many and each of them is waited for. */
+/** Returns the pending calls, once there are so many and a request waits for each. */
 export async function waitingCalls(world: World, organisation: Organisation, many: number): Promise<string[]> {
   return await vi.waitUntil(
     async () => {

@@ -1,4 +1,4 @@
-/** A person with an MCP client and a browser in which they are signed in to the console. */
+/** A person with an MCP client and a browser that is signed in to the console. */
 import {
   Client,
   type OAuthClientInformationMixed,
@@ -20,15 +20,15 @@ import { type Answer, send } from './agent.ts';
 import { Browser } from './browser.ts';
 import type { World } from './world.ts';
 
-/** Nobody listens there: the browser stops before it goes. */
+/** Nothing listens there: the browser stops before this request. */
 export const CALLBACK = 'http://127.0.0.1:9/callback';
 
-/** What a client keeps, as the SDK asks for it. */
+/** The storage of an SDK client. */
 export class ClientMemory implements OAuthClientProvider {
   information: OAuthClientInformationMixed | undefined;
   saved: OAuthTokens | undefined;
   verifier = '';
-  /** Of the agent that it became. */
+  /** The name of the agent that was created. */
   name: string | undefined;
   asked: URL | undefined;
   redirectUrl = CALLBACK;
@@ -63,7 +63,7 @@ export class ClientMemory implements OAuthClientProvider {
   };
 }
 
-/** A browser in which this owner is signed in; without one, in which nobody is. */
+/** Returns a browser in which this owner is signed in; without an owner, one without a session. */
 export function browserOf(world: World, owner?: OwnerTable): Browser {
   const browser = new Browser();
   browser.stopAt = (url) => !url.href.startsWith(world.running.baseUrl);
@@ -71,7 +71,7 @@ export function browserOf(world: World, owner?: OwnerTable): Browser {
   return browser;
 }
 
-/** From now on this owner is signed in there. */
+/** Signs this owner in. */
 export function signIn(world: World, browser: Browser, owner: OwnerTable): void {
   const { broker, baseUrl } = world.running;
   const name = sessionCookieName(baseUrl);
@@ -80,7 +80,7 @@ export function signIn(world: World, browser: Browser, owner: OwnerTable): void 
   browser.cookies.push({ name, value: token, host: new URL(baseUrl).hostname, path: '/' });
 }
 
-/** What the consent page asks, with the cookies that the browser would send there. */
+/** Loads the data of the consent page, with the cookies that the browser would send. */
 export async function askConsent(
   browser: Browser,
   page: string,
@@ -101,7 +101,7 @@ export async function askConsent(
   });
 }
 
-/** Goes to the authorization endpoint and answers the address of the consent page. */
+/** Opens the authorization endpoint and returns the address of the consent page. */
 export async function openConsent(browser: Browser, asked: URL | string): Promise<string> {
   const visit = await browser.get(String(asked));
   if (visit.status !== 200 || !new URL(visit.url).pathname.startsWith('/oauth/consent/'))
@@ -109,7 +109,7 @@ export async function openConsent(browser: Browser, asked: URL | string): Promis
   return visit.url;
 }
 
-/** From the authorization endpoint to the client's callback: its parameters. */
+/** Goes from the authorization endpoint to the client's callback; returns its parameters. */
 export async function consent(
   browser: Browser,
   asked: URL | string,
@@ -127,7 +127,7 @@ export async function consent(
   return new URL(back.url).searchParams;
 }
 
-/** A client of the SDK that is connected: registered, consented to, with tokens in its memory, unless it has some already. */
+/** Returns a connected client of the SDK: registered, authorised, with tokens in its memory, unless it has some already. */
 export async function connectClient(
   world: World,
   browser: Browser,
@@ -150,7 +150,7 @@ export async function connectClient(
   return { client, memory, transport };
 }
 
-/** The same with a client of the SDK's first generation. */
+/** Does the same with a client of the SDK's first generation. */
 export async function connectFirstClient(
   world: World,
   browser: Browser,
@@ -158,7 +158,7 @@ export async function connectFirstClient(
 ): Promise<void> {
   const { client, memory } = options;
   const url = new URL(`${world.running.baseUrl}/mcp`);
-  // The second generation's memory says more than the first one asks for.
+  // The type of the second generation's memory has more members than the first one requires.
   const transport = () => new FirstTransport(url, { authProvider: memory as never });
   if (!memory.saved) {
     const first = transport();

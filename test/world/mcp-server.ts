@@ -1,4 +1,4 @@
-/** A small real MCP server on loopback, by the official SDK, that a test changes under its clients. */
+/** An MCP server on loopback, built with the official SDK, that a test can change while clients use it. */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
@@ -10,33 +10,33 @@ export type TestTool = {
   title?: string;
   description?: string;
   annotations?: { readOnlyHint?: boolean; destructiveHint?: boolean };
-  /** What it answers; the arguments as JSON unless told. */
+  /** Returns the result; by default the arguments as JSON. */
   run?: (args: Record<string, unknown>, request: IncomingMessage) => unknown;
 };
 
 export type TestMcp = {
-  /** Its address, `/mcp` included. */
+  /** Its address, including `/mcp`. */
   url: string;
   /** `127.0.0.1:port` */
   address: string;
   tools: TestTool[];
-  /** Every request that arrived: its JSON-RPC method (or the HTTP one), headers and parameters. */
+  /** Every received request: its JSON-RPC method (or the HTTP one), headers and parameters. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
   seen: { rpc: string; headers: IncomingMessage['headers']; params: any }[];
-  /** Forgets all sessions, as a restart does; requests that name one are answered with `status`, 404 unless told. */
+  /** Deletes all sessions, as a restart does; requests that name one are answered with `status`, 404 by default. */
   forget(status?: number): void;
   close(): Promise<void>;
 };
 
 /**
- * `both`: each request by itself, in either era. `handshake`: none of the stateless era. `sessions`: that, with a session
- * each client has to name.
+ * `both`: stateless requests and those after `initialize`. `handshake`: only the latter. `sessions`: the latter, with a session that clients have to
+ * name.
  */
 export type Manner = 'both' | 'handshake' | 'sessions';
 
 const ANY = z.looseObject({});
 
-/** Starts one with a tool that reads, one that writes, one that destroys and one that says nothing of itself. */
+/** Starts a server with a tool that reads, one that writes, one that destroys and one without annotations. */
 export async function startMcpServer(manner: Manner = 'both'): Promise<TestMcp> {
   const make = (request: IncomingMessage) => {
     const server = new McpServer({ name: 'test-server', version: '1.0.0' });

@@ -1,4 +1,4 @@
-/** A client that takes tasks: the extension's own requester beside a client of the SDK, whose wire knows no tasks. */
+/** A client with the tasks extension: the extension's own requester beside a client of the SDK, whose wire format has no tasks. */
 
 import { setTimeout } from 'node:timers/promises';
 import { type Client, type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -14,7 +14,7 @@ import type { World } from './world.ts';
 
 const REVISION = '2026-07-28';
 
-/** For a client that is connected in that revision, with its tokens. Ends with the test. */
+/** Returns a session for a client that is connected in that revision, with its tokens. Ends with the test. */
 export async function taskSession(world: World, client: Client, memory: ClientMemory): Promise<TaskEnabledSession> {
   const url = new URL(`${world.running.baseUrl}/mcp`);
   const transport = new StreamableHTTPClientTransport(url, { authProvider: memory, protocolVersion: REVISION });
@@ -47,13 +47,13 @@ export async function taskSession(world: World, client: Client, memory: ClientMe
   return session;
 }
 
-/** Sends while there is no connection: the extension ends a task at the first request that fails, and a broker is killed while its client asks. */
+/** Retries while there is no connection: the extension ends a task at the first failed request, and tests kill the broker meanwhile. */
 async function sendAgain(sending: () => Promise<void>): Promise<void> {
   for (const end = Date.now() + 60_000; ; await setTimeout(250))
     try {
       return await sending();
     } catch (error) {
-      // What fetch() throws without an answer: any other error is told.
+      // fetch() throws a TypeError when there is no answer; other errors are reported.
       if (!(error instanceof TypeError) || Date.now() > end) throw error;
     }
 }

@@ -1,4 +1,4 @@
-/** MCP clients of an agent: the command as a real process, spoken to line by line or by an SDK's client. */
+/** MCP clients of an agent: the command as a real process, controlled line by line or by an SDK's client. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import type { TestAgent } from './agent.ts';
 import { BIN } from './checkout.ts';
 import { newFolder } from './stores.ts';
 
-/** Not the whole environment: the test runner puts names of its own there. */
+/** Not the whole environment: the test runner adds variables of its own. */
 export const BARE: Record<string, string> = { PATH: process.env.PATH!, HOME: process.env.HOME ?? '/' };
 
-/** Writes the agent's profile, as `agent create` does. Answers its path, in a folder of its own. */
+/** Writes the agent's profile, as `agent create` does. Returns its path, in a folder of its own. */
 export function writeProfile(agent: TestAgent, folder = newFolder(), change: Record<string, unknown> = {}): string {
   const path = join(mkdtempSync(join(folder, 'profile-')), 'agent.json');
   const content = {
@@ -28,7 +28,7 @@ export function writeProfile(agent: TestAgent, folder = newFolder(), change: Rec
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 export type Message = any;
 
-/** What a client of 2026-07-28 says of itself with each request. */
+/** The metadata that a client of 2026-07-28 sends with each request. */
 export const envelope = (capabilities: Record<string, unknown> = {}) => ({
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
@@ -37,22 +37,22 @@ export const envelope = (capabilities: Record<string, unknown> = {}) => ({
 
 export type McpProcess = {
   child: ChildProcess;
-  /** Everything that came and answers nothing. */
+  /** All received messages that are not answers. */
   told: Message[];
-  /** Every line on standard output, as it was. */
+  /** Every line on standard output, unchanged. */
   lines: string[];
   stderr(): string;
   /** Sends a request and waits for its answer: `{result}` or `{error}`. */
   request(method: string, params?: unknown, id?: number): Promise<Message>;
   notify(method: string, params?: unknown): void;
-  /** Sends bytes as they are. */
+  /** Sends bytes unchanged. */
   write(bytes: string | Uint8Array): void;
-  /** The next message from now on that this is true of. */
+  /** Returns the next message from now on that matches. */
   next(matches: (message: Message) => boolean): Promise<Message>;
   ended: Promise<number | null>;
 };
 
-/** Starts `agent-broker mcp`; it ends with the test, or with what `after` says. */
+/** Starts `agent-broker mcp`; it ends with the test, or as `after` schedules it. */
 export function startMcp(
   profile: string,
   words: readonly string[] = [],
@@ -109,7 +109,7 @@ export function startMcp(
   };
 }
 
-/** Shakes hands as clients up to 2025-11-25 do. Answers what the server said. */
+/** Sends `initialize` like clients up to 2025-11-25. Returns the server's answer. */
 export async function shakeHands(mcp: McpProcess, capabilities: Record<string, unknown> = {}, version = '2025-11-25') {
   const answer = await mcp.request('initialize', {
     protocolVersion: version,
@@ -120,6 +120,6 @@ export async function shakeHands(mcp: McpProcess, capabilities: Record<string, u
   return answer.result;
 }
 
-/** tools/call in the handshake era. */
+/** Sends tools/call after `initialize`. */
 export const callTool = async (mcp: McpProcess, name: string, args: unknown, more: Record<string, unknown> = {}) =>
   (await mcp.request('tools/call', { name, arguments: args, ...more })).result;

@@ -1,6 +1,6 @@
 /**
- * Set up once for a run (vitest's globalSetup): stores with all migrations, which test files copy. Test files make hundreds, and
- * the migrations of each take longer than many of their tests.
+ * Runs once per test run (vitest's globalSetup): creates stores with all migrations, which test files copy. Test files create hundreds, and migrating
+ * each takes longer than many of their tests.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,9 +14,9 @@ import { administer, databaseUrl, nameOf } from './stores.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The URL of a database that nobody may connect to: it is a template. Empty without PostgreSQL. */
+    /** The URL of a template database, to which nothing may connect. Empty without PostgreSQL. */
     migratedDatabase: string;
-    /** A folder with a store of SQLite that is closed. */
+    /** A folder with a closed SQLite store. */
     migratedFolder: string;
   }
 }

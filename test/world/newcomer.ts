@@ -1,4 +1,4 @@
-/** A newcomer's machine: an empty home, the checkout behind its public address, and terminals in which lines are typed. */
+/** A new user's machine: an empty home, the checkout behind its public address, and terminals in which lines are typed. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { ROOT } from './checkout.ts';
 import { newFolder } from './stores.ts';
 import { type AtTerminal, LAST, missingScript, shellAtTerminal } from './terminal.ts';
 
-/** What cannot be had here; undefined when all is there. */
+/** What is missing on this machine; undefined when nothing is. */
 export const withoutNewcomer: string | undefined = (() => {
   if (missingScript) return missingScript;
   for (const tool of ['git', 'npm', 'bash'])
@@ -28,19 +28,19 @@ if (withoutNewcomer && process.env.CI) throw new Error(withoutNewcomer);
 
 export type Newcomer = {
   home: string;
-  /** Types lines into a terminal in this folder of the home, and answers what they printed; throws when one fails. */
+  /** Types lines into a terminal in this folder of the home, and returns their output; throws when one fails. */
   type(lines: readonly string[], folder?: string, answers?: readonly Answering[]): Promise<string>;
-  /** The same, for what goes on running: answers what it printed until `text`. */
+  /** Does the same for a program that keeps running: returns its output up to `text`. */
   start(lines: readonly string[], text: RegExp): Promise<string>;
 };
 
 /** What a person types once a terminal shows something. */
 export type Answering = { shown: RegExp; typed: string };
 
-/** `address`: where the pages clone from; it leads to this checkout. `env`: more of the environment. */
+/** `address`: where the pages clone from; it leads to this checkout. `env`: further environment variables. */
 export function newcomer(address: string, env: Record<string, string>): Newcomer {
   const home = mkdtempSync(join(tmpdir(), 'agent-broker-test-'));
-  // Packages of 400 MB, which a busy disk takes a minute to remove: longer than a hook may.
+  // Packages of 400 MB, which a busy disk takes a minute to remove: longer than a hook may take.
   afterFile(() => spawn('rm', ['-rf', home], { detached: true, stdio: 'ignore' }).unref());
   const npm = (...words: string[]) =>
     execFileSync('npm', ['config', 'get', ...words])
@@ -48,8 +48,8 @@ export function newcomer(address: string, env: Record<string, string>): Newcomer
       .trim();
   const bare = join(newFolder(), 'bare.git');
   execFileSync('git', ['clone', '-q', '--bare', ROOT, bare]);
-  // What is not committed yet is part of what is tested. Where files are only newer than git's index says, as in a new clone, `stash create` ends with 1: it has
-  // nothing to keep. `status` corrects the index.
+  // Uncommitted changes are part of what is tested. When files are only newer than git's index, as in a new clone, `stash create` exits with 1, since
+  // there is nothing to store. `status` corrects the index.
   const changed = execFileSync('git', ['status', '--porcelain', '--untracked-files=no'], { cwd: ROOT });
   const stash = changed.length > 0 ? execFileSync('git', ['stash', 'create'], { cwd: ROOT }).toString().trim() : '';
   execFileSync('git', ['push', '-q', bare, `${stash || 'HEAD'}:refs/heads/tested`], { cwd: ROOT });
@@ -57,7 +57,7 @@ export function newcomer(address: string, env: Record<string, string>): Newcomer
   writeFileSync(join(home, '.gitconfig'), `[url "file://${bare}"]\n  insteadOf = ${address}\n`);
   const environment = {
     HOME: home,
-    // The Node and the tools of the machine, not those of the checkout.
+    // The machine's Node and tools, not those of the checkout.
     PATH: process.env
       .PATH!.split(delimiter)
       .filter((folder) => !folder.includes('node_modules'))
@@ -65,7 +65,7 @@ export function newcomer(address: string, env: Record<string, string>): Newcomer
     PORT: '0',
     LOG_LEVEL: 'warn',
     DRAIN_SECONDS: '0',
-    // Only what `npm ci` left in its cache: nothing is asked over the network.
+    // Only npm's cache from `npm ci` is used, without network requests.
     npm_config_cache: npm('cache'),
     npm_config_registry: npm('registry'),
     npm_config_offline: 'true',

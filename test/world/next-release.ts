@@ -1,4 +1,4 @@
-/** This build as a release after it, with a migration of its own. */
+/** Turns this build into a later release with a migration of its own. */
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -6,18 +6,18 @@ import { PROGRAMS } from './checkout.ts';
 import { ROOT } from './root.ts';
 import { newFolder } from './stores.ts';
 
-/** The release that is tested, and the one after it. */
+/** The tested release, and the next one. */
 export const RELEASE = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }).version;
 const [major, minor] = RELEASE.split('.').map(Number);
 export const NEXT_RELEASE = `${major}.${(minor ?? 0) + 1}.0`;
 
-/** This build as the next release: with a migration that adds a column, and the contraction of it. Answers its folder. */
+/** Builds the next release: with a migration that adds a column, and the contraction of it. Returns its folder. */
 export function nextRelease(): string {
   const folder = newFolder();
   cpSync(PROGRAMS, folder, { recursive: true, verbatimSymlinks: true });
   const manifest = join(folder, 'package.json');
   const own = readFileSync(manifest, 'utf8');
-  // It may be a link to the checkout's.
+  // It may be a link to the checkout's file.
   rmSync(manifest);
   writeFileSync(manifest, JSON.stringify({ ...JSON.parse(own), version: NEXT_RELEASE }));
   replaceOnce(

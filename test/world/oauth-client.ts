@@ -1,4 +1,4 @@
-/** An OAuth client written out, for tests that do what no library would. */
+/** A hand-written OAuth client, for tests that do what no library would. */
 import { createHash, randomBytes } from 'node:crypto';
 import { type Answer, send } from './agent.ts';
 import type { Browser } from './browser.ts';
@@ -32,7 +32,7 @@ export class OAuthClient {
     return answer;
   }
 
-  /** Where the user is sent; a value of undefined leaves the parameter out. */
+  /** Returns the authorization request's address; a value of undefined omits the parameter. */
   address(changed: Form = {}): string {
     const parameters: Form = {
       client_id: this.id,
@@ -76,7 +76,7 @@ export class OAuthClient {
     });
   }
 
-  /** Registered and consented to: a code. */
+  /** Registers and consents. Returns a code. */
   async code(browser: Browser, changed: Form = {}, decision: Record<string, unknown> = {}): Promise<string> {
     if (this.id === '') await this.register();
     const back = await consent(browser, this.address(changed), decision);
@@ -85,7 +85,7 @@ export class OAuthClient {
     return code;
   }
 
-  /** All the way to tokens. */
+  /** Goes all the way to tokens. */
   async tokens(browser: Browser, changed: Form = {}, decision: Record<string, unknown> = {}) {
     const answer = await this.redeem(await this.code(browser, changed, decision));
     if (answer.status !== 200) throw new Error(`no tokens: ${answer.status} ${answer.text}`);
@@ -98,7 +98,7 @@ const formOf = (form: Form): string =>
     Object.entries(form).filter((pair): pair is [string, string] => pair[1] !== undefined),
   ).toString();
 
-/** A message to /mcp, as a client of the handshake era sends it. */
+/** Sends a message to /mcp, like a client after `initialize`. */
 export async function callMcp(
   baseUrl: string,
   token: string | undefined,

@@ -1,6 +1,6 @@
 /**
- * A small store of objects on loopback that speaks the part of Amazon S3's API which tools for backups and copies use, verifies the
- * signature of each request, and keeps everything in memory. Paths begin with the bucket.
+ * An object store on loopback that implements the part of Amazon S3's API which tools for backups and copies use, verifies the signature of each
+ * request, and keeps everything in memory. Paths begin with the bucket.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,9 +11,9 @@ import { afterFile } from './after-file.ts';
 
 export type ObjectStore = {
   url: string;
-  /** Of the one bucket, by key. */
+  /** Objects of the single bucket, by key. */
   objects: Map<string, Buffer>;
-  /** Of each request, what was wrong with its signature. */
+  /** For each request with a wrong signature, what was wrong. */
   problems: string[];
 };
 
@@ -125,7 +125,7 @@ export async function startObjectStore(key: AwsKey): Promise<ObjectStore> {
   const server = createServer((request, response) => {
     buffer(request).then(
       (body) => answer(request, response, body),
-      // Whoever sent it left.
+      // The client has disconnected.
       () => response.destroy(),
     );
   });

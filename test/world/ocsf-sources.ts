@@ -1,4 +1,7 @@
-/** Holds an event to the sources of OCSF (a checkout of its schema), where `OCSF_SCHEMA` names one: attributes, types, enumerations, requirements. */
+/**
+ * Validates an event against the sources of OCSF (a checkout of its schema), where `OCSF_SCHEMA` names one: attributes, types, enumerations,
+ * requirements.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -20,7 +23,7 @@ type Resolved = { attributes: Record<string, Attribute>; atLeastOne: readonly st
 
 const INTEGERS = new Set(['integer_t', 'long_t', 'timestamp_t', 'port_t']);
 
-/** Answers what says, of an event of this class, all that is wrong with it; `profiles`: that it may use. */
+/** Returns a function that lists everything that is wrong with an event of this class; `profiles`: those that it may use. */
 export function readOcsf(folder: string, className: string, profiles: readonly string[]): (event: object) => string[] {
   const read = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));
   const all = (path: string): Map<string, Definition> =>
@@ -87,7 +90,7 @@ export function readOcsf(folder: string, className: string, profiles: readonly s
   };
 
   const whole = resolve(classes, className);
-  // What every class has, which the dictionary leaves to the compiler.
+  // Attributes of every class, which the dictionary leaves to the compiler.
   for (const key of ['class_uid', 'category_uid', 'type_uid'])
     whole.attributes[key] = { ...whole.attributes[key], enum: {} };
   return (event) => check(event, whole, '');

@@ -8,7 +8,7 @@ import type { Organisation, World } from './world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 
-/** POST without any authentication. `baseUrl`: of another replica. */
+/** Sends a POST without authentication. `baseUrl`: of another replica. */
 export async function post(
   world: World,
   path: string,
@@ -56,14 +56,14 @@ export const signBegin = (world: World, approvalId: unknown, baseUrl?: string): 
 export const signFinish = (world: World, response: unknown, baseUrl?: string): Promise<Answer> =>
   post(world, `${ROOT}/sign/finish`, { response }, baseUrl);
 
-/** What an authenticator answers to a fresh challenge for this approval. */
+/** Returns an authenticator's assertion for a fresh challenge of this approval. */
 export async function assertionFor(world: World, approvalId: string, authenticator: Authenticator, how?: Ceremony) {
   const begun = await signBegin(world, approvalId);
   expect(begun.status, begun.text).toBe(200);
   return authenticator.get(begun.body, how);
 }
 
-/** Begins, touches, finishes. */
+/** Approves by passkey: begin, touch, finish. */
 export async function approveWith(
   world: World,
   approvalId: string,
@@ -77,7 +77,7 @@ const ASSERT = '/owner/passkeys/assert';
 
 export type Purpose = 'sign-in' | 'approve' | 'deny';
 
-/** `more`: of a decision, `approval_id`, `request_hash` and perhaps `note`. */
+/** `more`: for a decision, `approval_id`, `request_hash` and optionally `note`. */
 export const assertBegin = (world: World, purpose: Purpose, more: object = {}, baseUrl?: string): Promise<Answer> =>
   post(world, `${ASSERT}/begin`, { purpose, ...more }, baseUrl);
 
@@ -89,7 +89,7 @@ export const assertFinish = (
   baseUrl?: string,
 ): Promise<Answer> => post(world, `${ASSERT}/finish`, { purpose, response, ...more }, baseUrl);
 
-/** What an authenticator answers to a fresh challenge for signing in, or for a decision with this note. */
+/** Returns an authenticator's assertion for a fresh challenge, for signing in or for a decision with this note. */
 export async function assertion(
   world: World,
   purpose: Purpose,
@@ -104,7 +104,7 @@ export async function assertion(
   return authenticator.get(begun.body, how);
 }
 
-/** Signs in by passkey: begins, touches, finishes. */
+/** Signs in by passkey: begin, touch, finish. */
 export const signInWith = async (world: World, authenticator: Authenticator, how?: Ceremony): Promise<Answer> =>
   await assertFinish(world, 'sign-in', await assertion(world, 'sign-in', authenticator, how && { how }));
 

@@ -1,16 +1,16 @@
-/** How long tests wait for what has to come. CI shares its machine with others, and is slow for minutes. */
+/** Scales the timeouts of tests. CI shares its machine with others, and is slow for minutes. */
 import { expect, vi } from 'vitest';
 
 const FACTOR = process.env.CI ? 3 : 1;
 
 export const patience = (milliseconds: number): number => FACTOR * milliseconds;
 
-/** Of the helpers that poll, whose timeouts are for a machine that does nothing else. Files of one worker share them: they are replaced once. */
+/** Scales the timeouts of polling helpers, which are meant for an idle machine. Files of one worker share these helpers: they are replaced once. */
 export function waitLonger(): void {
   if (FACTOR === 1 || 'waitsLonger' in expect.poll) return;
   const { poll } = expect;
   const { waitFor, waitUntil } = vi;
-  // What has no timeout takes that of vitest.config.ts.
+  // Without a timeout that of vitest.config.ts applies.
   const polls: typeof poll = (what, options = {}) => poll(what, scaled(options));
   expect.poll = Object.assign(polls, { waitsLonger: true });
   vi.waitFor = (what, options = {}) => waitFor(what, typeof options === 'number' ? patience(options) : scaled(options));

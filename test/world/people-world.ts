@@ -1,4 +1,4 @@
-/** A broker with a platform that holds one token per person, and an issuer whose assertions about people it takes. */
+/** A broker with a platform that has tokens per person, and an issuer whose assertions about people it accepts. */
 import { beforeEach, expect } from 'vitest';
 import type { Answer, TestAgent } from './agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
@@ -9,31 +9,31 @@ import { agentOfPeople, confirmAll, consentAsserted, documentOf } from './people
 import type { StoreKind } from './stores.ts';
 import type { Organisation, World } from './world.ts';
 
-/** A person by the word of a source that the platform takes. */
+/** A person asserted by a source that the platform accepts. */
 export const slack = (id: string) => ({ source: 'slack', id });
 
 export type PeopleWorld = {
   server: AuthorizationServer;
   issuer: TestProvider;
   world: World;
-  /** Another one for each test, if not said otherwise; governed by `document()`. */
+  /** A new one for each test by default; governed by `document()`. */
   organisation: Organisation;
-  /** Of that organisation, allowed everything on the platform. */
+  /** An agent of that organisation, allowed everything on the platform. */
   agent: TestAgent;
-  /** The governance file. `more`: in place of members. */
+  /** Returns the governance file. `more`: members to replace. */
   document(more?: object): object;
-  /** A read for somebody, or for nobody. `more`: of the call. */
+  /** Makes a read for a person, or for nobody. `more`: further members of the call. */
   act(caller: object | undefined, more?: object, by?: TestAgent): Promise<Answer>;
-  /** Whose token the platform got. */
+  /** Returns whose token the platform got. */
   who(caller: object): Promise<string | undefined>;
   assertion(person: string): Promise<{ assertion: string }>;
-  /** Begins the consent of a person, who goes through it with an account of the platform, and an owner confirms it. */
+  /** Begins the consent of a person, who completes it with an account of the platform, and an owner confirms it. */
   connected(caller: object, login: string): Promise<void>;
 };
 
 /**
- * `tokenSeconds`: how long the platform's access tokens live. `organisations`: another one with its agent for each test, or one for all of
- * them. `reaches`: addresses of this machine that platforms are at, beside the issuers.
+ * `tokenSeconds`: lifetime of the platform's access tokens. `organisations`: a new one with its agent for each test, or one for all of them.
+ * `reaches`: local addresses of platforms, beside the issuers.
  */
 export function givenPeople(
   store: StoreKind,

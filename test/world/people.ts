@@ -1,4 +1,4 @@
-/** A platform that holds one token per person, and people who consent in their browsers. */
+/** A platform with tokens per person, and people who consent in their browsers. */
 import { expect } from 'vitest';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { send, type TestAgent } from './agent.ts';
@@ -7,7 +7,7 @@ import { Browser, type Visit } from './browser.ts';
 import { docsManifest } from './docs-platform.ts';
 import type { Organisation, World } from './world.ts';
 
-/** A governance file with a platform that holds one token per person. `document`: what else stands in it. */
+/** Returns a governance file with such a platform. `document`: its other members. */
 export const documentOf = (server: AuthorizationServer, perPerson: object, document: object = {}): object => ({
   platforms: { docs: docsManifest(server, { per_person: { enabled: true, ...perPerson } }) },
   connections: { main: { platform: 'docs' } },
@@ -23,14 +23,14 @@ export const agentOfPeople = async (
     grants: { docs: { scopeList: ['docs:read', 'docs:write'] } },
   });
 
-/** Opens a consent's page and presses its first button; answers the address that the browser is sent on to. */
+/** Opens a consent's page and presses its first button; returns the address to which the browser is sent. */
 export async function start(browser: Browser, consentUrl: string): Promise<string> {
   const visit = await browser.post(`${consentUrl}/start`, {});
   expect(visit.status, visit.text).toBe(200);
   return onward(visit);
 }
 
-/** Where a page leads by itself. */
+/** Returns the address to which a page redirects. */
 export function onward(visit: Visit): string {
   const [, to = ''] = /http-equiv="refresh" content="0; url=([^"]+)"/.exec(visit.text) ?? [];
   expect(to, visit.text).not.toBe('');
@@ -47,7 +47,7 @@ export async function authorise(
   return await server.consent(browser, login, url);
 }
 
-/** All of it, for a person whose identity a source asserts. */
+/** Goes through the whole consent for a person whose identity a source asserts. */
 export async function consentAsserted(
   server: AuthorizationServer,
   consentUrl: string,
@@ -62,7 +62,7 @@ export async function consentAsserted(
 export const statusOf = async (world: World, token: string, wait = '') =>
   await send(`${world.running.baseUrl}/v1/consent/caller/status/${token}${wait}`, {});
 
-/** An owner confirms everything that waits. */
+/** Confirms everything that is pending, as an owner. */
 export async function confirmAll(organisation: Organisation): Promise<void> {
   const { body } = await organisation.ask('GET', '/owner/people');
   for (const { id, state } of body.tokens)
@@ -70,7 +70,7 @@ export async function confirmAll(organisation: Organisation): Promise<void> {
       expect((await organisation.ask('POST', `/owner/people/tokens/${id}/confirm`, {})).status).toBe(200);
 }
 
-/** Makes the access token of whoever has this account one that is over, whatever the clock says. */
+/** Replaces the access token of this account by an expired one, independent of the clock. */
 export async function outlivePerson(world: World, organisation: Organisation, account: string): Promise<void> {
   const { store, vault, clock } = world.running.broker;
   const rows = await store.db

@@ -1,8 +1,8 @@
-/** Pictures for people to look at: with PICTURES=1 alone, since nothing is held to them. */
+/** Pictures for people: only with PICTURES=1, since no test depends on them. */
 import type { Page } from './chromium.ts';
 import { DESKTOP, PHONE } from './console.ts';
 
-/** The page as it is now, in both colours, on a desk and on a phone. It stays on a desk. */
+/** Takes pictures of the page in both colours, on a desktop and on a phone. It stays at the desktop size. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (!process.env.PICTURES) return;
   for (const scheme of ['light', 'dark'] as const)

@@ -1,4 +1,4 @@
-/** What every refusal of an authorization query has (specification, Error shapes: Problem; RFC 7807). */
+/** Checks the members of every refusal of an authorization query (specification, Error shapes: Problem; RFC 7807). */
 import { STATUS_CODES } from 'node:http';
 import { expect } from 'vitest';
 import type { Answer } from './agent.ts';

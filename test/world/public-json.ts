@@ -1,4 +1,4 @@
-/** JSON as public APIs answer it: issues, commits, mails, search results, with escapes, markup, encoded files and hashes. */
+/** JSON as in answers of public APIs: issues, commits, mails, search results, with escapes, markup, encoded files and hashes. */
 import { makeRandom, type Random } from './random.ts';
 
 const WORDS =
@@ -7,7 +7,7 @@ const WORDS =
     /\s+/,
   );
 
-/** JSON documents, each of some kilobytes, from a seed: the same ones for the same seed. */
+/** Yields JSON documents of some kilobytes, deterministic by seed. */
 export function* publicJson(seed: number, bytes: number): Generator<Buffer> {
   const random = makeRandom(seed);
   const kinds = [issues, file, commits, mail, search];
@@ -47,14 +47,14 @@ function commits(random: Random): object {
   return times(random, 15, () => ({ sha: hex(random, 20), commit: { message: prose(random, 20), patch: patch() } }));
 }
 
-/** As mail APIs give it: base64url of a message whose attachment is base64 itself. */
+/** The format of mail APIs: base64url of a message whose attachment is base64 itself. */
 function mail(random: Random): object {
   const attachment = bytesOf(random, 2_000).toString('base64').replace(/.{76}/g, '$&\r\n');
   const message = `Subject: ${prose(random, 5)}\r\nContent-Transfer-Encoding: base64\r\n\r\n${attachment}`;
   return { id: hex(random, 8), snippet: prose(random, 20), raw: Buffer.from(message).toString('base64url') };
 }
 
-/** JSON in a JSON string, as event logs keep what was sent. */
+/** JSON in a JSON string, as event logs store requests. */
 function search(random: Random): object {
   return {
     total: 3,

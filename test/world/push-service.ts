@@ -1,6 +1,6 @@
 /**
- * A push service (RFC 8030) on loopback, over TLS, at a public name that only the broker of this world resolves; and browsers that
- * subscribed to it, with keys of the test. It checks what a real one checks, and decrypts what only the browser could.
+ * A push service (RFC 8030) on loopback, over TLS, at a public name that only the broker of this world resolves; and browsers that subscribed to it,
+ * with keys of the test. It validates like a real one, and decrypts what only the browser could.
  */
 import { createDecipheriv, createECDH, type ECDH, hkdfSync, randomBytes } from 'node:crypto';
 import { createServer } from 'node:https';
@@ -17,9 +17,9 @@ const HOST = 'push.example';
 export type Pushed = {
   path: string;
   headers: Record<string, string>;
-  /** Claims of the VAPID token, whose signature was verified with the key that came along. */
+  /** Claims of the VAPID token, whose signature was verified with the key sent along. */
   claims: Record<string, unknown>;
-  /** That key, as the browser was given it. */
+  /** That key, in the form in which browsers get it. */
   key: string;
   body: Buffer;
 };
@@ -27,18 +27,18 @@ export type Pushed = {
 export type PushService = {
   origin: string;
   pushed: Pushed[];
-  /** The status to answer with, and headers; 201 unless set. */
+  /** Overrides status and headers of the answer; 201 by default. */
   answer: { status: number; headers?: Record<string, string> } | undefined;
   waitFor(count: number): Promise<Pushed[]>;
 };
 
-/** What a browser sends as `PushSubscription.toJSON()`, and how it reads what is pushed. */
+/** A browser's subscription in the form of `PushSubscription.toJSON()`, and a function that decrypts its messages. */
 export type Subscribed = {
   json: { endpoint: string; expirationTime: null; keys: { p256dh: string; auth: string } };
   read(body: Buffer): Record<string, unknown>;
 };
 
-/** Starts one, and has this world's broker find it. */
+/** Starts the service, and makes this world's broker resolve it. */
 export async function startPushService(world: World): Promise<PushService> {
   const { key, cert } = certificateFor(HOST);
   const problems: unknown[] = [];
@@ -82,7 +82,7 @@ export async function startPushService(world: World): Promise<PushService> {
   return service;
 }
 
-/** `vapid t=…, k=…` (RFC 8292 section 3). */
+/** Parses and verifies `vapid t=…, k=…` (RFC 8292 section 3). */
 async function verified(authorization: string): Promise<Pick<Pushed, 'claims' | 'key'>> {
   const [, token = '', key = ''] = /^vapid t=([^,]+), k=([A-Za-z0-9_-]+)$/.exec(authorization) ?? [];
   const point = Buffer.from(key, 'base64url');
@@ -91,7 +91,7 @@ async function verified(authorization: string): Promise<Pick<Pushed, 'claims' | 
   return { claims: (await jwtVerify(token, publicKey, { algorithms: ['ES256'] })).payload, key };
 }
 
-/** A browser's subscription at this service. */
+/** Creates a browser's subscription at this service. */
 export function subscribe(service: PushService): Subscribed {
   const ecdh = createECDH('prime256v1');
   const auth = randomBytes(16);
@@ -105,7 +105,7 @@ export function subscribe(service: PushService): Subscribed {
   };
 }
 
-/** RFC 8291 section 3.4, and the one record of RFC 8188 section 2. */
+/** Decrypts by RFC 8291 section 3.4, and the single record of RFC 8188 section 2. */
 function decrypted(ecdh: ECDH, auth: Buffer, body: Buffer): Buffer {
   const derive = (secret: Buffer, salt: Buffer, info: Buffer | string, length: number) =>
     Buffer.from(hkdfSync('sha256', secret, salt, info, length));

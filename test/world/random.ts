@@ -1,7 +1,7 @@
-/** Numbers from 0 (inclusive) to 1 (exclusive), the same ones for the same seed. */
+/** Returns numbers from 0 (inclusive) to 1 (exclusive), deterministic by seed. */
 export type Random = () => number;
 
-/** mulberry32: small, and good enough to choose what a test does next. */
+/** mulberry32: small, and sufficient to choose a test's next step. */
 export function makeRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {

@@ -1,4 +1,4 @@
-/** HTTP as bytes, for what no client library would send. */
+/** Sends HTTP as bytes, for requests that no client library would send. */
 import net from 'node:net';
 import { patience } from './patience.ts';
 
@@ -7,8 +7,8 @@ export type RawAnswer = { status: number; head: string; body: string };
 const PATIENCE_MS = patience(5_000);
 
 /**
- * Writes bytes to a port on loopback and reads until the other side closes: end a well-formed request with
- * `Connection: close`. Answers the first answer, with status 0 when there was none, or it was lost to a reset.
+ * Writes bytes to a port on loopback and reads until the peer closes: end a well-formed request with `Connection: close`. Returns the first answer,
+ * with status 0 when there was none, or it was lost to a reset.
  */
 export function exchange(port: number, bytes: string): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
@@ -22,7 +22,7 @@ export function exchange(port: number, bytes: string): Promise<RawAnswer> {
     socket.on('data', (text) => {
       received += text;
     });
-    // A reset is an end too: the other side need not read what it refuses.
+    // A reset counts as an end: the peer need not read what it refuses.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
     });

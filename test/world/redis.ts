@@ -1,4 +1,4 @@
-/** A real redis-server on loopback, with a password, that a test may pause, stop and start again. */
+/** A redis-server on loopback, with a password, that a test can pause, stop and start again. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { afterFile } from './after-file.ts';
 import { newFolder } from './stores.ts';
 
 export type RedisServer = {
-  /** With its password. */
+  /** Includes the password. */
   url: string;
   password: string;
   /** All keys in it. */
@@ -17,13 +17,13 @@ export type RedisServer = {
   /** Keeps connections open, and answers nothing. */
   pause(): void;
   resume(): void;
-  /** Kills it; it forgets everything. */
+  /** Kills it; all data is lost. */
   stop(): Promise<void>;
   /** Starts it again at the same port. */
   start(): Promise<void>;
 };
 
-/** Whether there is a redis-server to start. CI must have one. */
+/** Whether redis-server is installed. CI must have it. */
 export async function hasRedis(): Promise<boolean> {
   try {
     await promisify(execFile)('redis-server', ['--version']);

@@ -1,4 +1,4 @@
-/** One more broker, in a process of its own, on the store and with the master key of a world. */
+/** A further broker, in a separate process, on the store and with the master key of a world. */
 import { beforeAll, expect } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { TestAgent } from './agent.ts';
@@ -9,13 +9,13 @@ import type { World } from './world.ts';
 export type Replica = {
   baseUrl: string;
   process: BrokerProcess;
-  /** The same agent, which asks this one. */
+  /** Returns the same agent, calling this replica. */
   asks(agent: TestAgent): TestAgent;
 };
 
 /**
- * Starts one, which serves. Whoever starts it ends its process. `behind`: with the address of the world's own one, as behind a load
- * balancer, so that its links lead there; it is asked at its port all the same.
+ * Starts a replica. The caller ends its process. `behind`: with the base URL of the world's own broker, as behind a load balancer, so that its links
+ * lead there; requests go to its port all the same.
  */
 export async function startReplica(world: World, { behind = false } = {}): Promise<Replica> {
   const port = behind ? await freePort() : 0;
@@ -32,7 +32,7 @@ export async function startReplica(world: World, { behind = false } = {}): Promi
   return { baseUrl, process, asks: (agent) => new TestAgent({ ...agent, baseUrl }) };
 }
 
-/** One for the tests of this `describe`. */
+/** A replica for the tests of this `describe`. */
 export function givenReplica(world: World, options: { behind?: boolean } = {}): Pick<Replica, 'asks' | 'baseUrl'> {
   let replica: Replica | undefined;
   beforeAll(async () => {

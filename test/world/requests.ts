@@ -1,6 +1,6 @@
 /** Calls that many tests make. */
 
-/** Allowed at once. */
+/** Allowed immediately. */
 export const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 
 /** Held for an approval under DEMO_RULES. */

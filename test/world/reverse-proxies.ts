@@ -1,4 +1,4 @@
-/** Reverse proxies as they are installed, each set up with its block in docs/operations.md. */
+/** Reverse proxies as installed on this machine, each configured with its block in docs/operations.md. */
 import { spawn } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { ROOT } from './checkout.ts';
 import { newFolder } from './stores.ts';
 
 const PAGE = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
-/** Debian says the folder of its modules. */
+/** Modules in the folder that Debian uses. */
 const MODULES = ['mpm_event', 'proxy', 'proxy_http', 'authz_core', 'authn_core'].map(
   (name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`,
 );
@@ -20,13 +20,13 @@ export type ReverseProxy = {
   version: string;
   /** The language of the block on the page. */
   block: string;
-  /** A whole configuration of it, which listens on a port of 127.0.0.1. */
+  /** Returns a complete configuration, which listens on a port of 127.0.0.1. */
   file(block: string, port: number): string;
   args(file: string, folder: string): string[];
   signal: NodeJS.Signals;
 };
 
-/** Whoever is root has to say that its workers may write where it does. */
+/** As root, the workers need permission to write to these folders. */
 const user = process.getuid?.() === 0 ? 'user root;' : '';
 const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
   .map((name) => `${name}_temp_path ${name};`)
@@ -60,7 +60,7 @@ export const REVERSE_PROXIES: ReverseProxy[] = [
   },
 ];
 
-/** Starts one in front of the broker at this address, and answers its own; it ends with the test file. */
+/** Starts a proxy in front of the broker at this address, and returns its own; it ends with the test file. */
 export async function startReverseProxy(
   { program, block, file, args, signal }: ReverseProxy,
   brokerUrl: string,

@@ -1,13 +1,13 @@
-/** Merkle trees as RFC 9162 defines them, with nothing of the broker's. */
+/** Merkle trees as RFC 9162 defines them, independent of the broker's code. */
 import { createHash } from 'node:crypto';
 
 export const sha256 = (...parts: Uint8Array[]) =>
   parts.reduce((h, part) => h.update(part), createHash('sha256')).digest();
 
-/** The hash of a leaf for the `row_hash` of a row. */
+/** Returns the leaf hash for the `row_hash` of a row. */
 export const leafOf = (rowHash: string): Buffer => sha256(Buffer.from([0]), Buffer.from(rowHash, 'hex'));
 
-/** RFC 9162 section 2.1.1, to the letter; what was hashed before is known. `end`: after the last leaf. */
+/** RFC 9162 section 2.1.1, literally, with memoised hashes. `end`: after the last leaf. */
 export function mth(
   leaves: readonly Uint8Array[],
   end = leaves.length,

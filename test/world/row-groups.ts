@@ -1,4 +1,4 @@
-/** Groups of audit rows written by the store's own appender, without the thread that it lives in otherwise. */
+/** Writes groups of audit rows with the store's own appender, without its thread. */
 
 import { type AuditRow, auditStatement } from '../../broker/store/audit.ts';
 import { AUDIT_COLUMNS } from '../../broker/store/audit-columns.ts';
@@ -6,7 +6,7 @@ import { openAppender } from '../../broker/store/open-appender.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from './after-file.ts';
 
-/** A writer of groups, each in one durable transaction, as they are. Answers the ids that were written. `areNew`: as of `Appender`. */
+/** Returns a writer of groups, each in one durable transaction, unchanged. The writer returns the written ids. `areNew`: see `Appender`. */
 export function groupWriter(store: Store, areNew = false): (rows: readonly AuditRow[]) => Promise<Set<string>> {
   const appender = openAppender(store.appendTo);
   afterFile(() => appender.close());

@@ -3,7 +3,7 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import { findAuditRows } from '../../broker/store/audit-search.ts';
 import type { Db } from '../../broker/store/store.ts';
 
-/** An audit row of a change that is about to be made, with whatever is different about it. */
+/** Returns an audit row of a change that is about to be made, with these differences. */
 export function auditRow(different: Partial<AuditRow> = {}): AuditRow {
   const now = Date.now();
   return {
@@ -42,7 +42,7 @@ export function auditRow(different: Partial<AuditRow> = {}): AuditRow {
   };
 }
 
-/** An organisation's rows, newest first. */
+/** Lists an organisation's rows, newest first. */
 export async function listAuditRows(db: Db, organisationId: string, page: { limit: number }): Promise<AuditRow[]> {
   return (await findAuditRows(db, organisationId, {}, { order: 'newest_first', ...page })).rows;
 }

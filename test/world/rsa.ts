@@ -1,11 +1,11 @@
-/** RSA key pairs for tests. Making one takes 100 ms, which is more than many a test. */
+/** RSA key pairs for tests. Making one takes 100 ms, longer than many tests. */
 import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto';
 import { afterFile } from './after-file.ts';
 
 const made: KeyPairKeyObjectResult[] = [];
 let given = 0;
 
-/** One of 2048 bits that this test file was not given before. The next file is given the same ones: its brokers know none of them. */
+/** Returns a pair of 2048 bits that this test file has not used yet. The next file gets the same pairs again, with new brokers. */
 export function newRsaPair(): KeyPairKeyObjectResult {
   if (given === 0)
     afterFile(() => {

@@ -1,4 +1,4 @@
-/** A small real S3 on loopback: takes objects of whoever signs for the bucket, and keeps them in memory. */
+/** A small S3 on loopback: accepts objects with a valid signature for the bucket, and keeps them in memory. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,15 +11,15 @@ export type S3Server = {
   address: string;
   /** Bodies by path, `/bucket/key`. */
   objects: Map<string, Buffer>;
-  /** Each path that was put, as often as it was. */
+  /** Each stored path, repeated for each PUT. */
   puts: string[];
-  /** Answers this status in place of keeping an object. */
+  /** Answers this status instead of storing an object. */
   failing: number | undefined;
-  /** The lines of an object of gzipped JSON lines. */
+  /** Returns the lines of an object of gzipped JSON lines. */
   lines(path: string): string[];
 };
 
-/** Starts one; it ends with the test file. */
+/** Starts the server; it ends with the test file. */
 export async function startS3Server(key: AwsKey, region: string): Promise<S3Server> {
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];

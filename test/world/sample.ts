@@ -1,4 +1,4 @@
-/** Bodies for any route, made of its declaration: as good as one can guess without knowing what they are for. */
+/** Builds bodies for any route from its declaration, as valid as possible without knowing their purpose. */
 import { z } from 'zod';
 
 type JsonSchema = {
@@ -26,8 +26,8 @@ type JsonSchema = {
 export type Guess = (name: string) => readonly string[];
 
 /**
- * Bodies that the schema takes, among those that one can guess: with every member and with the required ones alone, each
- * with texts that `guess` knows for the member's name where they fit. Fewer when none of them passes.
+ * Returns bodies that the schema accepts: with all members and with the required ones only, each with texts of `guess` for the member's name where
+ * they fit. Fewer when none is valid.
  */
 export function sampleBodies(body: z.ZodType, guess: Guess): unknown[] {
   const schema = z.toJSONSchema(body, { io: 'input', unrepresentable: 'any' }) as JsonSchema;

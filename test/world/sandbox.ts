@@ -1,4 +1,4 @@
-/** A broker as `serve` starts it on a new data folder: with the sandbox beside it, its agent, and an organisation in which nobody called. */
+/** A broker as `serve` starts it on a new data folder: with the sandbox, its agent, and an organisation without any call. */
 
 import { firstStart } from '../../broker/process/first-start.ts';
 import { settleSandbox, startSandboxPlatform } from '../../broker/process/sandbox.ts';
@@ -13,11 +13,11 @@ import { type Organisation, organisationOf, type World } from './world.ts';
 export type SandboxWorld = {
   world: World;
   organisation: Organisation;
-  /** Asks the platform itself, with its credential. */
+  /** Sends a request to the platform itself, with its credential. */
   ask(path: string): Promise<Answer>;
 };
 
-/** For the tests of this `describe`. */
+/** A sandbox for the tests of this `describe`. */
 export function givenSandbox(store?: StoreKind, environment?: Parameters<typeof givenWorld>[1]): SandboxWorld {
   let sandbox: (Sandbox & { token: string }) | undefined;
   let organisationId = '';

@@ -1,4 +1,4 @@
-/** An MCP server as the first generation of the SDK makes them: it is its own authorization server, by the SDK's router. */
+/** An MCP server like those of the SDK's first generation: it is its own authorization server, by the SDK's router. */
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,13 +20,13 @@ export type SdkAuthServer = {
   url: string;
   /** `localhost:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
   address: string;
-  /** Clients that registered. */
+  /** Registered clients. */
   clients: Map<string, OAuthClientInformationFull>;
-  /** How many times tokens were given, by `grant_type`. */
+  /** How often tokens were issued, by `grant_type`. */
   given: { authorization_code: number; refresh_token: number };
 };
 
-/** Starts one, which consents without asking; it ends with the test file. */
+/** Starts the server, which consents without asking; it ends with the test file. */
 export async function startSdkAuthServer(): Promise<SdkAuthServer> {
   const clients: SdkAuthServer['clients'] = new Map();
   const given: SdkAuthServer['given'] = { authorization_code: 0, refresh_token: 0 };
@@ -71,7 +71,7 @@ export async function startSdkAuthServer(): Promise<SdkAuthServer> {
   const address = `localhost:${(http.address() as AddressInfo).port}`;
   const url = new URL(`http://${address}/mcp`);
   const options = { provider, issuerUrl: new URL(url.origin), resourceServerUrl: url, scopesSupported: ['tools'] };
-  // As the SDK for Python says of itself, which wants the client id in the form, too.
+  // The metadata of the SDK for Python, which requires the client id in the form, too.
   app.get('/.well-known/oauth-authorization-server', (_request, response) => {
     const methods = ['client_secret_post', 'client_secret_basic'];
     response.json({ ...createOAuthMetadata(options), token_endpoint_auth_methods_supported: methods });

@@ -1,6 +1,6 @@
 /**
- * Lists at the end of a run, in one block, the tests that failed at first and passed when they were tried again, which CI does once: a race that
- * nobody reads about stays.
+ * Reports at the end of a run, in one block, the tests that failed at first and passed at their retry, which CI does once: an unreported race would
+ * stay.
  */
 import type { Reporter, TestModule } from 'vitest/node';
 
@@ -9,19 +9,19 @@ type Tried = {
   file: string;
   fullName: string;
   state: string;
-  /** In their order; `messages`: of what was thrown. */
+  /** In order; `messages`: of thrown errors. */
   attempts: readonly { state: string; messages: readonly string[] }[];
 };
 
-/** Characters of a reason. */
+/** Limit of characters of a reason. */
 const MOST_SHOWN = 1_000;
 
-/** A line for each test that passed, but not at once: its file, its name, and why it failed at first. */
+/** Returns a line for each test that passed at its retry: its file, its name, and why it failed at first. */
 export function secondAttemptsIn(tests: Iterable<Tried>): string[] {
   return [...tests].flatMap(({ file, fullName, state, attempts }) => {
     const failed = attempts.find((attempt) => attempt.state === 'failed');
     if (state !== 'passed' || !failed) return [];
-    // Only the first paragraph: what follows is the difference between two values, or advice. Of a property it has the seed and the counterexample.
+    // Only the first paragraph: the rest is a diff of two values, or advice. For a property test it includes the seed and the counterexample.
     const [reason = ''] = (failed.messages[0] ?? '').split('\n\n');
     return [`${file} > ${fullName}: ${reason.replaceAll('\n', ' ').slice(0, MOST_SHOWN)}`];
   });

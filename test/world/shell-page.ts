@@ -1,4 +1,4 @@
-/** Pages of the docs whose commands run: what they need, a broker as they start it, and their blocks one by one. */
+/** Runs the commands of docs pages: their prerequisites, a broker as they start it, and their blocks one by one. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterFile } from './after-file.ts';
@@ -6,10 +6,10 @@ import { BIN, COMPILE_CACHE } from './checkout.ts';
 
 const run = promisify(execFile);
 
-/** The address that the pages show. */
+/** The address in the pages. */
 export const SHOWN_AT = 'http://localhost:8787';
 
-/** What the commands need beside the broker, and is not there: then they are skipped, and say so. In CI it has to be there. */
+/** Tools that the commands need and that are missing: then these tests are skipped, with the reason. CI must have them. */
 export const missingTools = ['bash', 'curl', 'openssl'].filter((tool) => {
   try {
     execFileSync(tool, ['--version'], { stdio: 'ignore' });
@@ -22,7 +22,7 @@ if (missingTools.length > 0 && process.env.CI)
   throw new Error(`CI must run the docs: ${missingTools.join(', ')} missing.`);
 export const toolNote = missingTools.length > 0 ? ` (skipped: ${missingTools.join(', ')} not installed)` : '';
 
-/** A broker as a page starts it, on a free port; it ends with the test file. Answers its address. */
+/** Starts a broker as a page does, on a free port; it ends with the test file. Returns its address. */
 export function startAsShown(
   folder: string,
   data: string,
@@ -33,7 +33,7 @@ export function startAsShown(
   return started(spawn(process.execPath, [BIN, 'serve', ...words], { cwd: folder, env, stdio: OUTPUT }));
 }
 
-/** The same of the block of a page that starts one, run as it stands there. `more`: what the machine of the test needs. */
+/** Does the same by running the page's own block unchanged. `more`: environment variables that the test machine needs. */
 export function startBlock(block: string, at: ShellWorld, more: Record<string, string>): Promise<string> {
   const script = `npx() { shift; exec "${process.execPath}" "${BIN}" "$@"; }\n${block}`;
   const env = { ...serving(at.data), HOME: at.home ?? at.folder, ...more };
@@ -73,12 +73,12 @@ async function ended(broker: ChildProcess): Promise<void> {
 }
 
 /**
- * `state`: the file in which what blocks exported, and their folder, goes from one to the next. `home`: where it is not the folder in which
- * the blocks run.
+ * `state`: the file that carries exported variables and the folder from one block to the next. `home`: set when it is not the folder in which the
+ * blocks run.
  */
 export type ShellWorld = { folder: string; baseUrl: string; data: string; state: string; home?: string };
 
-/** One block, by itself but for what earlier ones of its world exported. Answers what it printed. */
+/** Runs one block, with the variables that earlier ones exported. Returns its output. */
 export async function perform(block: string, at: ShellWorld): Promise<string> {
   const host = (url: string) => `@${new URL(url).host}`;
   const here = block.replaceAll(SHOWN_AT, at.baseUrl).replaceAll(host(SHOWN_AT), host(at.baseUrl));
@@ -99,7 +99,7 @@ export async function perform(block: string, at: ShellWorld): Promise<string> {
   return stdout.replaceAll(at.baseUrl, SHOWN_AT);
 }
 
-/** What differs from one run to the next, made the same. */
+/** Normalises the parts of an output that differ between runs. */
 export const still = (text: string): string =>
   text
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uuid>')
@@ -108,7 +108,7 @@ export const still = (text: string): string =>
     .replaceAll(/(?<![\w-])[\w-]{43}(?![\w-])/g, '<thumbprint>')
     .replaceAll(/\bscopes: \d+$/gm, 'scopes: <number>');
 
-/** The same of JSON, without the newest checkpoint of the receipt log: it is there some seconds after the first call. */
+/** Normalises JSON, and drops the newest checkpoint of the receipt log, which appears some seconds after the first call. */
 export function stillJson(text: string): unknown {
   const value = JSON.parse(still(text)) as { _meta?: { log?: unknown } };
   if (value._meta) delete value._meta.log;

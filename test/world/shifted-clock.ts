@@ -1,6 +1,6 @@
 /**
- * For Node's `--import`: moves the clock of a process by the milliseconds that the file TEST_CLOCK_FILE holds, and goes on
- * looking at it. The clocks that nobody can set (performance.now, the time since the machine started) stay as they are.
+ * For Node's `--import`: moves the clock of a process by the milliseconds in the file TEST_CLOCK_FILE, which is polled. Monotonic clocks
+ * (performance.now, the machine's uptime) stay unchanged.
  */
 import { readFileSync } from 'node:fs';
 
@@ -9,7 +9,7 @@ const RealDate = Date;
 let shiftMs = 0;
 const read = () => {
   const text = readFileSync(file, 'utf8');
-  // Empty while it is written.
+  // The file is empty while it is written.
   if (text !== '') shiftMs = Number(text);
 };
 read();

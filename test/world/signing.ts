@@ -1,4 +1,4 @@
-/** Held calls, whoever may decide them by passkey, and what is true when that is refused. */
+/** Held calls, the owners who may decide them by passkey, and the checks after a refusal. */
 import { expect } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer, TestAgent } from './agent.ts';
@@ -7,7 +7,7 @@ import { fresh, givenWorld } from './given.ts';
 import { Authenticator } from './software-authenticator.ts';
 import type { StoreKind } from './stores.ts';
 
-/** A call that is held, whose body, query and reason nobody learns who may only sign. */
+/** A held call whose body, query and reason must not be revealed to people who may only sign. */
 export const HELD = {
   platform: 'demo',
   endpoint: '/items?notify=1',
@@ -17,7 +17,7 @@ export const HELD = {
   reason: 'because',
 };
 
-/** An organisation with an agent, made for each test. To be called where tests are declared. */
+/** An organisation with an agent, created for each test. To be called where tests are declared. */
 export function givenSigning(store: StoreKind) {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
@@ -31,7 +31,7 @@ export function givenSigning(store: StoreKind) {
     db: () => world.running.broker.store.db,
     made: (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>
       new Authenticator(world.running.baseUrl, options),
-    /** Has a call held. Answers the id of its approval. */
+    /** Makes a call that is held. Returns the id of its approval. */
     hold: async (by: TestAgent = agent): Promise<string> => {
       const answer = await withoutCalls(world, () => by.act(HELD));
       expect(answer.status, answer.text).toBe(202);
@@ -42,7 +42,7 @@ export function givenSigning(store: StoreKind) {
       (await organisation.ask('GET', '/owner/audit?limit=200')).body.rows.filter(
         (row: { reason: string }) => row.reason === reason,
       ),
-    /** Refused, nothing decided, nothing sent. */
+    /** Expects a refusal: nothing decided, nothing sent. */
     refused: async (id: string, ask: () => Promise<Answer>, status: number, code: string): Promise<Answer> => {
       const before = (await heldCall(id)).status;
       const answer = await withoutCalls(world, ask);

@@ -1,6 +1,6 @@
 /**
- * For Node's `--import`: every write of a note of a read takes 200 ms, as on a network volume that is slow. With SLOW_AFTER it is so
- * after that many synchronous ones.
+ * For Node's `--import`: every write of a read's note takes 200 ms, as on a slow network volume. With SLOW_AFTER only after that many synchronous
+ * ones.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -1,19 +1,19 @@
 /**
- * An authenticator with its browser, in software: it makes real WebAuthn attestations (`none`) and assertions, and every
- * part of what it answers can be made wrong. It shares no code with what checks it.
+ * A software authenticator with its browser: it makes real WebAuthn attestations (`none`) and assertions, and every part of its response can be made
+ * wrong. It shares no code with the verification.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { newRsaPair } from './rsa.ts';
 
 export type Algorithm = 'ES256' | 'RS256' | 'Ed25519';
 
-/** What the browser and the authenticator say, where it is to differ from what is right. */
+/** Deviations from a correct response of browser and authenticator. */
 export type Ceremony = {
   origin?: string;
   rpId?: string;
   type?: string;
   challenge?: string;
-  /** Anything at all, to see what a broker makes of it. */
+  /** Any value, to test its validation. */
   crossOrigin?: unknown;
   topOrigin?: string;
   /** User present. */
@@ -23,10 +23,10 @@ export type Ceremony = {
   /** Backup eligible and backed up. */
   be?: boolean;
   bs?: boolean;
-  /** Reported instead of the next one. */
+  /** Reported in place of the next value. */
   counter?: number;
   userHandle?: string;
-  /** Of a new credential: whether the browser reports it as discoverable; null: it reports nothing. */
+  /** For a new credential: whether the browser reports it as discoverable; null: not reported. */
   rk?: boolean | null;
 };
 
@@ -37,7 +37,7 @@ const sha256 = (data: Uint8Array | string): Buffer => createHash('sha256').updat
 
 type Cbor = number | string | Uint8Array | Map<number | string, Cbor>;
 
-/** As much of CBOR (RFC 8949) as authenticators write. */
+/** Encodes CBOR (RFC 8949), as far as authenticators use it. */
 export function cbor(value: Cbor): Buffer {
   if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value);
   if (typeof value === 'string') return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)]);
@@ -57,19 +57,19 @@ export class Authenticator {
   readonly credentialId: string;
   aaguid = Buffer.alloc(16, 7);
   transports: string[] | undefined = ['internal', 'hybrid'];
-  /** Counts up with each signature; 0 and `synced`: it keeps none. */
+  /** Increases with each signature; always 0 when `synced`. */
   counter = 0;
   synced: boolean;
-  /** What it said of the person that it was made for. */
+  /** The user handle it was created with. */
   userHandle: string | undefined;
-  /** Of the last credential that was made. */
+  /** Authenticator data of the last created credential. */
   authData = Buffer.alloc(0);
   readonly origin: string;
   readonly rpId: string;
   readonly #publicKey: KeyObject;
   readonly #privateKey: KeyObject;
 
-  /** `synced`: it may be copied to other devices and keeps no counter, as the passkeys of phones do. */
+  /** `synced`: it may be copied to other devices and has no counter, like the passkeys of phones. */
   constructor(
     baseUrl: string,
     { algorithm = 'ES256', synced = false }: { algorithm?: Algorithm; synced?: boolean } = {},
@@ -89,7 +89,7 @@ export class Authenticator {
     this.#privateKey = pair.privateKey;
   }
 
-  /** RegistrationResponseJSON to these PublicKeyCredentialCreationOptionsJSON. */
+  /** Returns a RegistrationResponseJSON for these PublicKeyCredentialCreationOptionsJSON. */
   // biome-ignore lint/suspicious/noExplicitAny: the options are whatever the broker answered.
   create(options: any, how: Ceremony & { format?: string; statement?: Map<string, Cbor>; publicKey?: Buffer } = {}) {
     this.userHandle = options.user.id;
@@ -124,7 +124,7 @@ export class Authenticator {
     };
   }
 
-  /** AuthenticationResponseJSON to these PublicKeyCredentialRequestOptionsJSON. */
+  /** Returns an AuthenticationResponseJSON for these PublicKeyCredentialRequestOptionsJSON. */
   get(options: { challenge: string }, how: Ceremony = {}) {
     if (!this.synced) this.counter++;
     const clientDataJSON = this.#clientData(options.challenge, { type: 'webauthn.get', ...how });
@@ -146,7 +146,7 @@ export class Authenticator {
     };
   }
 
-  /** With its private key. */
+  /** Signs with its private key. */
   sign(data: Uint8Array): Buffer {
     return sign(this.algorithm === 'Ed25519' ? null : 'sha256', data, this.#privateKey);
   }

@@ -1,4 +1,4 @@
-/** Looks into a broker's store from outside, while it runs or after it was killed. */
+/** Reads a broker's store from outside, while it runs or after it was killed. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -6,7 +6,7 @@ import pg from 'pg';
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Runs one statement without parameters on the store that this environment names, and changes nothing there. */
+/** Runs one read-only statement without parameters on the store that this environment names. */
 export async function query(environment: Environment, sql: string): Promise<Record<string, unknown>[]> {
   if (environment.DATABASE_URL === undefined) {
     const database = new DatabaseSync(join(environment.AGENT_BROKER_DATA!, 'store', 'broker.db'), { readOnly: true });
@@ -29,7 +29,7 @@ async function connected<T>({ DATABASE_URL }: Environment, work: (client: pg.Cli
   }
 }
 
-/** Everything that the broker keeps on disk: each file of the data folder, and each table of PostgreSQL as text. */
+/** Returns everything that the broker stores: each file of the data folder, and each table of PostgreSQL as text. */
 export async function everythingStored(environment: Environment): Promise<Map<string, Buffer>> {
   const found = new Map<string, Buffer>();
   const folder = environment.AGENT_BROKER_DATA!;
@@ -39,7 +39,7 @@ export async function everythingStored(environment: Environment): Promise<Map<st
       found.set(path, readFileSync(path));
     }
   if (environment.DATABASE_URL === undefined) return found;
-  // On one connection: to make one takes longer than to read most tables.
+  // On one connection: opening one takes longer than reading most tables.
   await connected(environment, async (client) => {
     const tables = await client.query(`select tablename from pg_tables where schemaname = 'public'`);
     for (const { tablename } of tables.rows) {
@@ -50,12 +50,12 @@ export async function everythingStored(environment: Environment): Promise<Map<st
   return found;
 }
 
-/** Where a secret stands in the clear: as it is, in hexadecimal, or in base64 at any of its three alignments. */
+/** Returns where a secret is stored in plain text: as it is, in hexadecimal, or in base64 at any of its three alignments. */
 export function placesOf(secret: string, stored: ReadonlyMap<string, Buffer>): string[] {
   const shifted = [0, 1, 2].map((shift) =>
     Buffer.concat([Buffer.alloc(shift), Buffer.from(secret)])
       .toString('base64')
-      // What depends on the neighbours is left out.
+      // Characters that depend on neighbouring bytes are dropped.
       .slice(shift === 0 ? 0 : 4, -4),
   );
   const forms = [secret, Buffer.from(secret).toString('hex'), ...shifted];

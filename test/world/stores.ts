@@ -1,4 +1,4 @@
-/** The stores that a test runs on: SQLite always, PostgreSQL where TEST_DATABASE_URL names a server. */
+/** The stores that tests run on: always SQLite, and PostgreSQL where TEST_DATABASE_URL names a server. */
 import { randomBytes } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,24 +12,21 @@ export type StoreKind = 'sqlite' | 'postgres';
 const server = process.env.TEST_DATABASE_URL;
 if (!server && process.env.CI) throw new Error('CI must test on PostgreSQL too: set TEST_DATABASE_URL.');
 
-/** TEST_STORE: one of them alone. */
+/** TEST_STORE selects one of them. */
 export const STORES: readonly StoreKind[] = (server ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)).filter(
   (store) => [undefined, store].includes(process.env.TEST_STORE as StoreKind | undefined),
 );
 
-/**
- * One of them, for tests that are about none of a store's statements: PostgreSQL where there is one, since many others run on
- * SQLite alone.
- */
+/** One store, for tests that do not depend on SQL: PostgreSQL where available, since many others run on SQLite only. */
 export const ONE_STORE = STORES.slice(-1);
 
-/** What a suite defines on another store than ONE_STORE: no test, so that none is counted as skipped. */
+/** Used on other stores than ONE_STORE: defines no test, so that none is counted as skipped. */
 const NO_TEST = Object.assign(() => {}, { each: () => () => {} }) as unknown as typeof test;
 
-/** `test` for what is about no store's statements, in a suite that runs on several: it is defined on ONE_STORE alone. */
+/** `test` for tests that do not depend on SQL, in a suite that runs on several stores: defined on ONE_STORE only. */
 export const testOnOne = (store: StoreKind): typeof test => (ONE_STORE.includes(store) ? test : NO_TEST);
 
-/** What reads as a skip, with its reason, in the list of tests. */
+/** Marks a skip, with its reason, in the list of tests. */
 export const postgresNote = server ? '' : ' (PostgreSQL skipped: TEST_DATABASE_URL is not set)';
 
 export async function administer(statement: string): Promise<void> {
@@ -42,14 +39,14 @@ export async function administer(statement: string): Promise<void> {
   }
 }
 
-/** The URL of a database with a name that no other one has. */
+/** Returns the URL of a database with a unique name. */
 export function databaseUrl(): string {
   const url = new URL(server!);
   url.pathname = `/agent_broker_${randomBytes(6).toString('hex')}`;
   return url.href;
 }
 
-/** A new, empty database, or a copy of one that nobody uses, dropped after this test file. Answers its URL. */
+/** Creates an empty database, or a copy of an unused one, dropped after this test file. Returns its URL. */
 export async function newDatabase({
   template,
   encoding,
@@ -65,20 +62,20 @@ export async function newDatabase({
   return url;
 }
 
-/** The name of the database that a URL is of. */
+/** Returns the name of a URL's database. */
 export const nameOf = (url: string): string => new URL(url).pathname.slice(1);
 
-/** A new database as all migrations leave one, in a quarter of the time that they take. */
+/** Creates a migrated database, in a quarter of the time that migrations take. */
 export const newMigratedDatabase = (): Promise<string> => newDatabase({ template: inject('migratedDatabase') });
 
-/** Puts a store of SQLite as all migrations leave one into a folder, which is made if it is not there. Answers the folder. */
+/** Copies a migrated SQLite store into a folder, creating it if needed. Returns the folder. */
 export function copyMigratedStore(folder: string): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   copyFileSync(join(inject('migratedFolder'), 'broker.db'), join(folder, 'broker.db'));
   return folder;
 }
 
-/** A new, empty folder, removed after this test file: in several tries, since a browser that was ended writes a moment longer. */
+/** Creates an empty folder, removed after this test file: with retries, since a browser that was ended still writes for a moment. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-test-'));
   afterFile(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));

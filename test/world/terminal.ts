@@ -1,10 +1,10 @@
-/** Programs at a real terminal of Linux, by `script` of util-linux, and what of a text could act on one. */
+/** Runs programs at a real Linux terminal, by `script` of util-linux, and finds text that could act on a terminal. */
 import { execFileSync, spawn } from 'node:child_process';
 import { afterFile } from './after-file.ts';
 import { BIN, COMPILE_CACHE } from './checkout.ts';
 import type { Ran } from './command.ts';
 
-/** Skipped where there is no `script` with these options, and says so; in CI there has to be one. */
+/** Without a `script` with these options the tests are skipped, with the reason; CI must have one. */
 export const missingScript = (() => {
   try {
     const version = execFileSync('script', ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
@@ -17,23 +17,23 @@ if (missingScript && process.env.CI) throw new Error(missingScript);
 
 type Setting = { cwd: string; env?: Record<string, string>; columns?: number };
 export type AtTerminal = {
-  /** Resolves with all that was printed, when what came since the last `shows` has `text`. Rejects when it ends without. */
+  /** Resolves with the whole output when the output since the last `shows` contains `text`. Rejects when the program ends without it. */
   shows(text: string | RegExp): Promise<string>;
   type(text: string): void;
-  /** `stdout`: all that came to the terminal. */
+  /** `stdout`: the whole output. */
   ended: Promise<Ran>;
 };
 
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** Starts a command of ours at a terminal. `env`: all of its environment but PATH, TERM and the compile cache. */
+/** Starts our command at a terminal. `env`: its whole environment, beside PATH, TERM and the compile cache. */
 export const atTerminal = (words: readonly string[], { env, ...setting }: Setting): AtTerminal =>
   shellAtTerminal(`exec ${[process.execPath, BIN, ...words].map(quoted).join(' ')}`, {
     ...setting,
     env: { PATH: process.env.PATH!, TERM: 'xterm-256color', NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
   });
 
-/** Starts a line of the shell at a terminal of so many columns. `env`: all of its environment. It ends with the test file. */
+/** Starts a shell line at a terminal with so many columns. `env`: its whole environment. It ends with the test file. */
 export function shellAtTerminal(line: string, { cwd, env, columns = 120 }: Setting): AtTerminal {
   const command = `stty cols ${columns} rows 50; ${line}`;
   const child = spawn('script', ['--quiet', '--return', '--echo', 'never', '--command', command, '/dev/null'], {
@@ -47,7 +47,7 @@ export function shellAtTerminal(line: string, { cwd, env, columns = 120 }: Setti
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
     stdout += chunk;
   });
-  // What is typed as it ends arrives nowhere.
+  // Ignores the error when input is typed while it ends.
   child.stdin.on('error', () => {});
   const ended = new Promise<Ran>((done) => child.on('close', (code) => done({ code, stdout, stderr: '' })));
   let seen = 0;
@@ -71,9 +71,9 @@ export function shellAtTerminal(line: string, { cwd, env, columns = 120 }: Setti
   };
 }
 
-/** Of what was printed, characters that an error shows. */
+/** Number of characters of the output that an error shows. */
 export const LAST = 3_000;
 
-/** Everything in a text that a terminal could take for a command, or that shows nothing: our own colours left out. */
+/** Returns everything in a text that a terminal could interpret as a command, or that is invisible, except our own colours. */
 export const actingIn = (text: string): string[] =>
   text.replaceAll(/\u001b\[\d{1,2}m|\r\n/g, '\n').match(/[^\n\P{C}]|\p{Zl}|\p{Zp}/gu) ?? [];

@@ -1,6 +1,6 @@
 /**
- * How much of what can be repeated without end a run of the tests does: inputs that are drawn, rows, agents, bytes. CI proves that a thing holds at a size that tells
- * a right program from a wrong one; `THOROUGH=1` (`npm run test:thorough`) proves it at the size that it is promised for.
+ * Sizes of repeatable tests: drawn inputs, rows, agents, bytes. CI uses sizes that distinguish a right program from a wrong one; `THOROUGH=1` (`npm
+ * run test:thorough`) uses the promised sizes.
  */
 export const thorough = Boolean(process.env.THOROUGH);
 

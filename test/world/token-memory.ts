@@ -1,8 +1,8 @@
-/** What an `oidc-provider` of a test keeps: all of it, where the package's own memory forgets the oldest of a thousand entries. */
+/** Storage of a test's `oidc-provider`: keeps everything, where the package's own memory evicts the oldest of a thousand entries. */
 
 type Payload = { exp?: number; grantId?: string; uid?: string; userCode?: string; consumed?: unknown };
 
-/** For `adapter` of its configuration. */
+/** Returns the `adapter` of its configuration. */
 export function tokenMemory() {
   const kept = new Map<string, { payload: Payload; until: number }>();
   return (model: string) => {

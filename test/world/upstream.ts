@@ -1,11 +1,11 @@
-/** A small real platform on loopback that remembers, byte for byte, what reached it. */
+/** A small platform on loopback that records, byte for byte, what it receives. */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 export type Seen = {
   method: string;
-  /** The request target as it stood in the request line. */
+  /** The unchanged request target. */
   target: string;
   rawHeaders: string[];
   headers: IncomingMessage['headers'];
@@ -18,7 +18,7 @@ export type Upstream = {
   /** Its host and port, for AGENT_BROKER_ALLOW_PRIVATE. */
   address: string;
   seen: Seen[];
-  /** Replaces the answer; unset it to go back to the echo. */
+  /** Overrides the answer; undefined restores the echo. */
   answer: ((request: IncomingMessage, response: ServerResponse, body: string) => void) | undefined;
   close(): Promise<void>;
   /** Refuses connections until it is resumed at the same address. */
@@ -27,10 +27,10 @@ export type Upstream = {
 };
 
 /**
- * Starts one. Unless told otherwise it answers 200 with `{method, target, body}`, and never the headers.
+ * Starts the platform. By default it answers 200 with `{method, target, body}`, and never the headers.
  *
- * @param certificate for `localhost`, or what `host` is, of a server that speaks TLS
- * @param host another address of loopback
+ * @param certificate for `localhost`, or for `host`, of a server with TLS
+ * @param host another loopback address
  */
 export async function startUpstream(certificate?: { key: string; cert: string }, host?: string): Promise<Upstream> {
   const listener: RequestListener = async (request, response) => {
@@ -38,7 +38,7 @@ export async function startUpstream(certificate?: { key: string; cert: string },
     try {
       for await (const chunk of request) chunks.push(chunk as Buffer);
     } catch {
-      // It broke off.
+      // The client broke off the request.
       return;
     }
     const body = Buffer.concat(chunks).toString('utf8');

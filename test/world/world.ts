@@ -1,4 +1,4 @@
-/** A whole broker for a test: a real store, real keys, a real listener, a real platform to call. */
+/** A complete broker for a test: a real store, real keys, a real listener, a real platform to call. */
 
 import { join } from 'node:path';
 import { inject } from 'vitest';
@@ -21,7 +21,7 @@ import { expectDeclared } from './declared.ts';
 import { copyMigratedStore, newFolder, newMigratedDatabase, type StoreKind } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
-/** The credential of every test connection: wherever it shows up, it leaked. */
+/** The credential of every test connection: finding it anywhere means that it leaked. */
 export const CANARY = 'CANARY-7f3a-0123456789-abcdefghij';
 
 export type World = {
@@ -30,15 +30,15 @@ export type World = {
   /** Milliseconds added to the real clock. */
   clock: { skewMs: number };
   environment: Record<string, string>;
-  /** A key pair: the next of a few, because making one costs more than many a test. Neighbours differ. */
+  /** Returns the next key pair of a small pool, because making one takes longer than many tests. Consecutive ones differ. */
   keys(): KeyPair;
-  /** Forgets strikes and open breakers, so that a table of malformed calls can go on. */
+  /** Deletes strikes and open breakers, so that a table of malformed calls can continue. */
   forgive(): Promise<void>;
   /** Stops the broker and starts it again on the same store. */
   restart(): Promise<void>;
-  /** `rules`: of its policy `default`, if it is to have one. */
+  /** `rules`: of its policy `default`, if it should have one. */
   organisation(options?: OrganisationOptions): Promise<Organisation>;
-  /** One with the platform `demo`, connected. */
+  /** Creates one with the platform `demo`, connected. */
   demoOrganisation(options?: OrganisationOptions & PlatformOptions): Promise<Organisation>;
 };
 
@@ -48,16 +48,16 @@ type PlatformOptions = { manifest?: Record<string, unknown>; secret?: string | n
 export type Organisation = {
   id: string;
   owner: OwnerTable;
-  /** Answers the platform's id. `secret: null` leaves out the connection. */
+  /** Returns the platform's id. `secret: null` omits the connection. */
   platform(options?: PlatformOptions & { id?: string }): Promise<string>;
-  /** One more connection of a platform. Answers its id. */
+  /** Adds a connection to a platform. Returns its id. */
   connection(
     platformId: string,
     options?: { secret?: string | null; isDefault?: boolean; upstreamScopes?: string[] },
   ): Promise<string>;
   policy(rules: readonly unknown[], name?: string): Promise<string>;
   guardrails(rules: readonly unknown[]): Promise<void>;
-  /** `rules`: of a policy of its own, DEMO_RULES if not said otherwise; or `policy`, the id of one, or null for none. */
+  /** `rules`: of a policy of its own, by default DEMO_RULES; or `policy`, the id of one, or null for none. */
   agent(options?: {
     name?: string;
     rules?: readonly unknown[];
@@ -66,9 +66,9 @@ export type Organisation = {
     agent?: Partial<AgentTable>;
     grants?: Record<string, Partial<GrantTable> & { scopeList?: string[] }>;
   }): Promise<TestAgent>;
-  /** One more owner. */
+  /** Adds an owner. */
   addOwner(role: OwnerTable['role']): Promise<OwnerTable>;
-  /** A request with a session of the owner, or of another one. What it answers is what the route declares. */
+  /** Sends a request with a session of the owner, or of another one. The answer is checked against the route's declaration. */
   ask(method: string, path: string, body?: unknown, by?: OwnerTable): Promise<Answer>;
 };
 
@@ -88,7 +88,7 @@ export const ALLOW_ALL = [{ effect: 'allow' }];
 
 const KEY_PAIRS = 3;
 
-/** `before`: begins what the broker is to be started with, by its data folder. */
+/** `before`: sets up what the broker is started with, by its data folder. */
 export type WorldOptions = {
   before?: (data: string) => Promise<Pick<ServeOptions, 'allowPrivate' | 'beforeServing'>>;
 };
@@ -109,14 +109,14 @@ export async function startWorld(
     AGENT_BROKER_DATA: data,
     AGENT_BROKER_ALLOW_PRIVATE: upstream.address,
     AGENT_BROKER_LIMIT_FACTOR: '1000',
-    // Test files run beside each other on one server, which takes a hundred connections; that of `.ci/run` takes two hundred.
+    // Test files share one server, which allows a hundred connections; that of `.ci/run` allows two hundred.
     ...(store === 'postgres' && { DATABASE_URL: await newMigratedDatabase(), DATABASE_CONNECTIONS: '8' }),
     ...environment,
   };
   const keyPairs: KeyPair[] = [];
   let keyPairsTaken = 0;
   const more = await options.before?.(data);
-  // As in the package: a page of the sources loads 250 files.
+  // As in the package: a page from source loads 250 files.
   const consoleBundle = join(inject('programs'), 'dist/broker/console/bundle');
   const start = () => serve(readConfig(env), { clock: () => Date.now() + clock.skewMs, consoleBundle, ...more });
   const world: World = {
@@ -132,9 +132,9 @@ export async function startWorld(
     forgive: () => purgeBreakers(world.running.broker.store.db, Number.MAX_SAFE_INTEGER),
     restart: async () => {
       await world.running.stop();
-      // Lets this process's clients see that the connections that they keep alive are closed.
+      // Lets this process's clients notice that their keep-alive connections are closed.
       for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
-      // The same port, so that agents' base URLs and audiences stay.
+      // The same port, so that agents' base URLs and audiences stay valid.
       env.PORT = new URL(world.running.baseUrl).port;
       world.running = await start();
     },
@@ -178,10 +178,10 @@ async function makeOrganisation(world: World, options: OrganisationOptions = {})
   return organisation;
 }
 
-/** The organisation of an owner that is there. */
+/** Returns the organisation of an existing owner. */
 export function organisationOf(world: World, owner: OwnerTable): Organisation {
   const { organisation_id: id } = owner;
-  // Asked for again each time: after a restart they are others.
+  // Read each time: a restart replaces them.
   const broker = () => world.running.broker;
   const db = () => broker().store.db;
   const now = broker().clock();
@@ -292,7 +292,7 @@ export function organisationOf(world: World, owner: OwnerTable): Organisation {
         email: `${role}-${uuidv4().slice(0, 8)}@acme.example`,
         role,
         origin: 'added',
-        // Later than the owner before, so that their order is the one in which they came.
+        // Later than the owner before, so that the order by time is the order of creation.
         created_at: now + ++owners,
       }),
     ask: async (method, path, body, by = owner) => {
