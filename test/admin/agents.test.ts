@@ -129,7 +129,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
   });
 
   test.each<[string, unknown]>([
-    ['no object', []],
+    ['a value that is not an object', []],
     ['an unknown member', { why: 'x' }],
     ['a reason of another type', { reason: 1 }],
     ['a reason that is too long', { reason: 'x'.repeat(501) }],

@@ -87,14 +87,14 @@ describe.each(STORES)(`searching the audit on %s${postgresNote}`, (store) => {
 
   test.each([
     ['a part of a reason, in capitals', 'NONSENSE', () => ['refused']],
-    ['the name of an agent, whose signs are no wildcards', 'age_100%', () => ['read', 'refused']],
-    ['an agent’s own words', 'evil.example', () => ['formula']],
-    ['letters beyond ASCII, as they are written', 'Überweisung', () => ['letters']],
+    ['the name of an agent, with literal % and _', 'age_100%', () => ['read', 'refused']],
+    ['an agent’s own text', 'evil.example', () => ['formula']],
+    ['letters beyond ASCII, unchanged', 'Überweisung', () => ['letters']],
     ['letters beyond ASCII, in small letters', 'überweisung an ärztin', () => ['letters']],
     ['letters beyond ASCII, in capitals', 'ÄRZTIN', () => ['letters']],
     ['the name of an agent beyond ASCII', 'łUKASZ', () => ['letters']],
-    ['nothing that is there', 'nowhere-at-all', () => []],
-    ['a wildcard that is none', 'demo%nonsense', () => []],
+    ['a text without a match', 'nowhere-at-all', () => []],
+    ['a literal %', 'demo%nonsense', () => []],
   ])('by %s', async (_what, text, expected) => {
     const found = (await ask(`kind=action&text=${encodeURIComponent(text)}`)).map(({ id }) => id);
     const wanted = expected().map((name) => ids[name]!);

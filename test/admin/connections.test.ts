@@ -128,15 +128,15 @@ describe.each(ONE_STORE)(`owners’ connections on %s${postgresNote}`, (store) =
   });
 
   test.each<[string, Record<string, unknown>, string]>([
-    ['a platform that is none', { platform: 'none' }, 'It has: basic, demo'],
-    ['another organisation’s word for one', { platform: 'theirs' }, 'platform'],
-    ['a label that no file could hold', { label: 'a b' }, 'label'],
+    ['an unknown platform', { platform: 'none' }, 'It has: basic, demo'],
+    ['a platform of another organisation', { platform: 'theirs' }, 'platform'],
+    ['a label with a space', { label: 'a b' }, 'label'],
     ['a secret of 7 characters', { secret: 'x234567' }, 'fewer than 8 characters'],
     ['an empty secret', { secret: '' }, 'is empty'],
-    ['a secret that no header can carry', { secret: `${FIRST}\n` }, 'no header can carry'],
+    ['a secret that a header cannot contain', { secret: `${FIRST}\n` }, 'no header can carry'],
     ['NUL in the secret', { secret: `${FIRST}\0` }, 'body'],
     ['a password of 7 characters', { platform: 'basic', secret: 'ann@acme.example:x234567' }, 'password'],
-    ['a secret that is no text', { secret: [FIRST] }, 'secret'],
+    ['a secret that is not a string', { secret: [FIRST] }, 'secret'],
     ['no secret', { secret: undefined }, 'secret'],
     ['an unknown member', { secrets: FIRST }, 'unknown field'],
   ])('%s is refused, and not quoted', async (_name, body, says) => {

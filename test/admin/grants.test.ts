@@ -212,21 +212,17 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
   });
 
   test.each<[string, unknown, RegExp]>([
-    ['no object', [], /object/],
+    ['a body that is not an object', [], /object/],
     ['an unknown member', { scopes: ['demo:read'], expires: '30d' }, /expires/],
     ['a new grant without scopes', { require_approval: true }, /^scopes: a new grant needs some/],
     ['no scope at all', { scopes: [] }, /^scopes: names no scope/],
     ['a scope that the platform does not have', { scopes: ['demo:raed'] }, /Did you mean "demo:read"\?/],
-    ['a pattern', { scopes: ['demo:*'] }, /patterns are for policies/],
-    ['no repository', { scopes: ['demo:read'], repos: ['acme'] }, /^repos\.0: is no repository/],
+    ['a scope pattern', { scopes: ['demo:*'] }, /patterns are for policies/],
+    ['an invalid repository', { scopes: ['demo:read'], repos: ['acme'] }, /^repos\.0: is no repository/],
     ['65 repositories', { scopes: ['demo:read'], repos: Array(65).fill('acme/shop') }, /more than 64/],
-    ['an expiry of no time', { scopes: ['demo:read'], expires_in_seconds: 1 }, /^expires_in_seconds/],
-    ['an expiry in words', { scopes: ['demo:read'], expires_in_seconds: '30d' }, /^expires_in_seconds/],
-    [
-      'a connection that is not there',
-      { scopes: ['demo:read'], connection: 'nowhere' },
-      /^connection: there is no connection/,
-    ],
+    ['an expiry below the minimum', { scopes: ['demo:read'], expires_in_seconds: 1 }, /^expires_in_seconds/],
+    ['an expiry as text', { scopes: ['demo:read'], expires_in_seconds: '30d' }, /^expires_in_seconds/],
+    ['an unknown connection', { scopes: ['demo:read'], connection: 'nowhere' }, /^connection: there is no connection/],
     [
       'a connection of another platform',
       { scopes: ['demo:read'], connection: 'mail-main' },

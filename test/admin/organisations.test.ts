@@ -49,7 +49,7 @@ test('every owner route declares its authentication and the lowest role', () => 
   expect(open.map(({ path }) => path).filter((path) => !OPEN.includes(path))).toEqual([]);
   const others = ROUTES.filter(({ path, auth }) => path.startsWith('/owner/') && auth === 'agent');
   expect(others.map(named)).toEqual([]);
-  // Reads are GET; and a GET has no body, since a form or a link can only send requests without a JSON body.
+  // A GET only reads and has no body; other methods need a JSON body, which a form or link of another site cannot send.
   for (const route of OWNED.filter(({ method }) => method === 'GET')) expect(route.body, named(route)).toBeUndefined();
 });
 

@@ -151,7 +151,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
 
   test.each([
     ['removed', (bad: OwnerTable) => remove(bad.id)],
-    ['no admin any more', ({ email }: OwnerTable) => add({ email, role: 'viewer' })],
+    ['demoted', ({ email }: OwnerTable) => add({ email, role: 'viewer' })],
   ])('unused invites, links and tokens of an admin end when the admin is %s', async (_what, end) => {
     await organisation.platform();
     const agent = await organisation.agent();
@@ -188,7 +188,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   // On SQLite a request that waits has not been authenticated yet.
   test.runIf(store === 'postgres').each([
     ['removed', (db: Db, { id }: OwnerTable) => deleteOwner(db, organisation.id, id)],
-    ['no admin any more', (db: Db, bad: OwnerTable) => putOwner(db, { ...bad, role: 'viewer' })],
+    ['demoted', (db: Db, bad: OwnerTable) => putOwner(db, { ...bad, role: 'viewer' })],
   ])('a request of an admin that waits is not carried out when the admin is %s meanwhile', async (_what, end) => {
     await organisation.platform();
     const agent = await organisation.agent();

@@ -163,7 +163,7 @@ describe.each(ONE_STORE)(`owners’ policies on %s${postgresNote}`, (store) => {
   });
 
   test.each([
-    ['a name that no file could hold', { name: 'a/b', rules: ALLOW }],
+    ['a name with a slash', { name: 'a/b', rules: ALLOW }],
     ['no name', { rules: ALLOW }],
     ['an unknown member', { name: 'x', rules: ALLOW, rule: [] }],
     ['a list', []],

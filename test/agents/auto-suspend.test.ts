@@ -172,9 +172,9 @@ describe.each(ONE_STORE)(`automatic suspension on %s${postgresNote}`, (store) =>
     ['a scope that is not granted', UNKNOWN, 'scope_not_granted'],
     ['a platform without a grant', { ...READ, platform: 'demo2' }, 'no_permission_record'],
     ['an endpoint of another scope', { ...READ, method: 'PATCH', endpoint: '/items/1' }, 'endpoint_scope_mismatch'],
-    ['what a guardrail denies', { ...READ, endpoint: '/items/9' }, 'denied_by_guardrail'],
+    ['a guardrail', { ...READ, endpoint: '/items/9' }, 'denied_by_guardrail'],
     [
-      'what no rule allows',
+      'a missing allow rule',
       { ...READ, method: 'DELETE', endpoint: '/items/1', scope: 'demo:delete' },
       'denied_by_policy',
     ],

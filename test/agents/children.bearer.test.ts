@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     ['a jku', () => forged({ ...header(), jku: `http://${world.upstream.address}/jwks` })],
     ['crit', () => forged({ ...header(), crit: ['exp'] })],
     [
-      'members in another order, which we never write',
+      'members in another order than ours',
       () => {
         const { kid } = header();
         return signCompactWith({ typ: TYPE, alg: 'ES256', kid });
@@ -113,14 +113,20 @@ describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) =
     ['without jti', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), jti: undefined })],
     ['with a jti that was never issued', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), jti: 'x' })],
     ['for an agent with a key', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), agent_id: parent.agentId })],
-    ['for nobody', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), agent_id: 'agt_00000000000000000000' })],
+    [
+      'for an unknown agent',
+      () => signCompact(issuing(), { typ: TYPE }, { ...claims(), agent_id: 'agt_00000000000000000000' }),
+    ],
     ['an agent_id with U+0000', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), agent_id: 'agt_\0' })],
     ['exp as text', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), exp: 'never' })],
     [
       'exp 1e999',
       () => signCompact(issuing(), { typ: TYPE }, JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e999')),
     ],
-    ['a claim twice', () => signCompact(issuing(), { typ: TYPE }, JSON.stringify(claims()).replace('{', '{"exp":1,'))],
+    [
+      'a duplicate claim',
+      () => signCompact(issuing(), { typ: TYPE }, JSON.stringify(claims()).replace('{', '{"exp":1,')),
+    ],
     ['9,000 characters', () => `${child.bearer}${'x'.repeat(9_000)}`],
     ['an owner session', () => mintOwnerSession(broker(), organisation.owner).token],
     ["JW-24 its parent's JWT with its agent_id", () => parent.token({ agent_id: child.agentId })],

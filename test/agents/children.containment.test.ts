@@ -57,9 +57,9 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
           .where('id', '=', (await grantOf()).id)
           .execute(),
     ],
-    ['has a grant that is over', 'grant_expired', () => change({ expires_at: Date.now() - 1 })],
+    ['has an expired grant', 'grant_expired', () => change({ expires_at: Date.now() - 1 })],
     [
-      'has no policy any more',
+      'loses its policy',
       'no_policy_assigned',
       () => db().updateTable('agents').set({ policy_id: null }).where('id', '=', parent.id).execute(),
     ],
@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
       'denied_by_guardrail',
       () => organisation.guardrails([{ name: 'no', effect: 'deny' }]),
     ],
-    ['may reach no repository', 'repo_not_allowed', () => change({ constraints: '{"repos":[]}' })],
+    ['is limited to no repository', 'repo_not_allowed', () => change({ constraints: '{"repos":[]}' })],
     [
       'is stopped by a breaker',
       'circuit_breaker_open',

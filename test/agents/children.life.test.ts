@@ -283,7 +283,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('it can use every route for agents', async () => {
+  test('its bearer is accepted on the other routes for agents', async () => {
     const answer = await child.act(READ);
     expect((await child.get(`/v1/audit/${auditIdOf(answer)}/receipt`)).status).toBe(200);
     expectEnvelope(await parent.get(`/v1/audit/${auditIdOf(answer)}/receipt`), 401, 'not_your_row');

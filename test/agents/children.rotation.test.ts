@@ -77,7 +77,7 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
 
   test.each<[string, (agent: TestAgent) => Promise<void>]>([
     [
-      'a file that left it out names it with another key',
+      'a file that had removed it adds it with another key',
       async () => {
         await apply('agents: { triage: {} }');
         await apply('agents: {}');
@@ -85,7 +85,7 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
       },
     ],
     [
-      'a file that left it out names it again',
+      'a file that had removed it adds it again',
       async () => {
         await apply('agents: { triage: {} }');
         await apply('agents: {}');
@@ -93,7 +93,7 @@ describe.each(STORES)(`children of a former credential on %s${postgresNote}`, (s
       },
     ],
     ['an owner sets another workload', (agent) => trust(agent, 'other')],
-    ['a file says another workload', () => apply(trusted('other'))],
+    ['a file sets another workload', () => apply(trusted('other'))],
   ])('end when %s; setting the same workload ends none', async (_what, replace) => {
     const agent = await organisation.agent({ rules: DEMO_RULES });
     await trust(agent, 'triage');

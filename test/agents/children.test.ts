@@ -148,7 +148,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     });
 
     test.each<[string, unknown]>([
-      ['no list of grants', {}],
+      ['a body without grants', {}],
       ['an empty list', { grants: [] }],
       ['CH-03 26 grants', { grants: Array.from({ length: 26 }, () => ({ platform: 'demo', scopes: ['demo:read'] })) }],
       ['no platform', { grants: [{ scopes: ['demo:read'] }] }],
@@ -159,8 +159,8 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
         'CH-02 10,000 scopes',
         { grants: [{ platform: 'demo', scopes: Array.from({ length: 10_000 }, (_, i) => `s${i}`) }] },
       ],
-      ['a scope that is no text', { grants: [{ platform: 'demo', scopes: [1] }] }],
-      ['a member that nobody knows', { grants: [{ platform: 'demo', scopes: ['demo:read'], expires: '1d' }] }],
+      ['a scope that is not a string', { grants: [{ platform: 'demo', scopes: [1] }] }],
+      ['an unknown member', { grants: [{ platform: 'demo', scopes: ['demo:read'], expires: '1d' }] }],
       ['text with U+0000', { grants: [{ platform: 'demo\u0000', scopes: ['demo:read'] }] }],
       [
         'the same platform and connection twice',
@@ -251,16 +251,26 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
         { recipients: ['ann@acme.example'] },
       ],
       [
-        'creation that the parent has',
+        'repository creation that the parent has',
         { repos: ['acme/*'], allow_repo_creation: true },
         { allow_repo_creation: true },
         { repos: ['acme/*'], allow_repo_creation: true },
       ],
-      ['creation left out is off', { repos: ['acme/*'], allow_repo_creation: true }, {}, { repos: ['acme/*'] }],
-      ['a branch of the pattern', { refs: ['agent/**'] }, { refs: ['agent/x/*'] }, { refs: ['agent/x/*'] }],
-      ['the same in full', { refs: ['agent/*'] }, { refs: ['refs/heads/agent/*'] }, { refs: ['refs/heads/agent/*'] }],
       [
-        'refs left out are the parent’s',
+        'repository creation omitted means off',
+        { repos: ['acme/*'], allow_repo_creation: true },
+        {},
+        { repos: ['acme/*'] },
+      ],
+      ['a branch that matches the pattern', { refs: ['agent/**'] }, { refs: ['agent/x/*'] }, { refs: ['agent/x/*'] }],
+      [
+        'the same pattern as a full ref',
+        { refs: ['agent/*'] },
+        { refs: ['refs/heads/agent/*'] },
+        { refs: ['refs/heads/agent/*'] },
+      ],
+      [
+        'refs omitted mean the parent’s',
         { refs: ['agent/*'], ref_changes: ['create'] },
         {},
         { refs: ['agent/*'], ref_changes: ['create'] },
@@ -272,7 +282,12 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
         { ref_changes: ['update'] },
       ],
       ['changes where the parent has no limit', {}, { ref_changes: [] }, { ref_changes: [] }],
-      ['creation switched off', { repos: ['acme/*'] }, { allow_repo_creation: false }, { repos: ['acme/*'] }],
+      [
+        'repository creation switched off',
+        { repos: ['acme/*'] },
+        { allow_repo_creation: false },
+        { repos: ['acme/*'] },
+      ],
     ])('CH-04 tighter constraints are accepted: %s', async (_what, own, constraints, granted) => {
       const { status, body, text } = await issue(await limited(own), { grants: [grant({ constraints })] });
       expect([status, body.granted?.[0].constraints], text).toEqual([201, granted]);
@@ -280,19 +295,19 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
 
     test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
       ['another repository', { repos: ['acme/*'] }, { repos: ['acme/*', 'other/x'] }],
-      ['a whole owner for one of its repositories', { repos: ['acme/a'] }, { repos: ['acme/*'] }],
-      ['any repository where there is none', { repos: [] }, { repos: ['acme/a'] }],
+      ['all repositories of an owner for one of them', { repos: ['acme/a'] }, { repos: ['acme/*'] }],
+      ['any repository when the parent has none', { repos: [] }, { repos: ['acme/a'] }],
       ['another domain', { recipients: ['@acme.example'] }, { recipients: ['@evil.example'] }],
       ['a subdomain', { recipients: ['@acme.example'] }, { recipients: ['ann@sub.acme.example'] }],
-      ['a whole domain for one address', { recipients: ['ann@acme.example'] }, { recipients: ['@acme.example'] }],
+      ['a whole domain for one address of it', { recipients: ['ann@acme.example'] }, { recipients: ['@acme.example'] }],
       ['another branch', { refs: ['agent/*'] }, { refs: ['agent/x', 'main'] }],
-      ['a rest for one segment', { refs: ['agent/*'] }, { refs: ['agent/**'] }],
-      ['what cannot be shown to be narrower', { refs: ['a*'] }, { refs: ['*b'] }],
+      ['any number of segments for one', { refs: ['agent/*'] }, { refs: ['agent/**'] }],
+      ['a pattern that is not provably narrower', { refs: ['a*'] }, { refs: ['*b'] }],
       ['another case of letters', { refs: ['agent/*'] }, { refs: ['Agent/x'] }],
       ['a tag', { refs: ['**'] }, { refs: ['refs/tags/v1'] }],
-      ['any branch where there is none', { refs: [] }, { refs: ['agent/x'] }],
-      ['a change that the parent may not make', { ref_changes: ['create'] }, { ref_changes: ['create', 'delete'] }],
-      ['CH-07 creation that the parent has not', { repos: ['acme/*'] }, { allow_repo_creation: true }],
+      ['any branch when the parent has none', { refs: [] }, { refs: ['agent/x'] }],
+      ['a kind of change that the parent lacks', { ref_changes: ['create'] }, { ref_changes: ['create', 'delete'] }],
+      ['CH-07 repository creation that the parent lacks', { repos: ['acme/*'] }, { allow_repo_creation: true }],
     ])('CH-04 looser constraints are refused: %s', async (_what, own, constraints) => {
       await refused(
         await limited(own),
@@ -309,19 +324,19 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       ['no owner', { repos: ['x'] }],
       ['a name with .git', { repos: ['acme/repo.git'] }],
       ['65 repositories', { repos: Array.from({ length: 65 }, (_, i) => `acme/r${i}`) }],
-      ['repos as text', { repos: 'acme/*' }],
+      ['repos as a string', { repos: 'acme/*' }],
       ['repos null', { repos: null }],
-      ['a recipient that is none', { recipients: ['@'] }],
+      ['an invalid recipient', { recipients: ['@'] }],
       ['an empty recipient', { recipients: [''] }],
       ['a ref outside of branches and tags', { refs: ['refs/notes/x'] }],
-      ['a rest in the middle', { refs: ['agent/**/x'] }],
+      ['** in the middle', { refs: ['agent/**/x'] }],
       ['65 refs', { refs: Array.from({ length: 65 }, (_, i) => `b${i}`) }],
       ['refs null', { refs: null }],
-      ['a change that nobody knows', { ref_changes: ['force'] }],
-      ['creation as text', { allow_repo_creation: 'yes' }],
-      ['a name that nobody knows', { repositories: ['acme/*'] }],
+      ['an unknown kind of change', { ref_changes: ['force'] }],
+      ['repository creation as a string', { allow_repo_creation: 'yes' }],
+      ['an unknown member', { repositories: ['acme/*'] }],
       ['a list', []],
-      ['text', 'acme/*'],
+      ['a string', 'acme/*'],
     ])('CH-04 malformed constraints are refused: %s', async (_what, constraints) => {
       const answer = await refused(parent, { grants: [grant({ constraints })] }, 400, 'invalid_constraints');
       expect(answer.body.detail).toContain('constraints');

@@ -51,7 +51,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
 
   test.each<[string, Partial<{ origin: 'governance' }>, (agent: TestAgent) => Promise<Answer>]>([
     ['an owner revokes', {}, revoke],
-    ['a governance file leaves out', { origin: 'governance' }, applyWithout],
+    ['a governance file removes', { origin: 'governance' }, applyWithout],
   ])('an agent that %s: its pending calls, and its children’s, end with it', async (_who, row, end) => {
     const agent = await newAgent(row);
     const bystander = await newAgent();
@@ -71,7 +71,7 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
 
   test.each<[string, Partial<{ origin: 'governance' }>, (agent: TestAgent) => Promise<Answer>]>([
     ['an owner revokes', {}, revoke],
-    ['a governance file leaves out', { origin: 'governance' }, applyWithout],
+    ['a governance file removes', { origin: 'governance' }, applyWithout],
   ])('an agent that %s: its bootstrap token and its MCP client’s access end with it', async (_who, row, end) => {
     const agent = await newAgent(row);
     const { broker } = world.running;

@@ -469,17 +469,17 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   onOne.each<[string, Record<string, unknown>]>([
     ['no owner', { owner_id: undefined }],
-    ['an owner that is no uuid', { owner_id: 'ann' }],
+    ['an owner that is not a UUID', { owner_id: 'ann' }],
     ['no name', { agent_name: undefined }],
     ['an empty name', { agent_name: '' }],
     ['a name of 10 KB', { agent_name: 'x'.repeat(10_240) }],
     ['a name with a line break', { agent_name: 'a\nb' }],
     ['a name with an escape', { agent_name: 'a\u001b[2Jb' }],
     ['a name with NUL', { agent_name: 'a\0b' }],
-    ['a name with half a character', { agent_name: 'a\ud800' }],
+    ['a name with a lone surrogate', { agent_name: 'a\ud800' }],
     ['a description of 10 KB', { agent_description: 'x'.repeat(10_240) }],
     ['no scopes', { requested_scopes: undefined }],
-    ['scopes as text', { requested_scopes: 'demo:read' }],
+    ['scopes as a string', { requested_scopes: 'demo:read' }],
     [
       '10 000 platforms',
       { requested_scopes: Array.from({ length: 10_000 }, () => ({ platformId: 'a', scopes: ['b'] })) },

@@ -184,17 +184,17 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
   });
 
   onOne.each<[string, 'approve' | 'deny', unknown]>([
-    ['no object', 'approve', []],
+    ['a body that is not an object', 'approve', []],
     ['an unknown member', 'approve', { scope: 'demo:write' }],
     ['no scopes', 'approve', { scopes: [] }],
     ['a scope that the platform does not have', 'approve', { scopes: ['demo:wirte'] }],
     ['a pattern for scopes', 'approve', { scopes: ['demo:*'] }],
-    ['a connection that is no UUID', 'approve', { connection_id: 'x' }],
-    ['a connection that is not there', 'approve', { connection_id: crypto.randomUUID() }],
-    ['no time at all', 'approve', { expires_in_seconds: 0 }],
+    ['a connection that is not a UUID', 'approve', { connection_id: 'x' }],
+    ['an unknown connection', 'approve', { connection_id: crypto.randomUUID() }],
+    ['a duration of 0', 'approve', { expires_in_seconds: 0 }],
     ['half a second', 'approve', { expires_in_seconds: 60.5 }],
     ['more than ten years', 'approve', { expires_in_seconds: 3651 * 24 * 3600 }],
-    ['require_approval in words', 'approve', { require_approval: 'yes' }],
+    ['require_approval as text', 'approve', { require_approval: 'yes' }],
     ['an empty note', 'approve', { note: '' }],
     ['a note that is too long', 'approve', { note: 'x'.repeat(1001) }],
     ['NUL in the note', 'deny', { note: '\0' }],
@@ -327,7 +327,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
 
   onOne.each<[string, string, string, string]>([
     ['a platform that is not connected', 'bare', 'not_connected', 'platform_not_connected'],
-    ['a policy that says nothing of it', 'demo', 'scope_denied', 'denied_by_policy'],
+    ['a policy without a matching rule', 'demo', 'scope_denied', 'denied_by_policy'],
   ])('%s: it is granted, and the answer says what is still to be done', async (_what, platform, code, step) => {
     const quiet = await organisation.policy([{ effect: 'allow', scopes: ['demo:read'] }]);
     if (platform === 'bare') await organisation.platform({ id: 'bare', secret: null });

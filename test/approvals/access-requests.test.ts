@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
 
   test.each<[string, unknown[] | null, boolean]>([
     ['no policy', null, true],
-    ['a policy that says nothing of it', [{ effect: 'allow', scopes: ['demo:read'] }], true],
+    ['a policy without a matching rule', [{ effect: 'allow', scopes: ['demo:read'] }], true],
     ['a policy that denies it', [{ effect: 'allow' }, { effect: 'deny', scopes: ['demo:write'] }], false],
   ])('a refused call suggests an access request only where one can help: %s', async (_what, rules, named) => {
     const agent = await newAgent({ policy: rules === null ? null : await organisation.policy(rules) });
@@ -168,28 +168,28 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       ['a scope, without a grant', () => here('a2'), { grant: null }, 'demo:write', 'not_granted'],
       ['the platform, without a grant', () => here('a3'), { grant: null }, null, 'not_granted'],
       [
-        'a scope, with a grant that ended',
+        'a scope, with an expired grant',
         () => here('a4'),
         { grant: { ...BOTH, expires_at: 1 } },
         'demo:write',
         'grant_expired',
       ],
       [
-        'the platform, with a grant that ended',
+        'the platform, with an expired grant',
         () => here('a5'),
         { grant: { ...BOTH, expires_at: 1 } },
         null,
         'grant_expired',
       ],
       [
-        'a held scope, without a connection',
+        'a granted scope, without a connection',
         () => here('a6', { secret: null }),
         { grant: BOTH },
         'demo:write',
         'not_connected',
       ],
       [
-        'a held scope, with a connection without a credential',
+        'a granted scope, with a connection without a credential',
         () => emptied('a7'),
         { grant: BOTH },
         'demo:write',
@@ -203,21 +203,21 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
         'not_connected',
       ],
       [
-        'a held scope, with too little consent',
+        'a granted scope, with too little consent',
         () => connectedWith('a9', ['items.read']),
         { grant: BOTH },
         'demo:write',
         'needs_consent',
       ],
       [
-        'a held scope that no policy speaks of',
+        'a granted scope without a matching rule in the policy',
         () => here('b1'),
         { grant: BOTH, policy: [{ effect: 'allow', scopes: ['demo:read'] }] },
         'demo:write',
         'scope_denied',
       ],
       [
-        'a held scope of which the policy only says that some calls are denied',
+        'a granted scope for which the policy only denies some calls',
         () => here('b4'),
         {
           grant: BOTH,
@@ -230,7 +230,13 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
         'demo:write',
         'scope_denied',
       ],
-      ['a held scope, without a policy', () => here('b2'), { grant: BOTH, policy: null }, 'demo:write', 'scope_denied'],
+      [
+        'a granted scope, without a policy',
+        () => here('b2'),
+        { grant: BOTH, policy: null },
+        'demo:write',
+        'scope_denied',
+      ],
       ['the platform, without a policy', () => here('b3'), { grant: null, policy: null }, null, 'scope_denied'],
       [
         'a scope, without a grant and a connection',
@@ -261,7 +267,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
         'not_connected',
       ],
       [
-        'a held scope, with a credential that the platform refused',
+        'a granted scope, with a credential that the platform refused',
         () => refusedAt('c6'),
         { grant: BOTH },
         'demo:write',
@@ -283,7 +289,7 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       ],
       ['a scope that the platform does not have', () => here('c2'), { grant: READ }, 'demo:wirte', '403'],
       ['a scope that a policy denies', () => here('c3'), { grant: READ, policy: DENY }, 'demo:write', '403'],
-      ['a held scope that a policy denies', () => here('c4'), { grant: BOTH, policy: DENY }, 'demo:write', '403'],
+      ['a granted scope that a policy denies', () => here('c4'), { grant: BOTH, policy: DENY }, 'demo:write', '403'],
       [
         'the platform, when a policy denies all of it',
         () => here('c5'),
@@ -291,22 +297,22 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
         null,
         '403',
       ],
-      ['a held scope, connected', () => here('d1'), { grant: BOTH }, 'demo:write', '409'],
+      ['a granted scope, connected', () => here('d1'), { grant: BOTH }, 'demo:write', '409'],
       [
-        'a held scope whose calls wait for an approval',
+        'a granted scope whose calls are held',
         () => here('d2'),
         { grant: BOTH, policy: [{ effect: 'require_approval' }] },
         'demo:write',
         '409',
       ],
       [
-        'a held scope, with consent enough',
+        'a granted scope, with sufficient consent',
         () => connectedWith('d3', ['items.write']),
         { grant: BOTH },
         'demo:write',
         '409',
       ],
-      ['the platform, of which something can be used', () => here('d4'), { grant: READ }, null, '409'],
+      ['the platform, with a usable scope', () => here('d4'), { grant: READ }, null, '409'],
     ])('%s', async (_what, place, made, scope, expected) => {
       const { platform } = await place();
       const rules = made.policy === undefined ? ALLOW_ALL : made.policy;
@@ -393,10 +399,10 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
 
   test.each<[string, unknown]>([
     ['no body', undefined],
-    ['no object', []],
+    ['a body that is not an object', []],
     ['no platform', { scope: 'demo:write' }],
     ['an empty platform', { platform: '' }],
-    ['a platform that is no text', { platform: 1 }],
+    ['a platform that is not a string', { platform: 1 }],
     ['a platform of 65 characters', { platform: 'x'.repeat(65) }],
     ['an empty scope', { platform: 'demo', scope: '' }],
     ['a scope that is null', { platform: 'demo', scope: null }],

@@ -77,7 +77,7 @@ describe.skipIf(withoutChromium)(
         { user_verified: false, transport: 'usb', synced: false },
       ],
       [
-        'a security key of the first kind',
+        'a U2F security key',
         { protocol: 'u2f', transport: 'usb', hasResidentKey: false, hasUserVerification: false, isUserVerified: false },
         { user_verified: false, transport: 'usb', synced: false },
       ],

@@ -33,9 +33,9 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
   });
 
   test.each([
-    ['stays', 5],
-    ['goes back', 4],
-    ['begins again', 0],
+    ['stays the same', 5],
+    ['decreases', 4],
+    ['restarts at 0', 0],
   ])(
     'AP-11 a counter that %s: the attempt fails, the passkey is disabled, and this is recorded',
     async (_how, counter) => {

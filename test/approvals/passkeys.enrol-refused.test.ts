@@ -25,11 +25,11 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
   const begin = async (by?: OwnerTable) => (await registerBegin(organisation, by)).body;
 
   test.each<[string, (good: Record<string, unknown>) => unknown]>([
-    ['nothing', () => ({})],
+    ['an empty body', () => ({})],
     ['no response', () => ({ device_name: 'x' })],
     ['no device_name', ({ response }) => ({ response })],
     ['an unknown member', (good) => ({ ...good, more: 1 })],
-    ['a response that is no object', (good) => ({ ...good, response: 'x' })],
+    ['a response that is not an object', (good) => ({ ...good, response: 'x' })],
     ['no id', (good) => ({ ...good, response: { ...(good.response as object), id: undefined } })],
     ['another type', (good) => ({ ...good, response: { ...(good.response as object), type: 'password' } })],
     ['padding', (good) => ({ ...good, response: { ...(good.response as object), rawId: 'AA==' } })],
@@ -41,7 +41,7 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
     ['a direction override in the name', (good) => ({ ...good, device_name: 'a\u202eb' })],
     ['an invisible character in the name', (good) => ({ ...good, device_name: 'a\u200bb' })],
     ['a line separator in the name', (good) => ({ ...good, device_name: 'a\u2028b' })],
-    ['a name that is no text', (good) => ({ ...good, device_name: 1 })],
+    ['a name that is not a string', (good) => ({ ...good, device_name: 1 })],
   ])('400 for %s', async (_what, bodyOf) => {
     const good = { response: made().create(await begin()), device_name: 'Phone' };
     expectEnvelope(await registerFinish(organisation, bodyOf(good)), 400, 'invalid_request');
@@ -55,18 +55,18 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
     ['no origin', { origin: '' }],
     ['the site of the parent domain', { rpId: 'example' }],
     ['crossOrigin', { crossOrigin: true }],
-    ['a crossOrigin that is no boolean', { crossOrigin: 'false' }],
+    ['a crossOrigin that is not a boolean', { crossOrigin: 'false' }],
     ['a topOrigin', { topOrigin: 'https://evil.example' }],
     ['another type', { type: 'webauthn.get' }],
-    ['nobody there', { up: false }],
-    ['backed up, but not to be', { be: false, bs: true }],
-    ['a challenge that is none of ours', { challenge: randomBytes(32).toString('base64url') }],
+    ['missing user presence', { up: false }],
+    ['backup state without backup eligibility', { be: false, bs: true }],
+    ['a challenge that was not issued here', { challenge: randomBytes(32).toString('base64url') }],
     ['an empty challenge', { challenge: '' }],
     ['a statement with no attestation', { statement: new Map([['x', 1]]) }],
     ['an attestation by another key', { format: 'packed', statement: forged() }],
     ['an algorithm that was not offered', { publicKey: coseOf(-35) }],
-    ['a key that is none', { publicKey: cbor(new Map([[1, 2]])) }],
-    ['a key that is no map', { publicKey: cbor('key') }],
+    ['an invalid key', { publicKey: cbor(new Map([[1, 2]])) }],
+    ['a key that is not a CBOR map', { publicKey: cbor('key') }],
     ['no key at all', { publicKey: Buffer.alloc(0) }],
   ])('AP-10 %s is a 400, and nothing is enrolled', async (_what, how) => {
     const answer = await finish(made().create(await begin(), how));
@@ -88,11 +88,11 @@ describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, 
   });
 
   test.each<[string, (response: ReturnType<Authenticator['create']>) => unknown]>([
-    ['an id that is another’s', (r) => ({ ...r, id: 'AAAA', rawId: 'AAAA' })],
+    ['the id of another credential', (r) => ({ ...r, id: 'AAAA', rawId: 'AAAA' })],
     ['an id and a rawId that differ', (r) => ({ ...r, rawId: 'AAAA' })],
-    ['client data that is no JSON', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'AAAA' } })],
+    ['client data that is not JSON', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'AAAA' } })],
     ['client data that names a member twice', (r) => ({ ...r, response: { ...r.response, ...twice(r) } })],
-    ['an attestation that is no CBOR', (r) => ({ ...r, response: { ...r.response, attestationObject: 'AAAA' } })],
+    ['an attestation that is not CBOR', (r) => ({ ...r, response: { ...r.response, attestationObject: 'AAAA' } })],
   ])('%s is a 400', async (_what, change) => {
     expectEnvelope(await finish(change(made().create(await begin()))), 400, 'verification_failed');
     expect(await own()).toEqual([]);

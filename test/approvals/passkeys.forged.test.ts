@@ -22,18 +22,18 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
     ['the site of a parent domain', { rpId: 'example' }],
     ['another site', { rpId: 'evil.example' }],
     ['crossOrigin', { crossOrigin: true }],
-    ['a crossOrigin that is no boolean', { crossOrigin: 1 }],
+    ['a crossOrigin that is not a boolean', { crossOrigin: 1 }],
     ['a topOrigin', { crossOrigin: true, topOrigin: 'https://evil.example' }],
     ['a topOrigin alone', { topOrigin: 'https://evil.example' }],
     ['the type of an enrolment', { type: 'webauthn.create' }],
     ['no type', { type: '' }],
-    ['nobody there', { up: false }],
-    ['nobody there, but verified', { up: false, uv: true }],
-    ['what cannot be copied, but is', { be: false, bs: true }],
-    ['what could not be copied, and now can', { be: true, bs: true }],
+    ['missing user presence', { up: false }],
+    ['user verification without user presence', { up: false, uv: true }],
+    ['backup state without backup eligibility', { be: false, bs: true }],
+    ['a changed backup eligibility', { be: true, bs: true }],
     ['somebody else’s user handle', { userHandle: randomBytes(16).toString('base64url') }],
     ['an empty challenge', { challenge: '' }],
-    ['a challenge that is none of ours', { challenge: randomBytes(82).toString('base64url') }],
+    ['a challenge that was not issued here', { challenge: randomBytes(82).toString('base64url') }],
     ['a challenge of another length', { challenge: randomBytes(32).toString('base64url') }],
   ])('AP-10 %s is a 400, and nothing changes', async (_what, how) => {
     const id = await hold();
@@ -54,20 +54,20 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
   });
 
   test.each<[string, (r: ReturnType<Authenticator['get']>) => unknown]>([
-    ['a signature by nobody', (r) => ({ ...r, response: { ...r.response, signature: 'AAAA' } })],
+    ['an invalid signature', (r) => ({ ...r, response: { ...r.response, signature: 'AAAA' } })],
     ['authenticator data that is cut off', (r) => ({ ...r, response: { ...r.response, authenticatorData: 'AAAA' } })],
-    ['client data that is no JSON', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'AAAA' } })],
+    ['client data that is not JSON', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'AAAA' } })],
     ['client data that is a list', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'W10' } })],
     ['client data that is null', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'bnVsbA' } })],
     ['an unknown credential', (r) => ({ ...r, id: 'AAAA', rawId: 'AAAA' })],
     ['an id and a rawId that differ', (r) => ({ ...r, rawId: 'AAAA' })],
-    ['an id in another spelling', (r) => ({ ...r, id: `${r.id}A`, rawId: `${r.id}A` })],
+    ['an id in another encoding', (r) => ({ ...r, id: `${r.id}A`, rawId: `${r.id}A` })],
     [
-      'a signature in which one bit is changed',
+      'a signature with one bit changed',
       (r) => ({ ...r, response: { ...r.response, signature: flip(r.response.signature) } }),
     ],
     [
-      'data in which one bit is changed',
+      'data with one bit changed',
       (r) => ({ ...r, response: { ...r.response, authenticatorData: flip(r.response.authenticatorData) } }),
     ],
   ])('%s is a 400, and nothing changes', async (_what, change) => {
@@ -78,8 +78,8 @@ describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (st
   });
 
   test.each<[string, (good: ReturnType<Authenticator['get']>) => unknown]>([
-    ['nothing', () => ({})],
-    ['no object', () => []],
+    ['an empty body', () => ({})],
+    ['a body that is not an object', () => []],
     ['an unknown member', (response) => ({ response, approval_id: 'x' })],
     ['an empty response', () => ({ response: {} })],
     ['no id', (r) => ({ response: { ...r, id: undefined } })],

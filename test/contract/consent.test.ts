@@ -48,13 +48,10 @@ describe('consents of people', () => {
 
   test.each<[string, object]>([
     ['no caller', { platform: 'docs' }],
-    ['an id without characters', { platform: 'docs', caller: { source: 'slack', id: '' } }],
+    ['an empty id', { platform: 'docs', caller: { source: 'slack', id: '' } }],
     ['an id of 257 characters', { platform: 'docs', caller: { source: 'slack', id: 'x'.repeat(257) } }],
-    [
-      'an assertion of an issuer that is not trusted',
-      { platform: 'docs', caller: { assertion: 'a.eyJpc3MiOiJ4In0.c' } },
-    ],
-    ['a source that is not taken', { platform: 'docs', caller: { source: 'teams', id: 'U-ANN' } }],
+    ['an assertion of an untrusted issuer', { platform: 'docs', caller: { assertion: 'a.eyJpc3MiOiJ4In0.c' } }],
+    ['a source that is not accepted', { platform: 'docs', caller: { source: 'teams', id: 'U-ANN' } }],
   ])('POST /v1/consent/caller/start → 400: %s', async (_what, body) => {
     expectEnvelope(await begin(body), 400, 'invalid_request');
   });
@@ -70,7 +67,7 @@ describe('consents of people', () => {
   });
 
   test.each<[string, string, object, string]>([
-    ['a header in no form', 'U-ANN', { platform: 'docs' }, 'X-Svc-Caller: write'],
+    ['a malformed header', 'U-ANN', { platform: 'docs' }, 'X-Svc-Caller: write'],
     ['a header and a body that differ', 'id slack:U-BOB', { platform: 'docs', caller: ANN }, 'another than caller'],
   ])('POST /v1/consent/caller/start → 400: %s', async (_what, header, body, words) => {
     const answer = await begin(body, agent, { 'x-svc-caller': header });
@@ -102,7 +99,7 @@ describe('consents of people', () => {
 
   test.each([
     ['a platform with a token of the organisation', { platform: 'demo', caller: ANN }],
-    ['a platform that is not there', { platform: 'nothing', caller: ANN }],
+    ['an unknown platform', { platform: 'nothing', caller: ANN }],
   ])('POST /v1/consent/caller/start → 409: %s', async (_what, body) => {
     expectEnvelope(await begin(body), 409, 'conflict');
   });
@@ -119,9 +116,9 @@ describe('consents of people', () => {
 
   const expired = () => ({ assertion: 'a.eyJpc3MiOiJ4In0.c' });
   test.each<[string, object | undefined, string]>([
-    ['nobody is named', undefined, 'no_caller'],
+    ['no person is named', undefined, 'no_caller'],
     ['an assertion that cannot be verified', expired(), 'no_caller'],
-    ['a source that is not taken', { source: 'teams', id: 'U-ANN' }, 'asserted_not_allowed'],
+    ['a source that is not accepted', { source: 'teams', id: 'U-ANN' }, 'asserted_not_allowed'],
     ['a person without a token', { source: 'slack', id: 'U-DEE' }, 'not_consented'],
   ])('POST /v1/actions → 412: %s', async (_what, caller, reason) => {
     const fresh = await agentOfPeople(organisation);

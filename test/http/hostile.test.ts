@@ -118,14 +118,14 @@ describe('hostile HTTP', () => {
 
   describe('HD-10 the requested host', () => {
     test.each<[string, string[], number, string]>([
-      ['another name', ['Host: evil.test'], 421, 'misdirected_request'],
-      ['another name with our port', ['Host: evil.test:PORT'], 421, 'misdirected_request'],
-      ['a name that begins like ours', ['Host: localhost.evil.test'], 421, 'misdirected_request'],
-      ['no name', [], 400, 'invalid_request'],
-      ['an empty name', ['Host:'], 421, 'misdirected_request'],
-      ['two names, ours first', ['Host: localhost', 'Host: evil.test'], 400, 'invalid_request'],
-      ['two names, ours last', ['Host: evil.test', 'Host: localhost'], 400, 'invalid_request'],
-      ['the same name twice', ['Host: localhost', 'host: localhost'], 400, 'invalid_request'],
+      ['another host', ['Host: evil.test'], 421, 'misdirected_request'],
+      ['another host with our port', ['Host: evil.test:PORT'], 421, 'misdirected_request'],
+      ['a host that begins like ours', ['Host: localhost.evil.test'], 421, 'misdirected_request'],
+      ['no Host header', [], 400, 'invalid_request'],
+      ['an empty Host header', ['Host:'], 421, 'misdirected_request'],
+      ['two Host headers, ours first', ['Host: localhost', 'Host: evil.test'], 400, 'invalid_request'],
+      ['two Host headers, ours last', ['Host: evil.test', 'Host: localhost'], 400, 'invalid_request'],
+      ['the same Host header twice', ['Host: localhost', 'host: localhost'], 400, 'invalid_request'],
     ])('%s', async (_name, hosts, status, error) => {
       const lines = hosts.map((line) => line.replace('PORT', String(port)));
       for (const path of ['/health', '/v1/agents/me', '/nowhere']) {

@@ -166,7 +166,7 @@ describe('one request does not block others', MEASURED, () => {
   test.each<[what: string, status: number, path: string, body: () => string, type?: string]>([
     ['names', 200, '/v1/actions', () => action(names(90_000))],
     ['nested lists', 200, '/v1/actions', () => action({ a: Array(120_000).fill([[[]]]) })],
-    ['what looks like an address', 200, '/v1/actions', () => action({ a: `${filled('a.', 64_000)}@` })],
+    ['a text similar to an address', 200, '/v1/actions', () => action({ a: `${filled('a.', 64_000)}@` })],
     ['recipients', 403, '/v1/actions', () => action({ to: filled('x@many.example,') }, mail)],
     ['a form', 200, '/proxy/demo-main/items/1', () => filled('&method'), FORM],
     ['a form with values', 200, '/proxy/demo-main/items/1', () => filled('&a=b'), FORM],
@@ -175,11 +175,16 @@ describe('one request does not block others', MEASURED, () => {
     ['names of parts', 200, '/proxy/demo-main/items/1', () => filled('--b; name="methods"'), PARTS],
     ['a line of a part', 200, '/proxy/demo-main/items/1', () => `--b\r\na:${filled('\t')}\0\r\n\r\n\r\n--b--`, PARTS],
     ['a long form', 200, '/proxy/demo-main/items/1', () => filled('&method', sized(3, 8) * MIB), FORM],
-    ['names at another door', 200, '/proxy/demo-main/items/1', () => JSON.stringify(names(90_000)), JSON_TYPE],
-    ['as many values as may be', 200, '/mcp', () => tool({ a: names(9_900) })],
-    ['more values', 400, '/mcp', () => tool({ a: names(90_000) })],
+    ['names at another entry point', 200, '/proxy/demo-main/items/1', () => JSON.stringify(names(90_000)), JSON_TYPE],
+    ['the maximum number of values', 200, '/mcp', () => tool({ a: names(9_900) })],
+    ['more values than allowed', 400, '/mcp', () => tool({ a: names(90_000) })],
     ['members of _meta', 400, '/mcp', () => tool({}, names(9_900))],
-    ['questions', 200, '/access/v1/evaluations', () => JSON.stringify({ ...ASKED(agent), evaluations: questions })],
+    [
+      'access evaluations',
+      200,
+      '/access/v1/evaluations',
+      () => JSON.stringify({ ...ASKED(agent), evaluations: questions }),
+    ],
   ])('%s: %i from %s', async (_what, status, path, body, type = JSON_TYPE) => {
     const bytes = Buffer.from(body());
     const pieces = Array.from({ length: Math.ceil(bytes.length / PIECE) }, (_, i) =>
@@ -229,8 +234,8 @@ describe('a long body of an agent that may not call', () => {
   }
 
   test.each([
-    ['of a length that is told', undefined],
-    ['of no told length', { 'transfer-encoding': 'chunked' }],
+    ['with a Content-Length', undefined],
+    ['without a Content-Length', { 'transfer-encoding': 'chunked' }],
   ])('is not awaited when the rate limit is reached, %s', async (_, more) => {
     const agent = await organisation.agent();
     // The limit is 12 a minute.

@@ -45,7 +45,7 @@ describe('request bodies', () => {
     test.each([
       ['no bearer', [], 'missing_token'],
       ['another scheme', ['Authorization: Basic YTpi'], 'invalid_token'],
-      ['a bearer that is no token', [bearer('abc')], 'invalid_token'],
+      ['an invalid bearer', [bearer('abc')], 'invalid_token'],
       ['a gzip body without a bearer', ['Content-Encoding: gzip'], 'missing_token'],
     ])('%s', async (_name, headers, error) => {
       for (const path of ['/v1/actions', '/v1/agents/children', '/v1/access-request', '/owner/policies'])

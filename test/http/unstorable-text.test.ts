@@ -246,10 +246,10 @@ describe.each(ONE_STORE)(`text that cannot be stored on %s${postgresNote}`, (sto
       });
     });
     test.each([
-      ['a name of a member that is there twice', 'demo', String.raw`{"a\u0000":1,"a\u0000":2}`, 400],
-      ['a name beside a number that none is', 'demo', String.raw`{"\u0000":1e999}`, 400],
-      ['a value that is held', 'demo', String.raw`{"a":"b","\u0000":"\u0000"}`, 202],
-      ['a condition that does not find its member', 'demo', String.raw`{"a\u0000":"b"}`, 202],
+      ['a duplicate member name', 'demo', String.raw`{"a\u0000":1,"a\u0000":2}`, 400],
+      ['a member name with a number out of range', 'demo', String.raw`{"\u0000":1e999}`, 400],
+      ['a value of a held call', 'demo', String.raw`{"a":"b","\u0000":"\u0000"}`, 202],
+      ['a condition whose member is missing', 'demo', String.raw`{"a\u0000":"b"}`, 202],
       ['a recipient', 'mail', String.raw`{"a":"c","to":"a\u0000@x.example"}`, 403],
     ])('%s', async (_what, platform, data, status) => {
       const scope = platform === 'mail' ? 'mail:send' : 'demo:write';

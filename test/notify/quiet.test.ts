@@ -12,10 +12,10 @@ test.each([
   ['at the end', night, '2026-01-14T07:00:00+01:00', undefined],
   ['by day', night, '2026-01-14T12:00:00+01:00', undefined],
   ['when the clocks go forward', night, '2026-03-28T23:00:00+01:00', '2026-03-29T07:00:00+02:00'],
-  ['when they go back', night, '2026-10-24T23:00:00+02:00', '2026-10-25T07:00:00+01:00'],
-  ['on a day that has none', { ...night, days: WORKDAYS }, '2026-01-17T23:00:00+01:00', undefined],
+  ['when the clocks go back', night, '2026-10-24T23:00:00+02:00', '2026-10-25T07:00:00+01:00'],
+  ['on a day without quiet hours', { ...night, days: WORKDAYS }, '2026-01-17T23:00:00+01:00', undefined],
   [
-    'in the night after a day that has',
+    'in the night after a day with quiet hours',
     { ...night, days: WORKDAYS },
     '2026-01-17T06:00:00+01:00',
     '2026-01-17T07:00:00+01:00',
