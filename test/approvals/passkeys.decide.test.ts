@@ -60,7 +60,7 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     test.each([
       ['approve', 'approved'],
       ['deny', 'denied'],
-    ] as const)('the owner’s route takes the assertion to %s, and records which passkey', async (verb, status) => {
+    ] as const)('the owner’s route accepts the assertion to %s, and records the passkey', async (verb, status) => {
       const id = await hold();
       const response = await assertion(world, verb, key, { id, note: 'so' });
       const answer = await stepUp(verb, id, response, { note: 'so', request_hash: (await heldCall(id)).request_hash });
