@@ -12,9 +12,9 @@ import { findRun, type Run, registerInstance, settleRun } from './store/instance
 import type { Store } from './store/store.ts';
 
 /** How often a starting process checks the other processes per heartbeat interval. */
-const LOOKS_PER_BEAT = 20;
+const CHECKS_PER_BEAT = 20;
 /** Checks without a heartbeat of any member, after which no other process counts as alive: one and a half intervals, since heartbeats may be late. */
-const SILENT_LOOKS = 30;
+const SILENT_CHECKS = 30;
 
 export type FleetRun = {
   /** When this process started, by the store's clock. Anything issued later is valid whichever run this turns out to be. */
@@ -54,13 +54,13 @@ export async function joinFleet(
   if (found.member) settled.resolve();
 
   const settle = (beatMs: number) => {
-    let looks = 0;
+    let checks = 0;
     let failed = false;
     let running: Promise<void> | undefined;
-    const look = async (): Promise<void> => {
+    const check = async (): Promise<void> => {
       try {
-        if (!(await settleRun(db, instance, found.seen, { begin: looks >= SILENT_LOOKS }))) {
-          looks++;
+        if (!(await settleRun(db, instance, found.seen, { begin: checks >= SILENT_CHECKS }))) {
+          checks++;
           return;
         }
         clearInterval(timer);
@@ -71,10 +71,10 @@ export async function joinFleet(
       }
     };
     const timer = setInterval(() => {
-      running ??= look().finally(() => {
+      running ??= check().finally(() => {
         running = undefined;
       });
-    }, beatMs / LOOKS_PER_BEAT);
+    }, beatMs / CHECKS_PER_BEAT);
     if (found.member) clearInterval(timer);
     return {
       stop: async () => {

@@ -62,7 +62,7 @@ export async function loadKeys(
   const sets = new Map<KeyUse, { set: KeySet; published: string }>();
   const parsed = new Map<string, SigningKey>();
   /** Kids of keys that this broker did not make, and that were logged already. */
-  const strange = new Set<string>();
+  const loggedKids = new Set<string>();
 
   const newRow = (use: KeyUse, createdAt: Instant, activatesAt: Instant): SigningKeyTable => {
     const key = generateSigningKey();
@@ -98,12 +98,12 @@ export async function loadKeys(
   const isOwn = async (row: SigningKeyTable): Promise<boolean> => {
     const key = { table: 'signing_keys' as const, id: row.kid, use: row.use };
     if (await isOwnKey({ store, vault }, key, row.authenticator, () => importRow(row) !== undefined)) return true;
-    if (!strange.has(row.kid))
+    if (!loggedKids.has(row.kid))
       log.error(
         { security: true, kid: row.kid, use: row.use },
         'this signing key in the database is none that this broker made: it is not published, and nothing that it signed is accepted',
       );
-    strange.add(row.kid);
+    loggedKids.add(row.kid);
     return false;
   };
 

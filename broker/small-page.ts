@@ -34,10 +34,10 @@ export const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) =
  * code points. Lists are joined.
  */
 export const html = (texts: TemplateStringsArray, ...values: (string | number | Html | readonly Html[])[]): Html => ({
-  html: texts.reduce((before, text, at) => before + written(values[at - 1] ?? '') + text),
+  html: texts.reduce((before, text, at) => before + rendered(values[at - 1] ?? '') + text),
 });
 
-function written(value: string | number | Html | readonly Html[]): string {
+function rendered(value: string | number | Html | readonly Html[]): string {
   // Names on these pages are chosen by agents, owners and platforms, so they are untrusted.
   if (typeof value === 'string' || typeof value === 'number') return inHtml(visible(String(value)));
   return 'html' in value ? value.html : value.map((one) => one.html).join('\n');

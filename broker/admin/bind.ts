@@ -23,7 +23,7 @@ export const takesKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' |
 export const hasKey = ({ public_key_pem, status }: Pick<AgentTable, 'public_key_pem' | 'status'>): boolean =>
   public_key_pem !== null && (status === 'active' || status === 'suspended');
 
-const gone = () =>
+const tokenUnusable = () =>
   new ChangeRefused(
     'token_used',
     'This bootstrap token is unknown, used or over, or the agent has its key already and the token was not made to replace it. Ask an owner for another.',
@@ -61,10 +61,10 @@ type Bootstrap = { tokenHash: string; agent: AgentTable; rotates: boolean };
 async function findBootstrap(db: Db, token: string, now: Instant): Promise<Bootstrap> {
   const tokenHash = hashToken(token, 'bootstrap');
   const found = tokenHash === undefined ? undefined : await findOneTimeToken(db, 'bootstrap', tokenHash);
-  if (!found || found.used_at !== null || found.expires_at <= now) throw gone();
+  if (!found || found.used_at !== null || found.expires_at <= now) throw tokenUnusable();
   const agent = await findAgent(db, found.organisation_id, found.subject);
   const rotates = found.rotates === 1;
-  if (!agent || !takesKey(agent) || (hasKey(agent) && !rotates)) throw gone();
+  if (!agent || !takesKey(agent) || (hasKey(agent) && !rotates)) throw tokenUnusable();
   return { tokenHash: found.token_hash, agent, rotates };
 }
 
@@ -75,13 +75,13 @@ async function bindByBootstrap(
   now: Instant,
   note: (facts: JsonObject) => void,
 ): Promise<{ agent: AgentTable; requests: EndedRequest[] }> {
-  if (!(await useOneTimeToken(db, 'bootstrap', tokenHash, now))) throw gone();
+  if (!(await useOneTimeToken(db, 'bootstrap', tokenHash, now))) throw tokenUnusable();
   const before = await findAgent(db, organisationId, id);
-  if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw gone();
+  if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw tokenUnusable();
   await refuseSharedKey(db, { organisationId, id }, key);
   // The agent may have been revoked concurrently.
   const ended = await giveKey(db, before, key, now);
-  if (!ended) throw gone();
+  if (!ended) throw tokenUnusable();
   note({
     fingerprint: key.fingerprint,
     before: before.key_fingerprint,

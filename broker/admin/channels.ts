@@ -51,7 +51,7 @@ export async function readChannels(db: Db, organisationId: string): Promise<Read
 }
 
 /** Splits and validates the settings. Throws ChangeRefused. */
-function apart(given: GivenChannel): ReturnType<typeof takeApart> {
+function splitSettings(given: GivenChannel): ReturnType<typeof takeApart> {
   const taken = takeApart(given);
   const wrong = settingsProblem(taken.kind, taken.settings);
   if (wrong !== undefined) throw new ChangeRefused('invalid_request', `${wrong}.`);
@@ -82,7 +82,7 @@ export async function createChannel(
   { name, given, secret: brought }: { name: string; given: GivenChannel; secret: Secret | undefined },
 ): Promise<CreatedChannel> {
   const { vault, clock } = services.broker;
-  const { kind, settings, rules } = apart(given);
+  const { kind, settings, rules } = splitSettings(given);
   const made = brought === undefined && KINDS[kind].secret === 'made' ? newWebhookSecret() : undefined;
   const secret = brought ?? made;
   checkChannelSecret(kind, secret);
@@ -120,7 +120,7 @@ export async function changeChannelSettings(
 ): Promise<ReadChannel> {
   const { vault } = services.broker;
   const organisationId = by.owner.organisation_id;
-  const { kind, settings, rules } = apart(given);
+  const { kind, settings, rules } = splitSettings(given);
   return await recordInTurn(services, by, { reason: 'channel_changed' }, async (tx, note) => {
     const before = await load(tx, organisationId, id);
     if (before.kind !== kind)

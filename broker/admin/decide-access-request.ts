@@ -77,7 +77,7 @@ export async function decideRequest(
     const row = { status, note: detail, at: now, by: by.owner.id, granted, auditId };
     if (!(await decideAccessRequest(tx, ref, row))) return rollback('decided_before');
     note({ access_request: request.id });
-    const given = pending && (await give(tx, pending, now, note));
+    const given = pending && (await putGranted(tx, pending, now, note));
     await changes.announce(tx, ref);
     return given;
   });
@@ -135,7 +135,7 @@ async function prepare(
 }
 
 /** Existing terms of the grant stay unchanged, unless the approval sets others. */
-async function give(
+async function putGranted(
   db: Db,
   pending: PendingGrant,
   now: Instant,

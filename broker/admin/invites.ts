@@ -98,7 +98,7 @@ const inviteStatusAt = (
   now: Instant,
 ): 'open' | 'claimed' | 'expired' => (claimed_at !== null ? 'claimed' : expires_at <= now ? 'expired' : 'open');
 
-const gone = () =>
+const inviteUnusable = () =>
   new ChangeRefused('token_used', 'This invite is unknown, used, revoked or expired. Ask an owner for another.');
 
 /**
@@ -116,13 +116,13 @@ export async function bindInvite(
   const { store, clock } = services.broker;
   const hash = hashToken(secret, 'invite');
   const invite = hash === undefined ? undefined : await findInviteByToken(store.db, hash);
-  if (!invite || inviteStatusAt(invite, clock()) !== 'open') throw gone();
+  if (!invite || inviteStatusAt(invite, clock()) !== 'open') throw inviteUnusable();
   const { organisation_id, owner_id, policy_id, agent_name: name } = invite;
   const ids = newIds();
   const by = { owner: { id: ids.agent_id, organisation_id }, how: 'token', correlationId } as const;
   return await recordInTurn(services, by, { reason: 'agent_invited', agent: ids }, async (db, note) => {
     const now = clock();
-    if (!(await claimInvite(db, invite, ids.id, now))) throw gone();
+    if (!(await claimInvite(db, invite, ids.id, now))) throw inviteUnusable();
     // A governance file may have removed the policy meanwhile, and an agent without one is refused every call.
     if (policy_id !== null && !(await findPolicy(db, organisation_id, policy_id)))
       throw new ChangeRefused('token_used', 'The policy that this invite names was removed. Ask an owner for another.');

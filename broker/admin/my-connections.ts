@@ -82,7 +82,7 @@ export async function withdraw(
 ): Promise<{ platform: string; revoked: boolean }> {
   const { db } = services.broker.store;
   const row = (await rowsOf(db, sessions)).find((one) => one.id === id);
-  if (!row) throw notThere();
+  if (!row) throw notFound();
   const { organisation_id: organisationId, person_id: personId, platform_id, connection_id } = row;
   const { platform } = await shown(db, row, services.broker.clock());
   const by = { owner: { id: personId, organisation_id: organisationId }, how: 'person', correlationId } as const;
@@ -91,7 +91,7 @@ export async function withdraw(
   const ended = await recordChange(services, by, change, async (tx, note) => {
     note({ person_id: personId });
     const deleted = await deletePersonTokens(tx, organisationId, [id]);
-    if (deleted.length === 0) throw notThere();
+    if (deleted.length === 0) throw notFound();
     if (isWaiting) await services.changes.announce(tx, changeOfWaiting(row));
     return deleted;
   });
@@ -99,4 +99,4 @@ export async function withdraw(
   return { platform, revoked: (await revokePersonTokens(services, ended)) > 0 };
 }
 
-const notThere = () => new ChangeRefused('not_found', 'There is nothing to withdraw any more: it was ended already.');
+const notFound = () => new ChangeRefused('not_found', 'There is nothing to withdraw any more: it was ended already.');

@@ -46,10 +46,10 @@ export async function decideMany(
   const running = new Set<Promise<void>>();
   let isRecording = true;
   for (const { approvalId, requestHash } of items) {
-    const word = { status, how, requestHash, ...(note !== undefined && { note }) };
+    const decision = { status, how, requestHash, ...(note !== undefined && { note }) };
     if (!isRecording || !(await hasRoom(running, left)) || !(await stillMay())) kinds.set(approvalId, 'not_decided');
     else {
-      const decided = await decideHeld(services, owner, approvalId, word, { correlationId }).catch(unrecorded);
+      const decided = await decideHeld(services, owner, approvalId, decision, { correlationId }).catch(unrecorded);
       isRecording = decided !== undefined;
       kinds.set(approvalId, decided?.kind ?? 'not_decided');
       if (decided?.kind === 'decided') follow(running, decided.replayed);

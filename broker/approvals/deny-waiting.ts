@@ -21,9 +21,9 @@ export async function denyWaiting(
   const page = { ...filter, status: 'pending', limit: DENIED_AT_ONCE + 1 } as const;
   const { held } = await listHeld(services.broker, owner.organisation_id, page);
   const denied: string[] = [];
-  const word = { status: 'denied', how, ...(note !== undefined && { note }) } as const;
+  const decision = { status: 'denied', how, ...(note !== undefined && { note }) } as const;
   for (const { id } of held.slice(0, DENIED_AT_ONCE)) {
-    const { kind } = await decideHeld(services, owner, id, word, { correlationId });
+    const { kind } = await decideHeld(services, owner, id, decision, { correlationId });
     // Otherwise another owner decided it first, or it expired.
     if (kind === 'decided') denied.push(id);
   }

@@ -19,7 +19,7 @@ export type InboxFeed = {
 const AT_MOST_EVERY_MS = 100;
 const AGAIN_MS = 1_000;
 
-type Desk = {
+type Feed = {
   followers: Set<Follower>;
   /** Subscribers without an event yet. */
   fresh: Set<Follower>;
@@ -32,57 +32,57 @@ export function makeInboxFeed(
   { store, clock, log }: Pick<Broker, 'clock' | 'log' | 'store'>,
   changes: ApprovalChanges,
 ): InboxFeed {
-  const desks = new Map<string, Desk>();
+  const feeds = new Map<string, Feed>();
   let unsubscribe: (() => void) | undefined;
   let over = false;
 
-  const count = async (organisationId: string, desk: Desk): Promise<void> => {
-    const told = desk.changed ? desk.followers : desk.fresh;
-    desk.changed = false;
-    desk.fresh = new Set();
+  const count = async (organisationId: string, feed: Feed): Promise<void> => {
+    const receivers = feed.changed ? feed.followers : feed.fresh;
+    feed.changed = false;
+    feed.fresh = new Set();
     try {
       const waiting = await countWaiting(store.db, organisationId, clock());
-      for (const follower of told) if (desk.followers.has(follower)) follower.waiting(waiting);
+      for (const follower of receivers) if (feed.followers.has(follower)) follower.waiting(waiting);
       await pause(AT_MOST_EVERY_MS, undefined, { ref: false });
     } catch (error) {
       if (over) return;
       log.warn({ err: error }, 'could not count pending items; retrying');
-      desk.changed = true;
+      feed.changed = true;
       await pause(AGAIN_MS, undefined, { ref: false });
     }
   };
 
-  const look = async (organisationId: string, desk: Desk): Promise<void> => {
-    if (desk.looking) return;
-    desk.looking = true;
-    while (!over && desk.followers.size > 0 && (desk.changed || desk.fresh.size > 0)) await count(organisationId, desk);
-    desk.looking = false;
-    clear(organisationId, desk);
+  const countWhileChanged = async (organisationId: string, feed: Feed): Promise<void> => {
+    if (feed.looking) return;
+    feed.looking = true;
+    while (!over && feed.followers.size > 0 && (feed.changed || feed.fresh.size > 0)) await count(organisationId, feed);
+    feed.looking = false;
+    clear(organisationId, feed);
   };
 
-  const clear = (organisationId: string, desk: Desk) => {
-    if (desk.followers.size > 0 || desk.looking) return;
-    if (desks.get(organisationId) === desk) desks.delete(organisationId);
-    if (desks.size > 0) return;
+  const clear = (organisationId: string, feed: Feed) => {
+    if (feed.followers.size > 0 || feed.looking) return;
+    if (feeds.get(organisationId) === feed) feeds.delete(organisationId);
+    if (feeds.size > 0) return;
     unsubscribe?.();
     unsubscribe = undefined;
   };
 
   const changedIn = (organisationId: string) => {
-    const desk = desks.get(organisationId);
-    if (!desk) return;
-    desk.changed = true;
-    void look(organisationId, desk);
+    const feed = feeds.get(organisationId);
+    if (!feed) return;
+    feed.changed = true;
+    void countWhileChanged(organisationId, feed);
   };
 
   const subscribe = () =>
     changes.subscribe(({ organisation_id }) => changedIn(organisation_id), {
       missed: () => {
-        for (const organisationId of desks.keys()) changedIn(organisationId);
+        for (const organisationId of feeds.keys()) changedIn(organisationId);
       },
       over: () => {
         over = true;
-        for (const { followers } of desks.values()) for (const follower of [...followers]) follower.over();
+        for (const { followers } of feeds.values()) for (const follower of [...followers]) follower.over();
       },
     });
 
@@ -91,18 +91,18 @@ export function makeInboxFeed(
       // Subscribe before the query, so that no change is missed in between.
       unsubscribe ??= subscribe();
       if (over) follower.over();
-      const desk = desks.get(organisationId) ?? makeDesk();
-      desks.set(organisationId, desk);
-      desk.followers.add(follower);
-      desk.fresh.add(follower);
-      void look(organisationId, desk);
+      const feed = feeds.get(organisationId) ?? makeFeed();
+      feeds.set(organisationId, feed);
+      feed.followers.add(follower);
+      feed.fresh.add(follower);
+      void countWhileChanged(organisationId, feed);
       return () => {
-        desk.followers.delete(follower);
-        desk.fresh.delete(follower);
-        clear(organisationId, desk);
+        feed.followers.delete(follower);
+        feed.fresh.delete(follower);
+        clear(organisationId, feed);
       };
     },
   };
 }
 
-const makeDesk = (): Desk => ({ followers: new Set(), fresh: new Set(), changed: false, looking: false });
+const makeFeed = (): Feed => ({ followers: new Set(), fresh: new Set(), changed: false, looking: false });

@@ -96,7 +96,7 @@ export function sealResult({ vault }: Pick<Broker, 'vault'>, ref: Ref, outcome: 
     (contentType === undefined || contentType === JSON_TYPE ? '' : `,"content_type":${JSON.stringify(contentType)}`) +
     (masked === undefined ? '' : `,"masked":${JSON.stringify(masked)}`);
   const whole = text.length <= MAX_RESULT_BYTES;
-  const data = whole ? dataJson : JSON.stringify(beginning(text));
+  const data = whole ? dataJson : JSON.stringify(truncated(text));
   const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;
   const forDoor = raw ? `${RAW}${rawText(raw)},` : '{';
   return vault.seal(placeOf(ref, 'result'), `${forDoor}"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
@@ -106,7 +106,7 @@ const rawText = ({ headers, isText, bytes, maskedBy }: RawAnswer): string =>
   JSON.stringify({ headers, isText, bytes: bytes?.toString('base64'), masked_by: maskedBy });
 
 /** Truncates UTF-8 without a partial character at the end. */
-function beginning(text: Buffer): string {
+function truncated(text: Buffer): string {
   return new TextDecoder().decode(text.subarray(0, MAX_RESULT_BYTES), { stream: true });
 }
 
@@ -122,8 +122,8 @@ export function openResult(
 
 /** Summarises a response: status, type, size, and whether its body reports an error although its status does not. Never includes content. */
 export function summarise({ upstreamStatus, contentType, bytes, failed }: UpstreamAnswer): string {
-  const said = [`status ${upstreamStatus}`, contentType ?? 'no content type', `${bytes} bytes`];
-  return [...said, ...(failed ? [FAILED] : [])].join(', ');
+  const parts = [`status ${upstreamStatus}`, contentType ?? 'no content type', `${bytes} bytes`];
+  return [...parts, ...(failed ? [FAILED] : [])].join(', ');
 }
 
 const FAILED = 'with an error in its body';

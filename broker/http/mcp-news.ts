@@ -22,7 +22,7 @@ export async function lookAtChanges(
   over.addEventListener('abort', watch.end, { once: true });
   if (over.aborted) watch.end();
   await permissions.soon(FIRST_LOOK_MS);
-  const goOn = async () => {
+  const watchChanges = async () => {
     while (!watch.over()) {
       await watch.news(LOOK_EVERY_MS);
       const found = watch.over() ? undefined : await permissions.now();
@@ -31,5 +31,5 @@ export async function lookAtChanges(
     watch.end();
     end();
   };
-  void goOn().catch(end);
+  void watchChanges().catch(end);
 }

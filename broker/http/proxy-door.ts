@@ -34,7 +34,7 @@ type RawContext = Context<'raw'>;
 const HELD_BACK_MS = 20;
 const HELD_BACK_BYTES = 1024 * 1024;
 /** Media types of answers that are meant to be read as a stream. */
-const COMES_IN_EVENTS =
+const STREAMED_TYPES =
   /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|json-seq|vnd\.amazon\.eventstream|grpc))/i;
 type Asking = { who: AgentPrincipal };
 
@@ -116,7 +116,7 @@ async function call(
     rewrite,
     holdsBack: ({ headers: { 'content-type': type, 'content-length': length } }) => {
       if (rewrite) return { mostMs: Number.POSITIVE_INFINITY };
-      if (COMES_IN_EVENTS.test(String(type ?? '')) || Number(length) > HELD_BACK_BYTES) return false;
+      if (STREAMED_TYPES.test(String(type ?? '')) || Number(length) > HELD_BACK_BYTES) return false;
       return { mostMs: length === undefined ? HELD_BACK_MS : Number.POSITIVE_INFINITY };
     },
     head: ({ status, headers: answered, auditId, followed, maskedBy }) => {

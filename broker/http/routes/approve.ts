@@ -89,9 +89,9 @@ export const approveRequest = route({
     const waits = statusAt(held, now) === 'pending';
     const opens = waits && query.known !== held.request_hash;
     const family = held.parent_public_id ?? held.agent_public_id;
-    const looks = 1 + (opens ? Math.floor(held.action.length / LOOK_BYTES) : 0);
-    await takeLimit(limits, LOOKS, `${source} ${family}`, looks);
-    if (!waits) return json(200, became(held, now), HEADERS);
+    const cost = 1 + (opens ? Math.floor(held.action.length / LOOK_BYTES) : 0);
+    await takeLimit(limits, LOOKS, `${source} ${family}`, cost);
+    if (!waits) return json(200, outcomeOf(held, now), HEADERS);
     const nameOf = await platformNames(broker.store.db, held.organisation_id, [held.platform_id]);
     const { canSign, deciders } = await passkeysFor(broker, held.id);
     return json(
@@ -119,7 +119,7 @@ export const approveRequest = route({
   },
 });
 
-const became = (held: Parameters<typeof openHeld>[1], now: number) => ({
+const outcomeOf = (held: Parameters<typeof openHeld>[1], now: number) => ({
   status: statusAt(held, now),
   expires_at: instant(held.expires_at),
   decided_at: instant(held.decided_at),

@@ -71,13 +71,13 @@ const started = route({
     }),
 });
 
-const BELONGS_NOWHERE =
+const UNKNOWN_CALLBACK =
   'This browser began no consent that waits for this answer. Open the link of the consent again, in one browser and one tab from start to end. If you were connecting a platform in the console, press Connect there again.';
 
 /** Why a callback cannot be used in this browser: its consent has ended, or another browser or tab continued with it. */
-function belongsNowhere({ services }: PersonAsks, consent: Consent | undefined): Refusal {
+function callbackRefused({ services }: PersonAsks, consent: Consent | undefined): Refusal {
   const isOver = consent && consentStatusAt(consent, services.broker.clock()) === 'expired';
-  return isOver ? new Refusal('conflict', LINK_OVER) : new Refusal('invalid_request', BELONGS_NOWHERE);
+  return isOver ? new Refusal('conflict', LINK_OVER) : new Refusal('invalid_request', UNKNOWN_CALLBACK);
 }
 
 /** Handles answers of issuers of assertions, for a consent and for a person who wants to see what they gave. */
@@ -87,8 +87,8 @@ const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
     if (looks) return looks;
     const { services, query } = context;
     const callback = await consentOfCallback(services, query, browserOf(context));
-    if (!callback) throw belongsNowhere(context, await consentOfState(services, query));
-    const back = await backAgain(services, callback.consent);
+    if (!callback) throw callbackRefused(context, await consentOfState(services, query));
+    const back = await consentPath(services, callback.consent);
     return await answeringPerson(
       context,
       async () => leadPage(await signedIn(services, callback, { path, query }), []),
@@ -97,7 +97,7 @@ const personSignedIn = (context: PersonAsks, path: string): Promise<Reply> =>
   });
 
 /** Returns the path of the page of a consent that this browser goes through. */
-async function backAgain({ people }: PersonAsks['services'], { organisation_id: organisationId, id }: Consent) {
+async function consentPath({ people }: PersonAsks['services'], { organisation_id: organisationId, id }: Consent) {
   return pathOf((await people.hasher.consentToken(organisationId, id)).reveal());
 }
 
@@ -138,10 +138,10 @@ export async function personComesBack(context: PersonAsks, path: string): Promis
     const consent = await consentOfState(services, query);
     if (!consent && browserOf(context) === undefined) return undefined;
     return await answeringPerson(context, async () => {
-      throw belongsNowhere(context, consent);
+      throw callbackRefused(context, consent);
     });
   }
-  const page = await backAgain(services, callback.consent);
+  const page = await consentPath(services, callback.consent);
   const takes = async () => {
     await authorised(services, callback, path, query);
     return backTo(page);

@@ -64,14 +64,14 @@ export const decideManyApprovals = route({
     const { services, who, body, correlationId, stillMay } = context;
     const { decision, note, items } = body;
     const by = { owner: who.owner, how: howOf(context), correlationId };
-    const word = {
+    const ownerDecision = {
       status: decision === 'approve' ? ('approved' as const) : ('denied' as const),
       ...(note !== undefined && { note }),
       items: items.map((one) => ({ approvalId: one.approval_id, requestHash: one.request_hash })),
     };
-    const settled = await decideMany(services, by, word, { patienceMs: REPLAY_WAIT_MS, stillMay });
+    const settled = await decideMany(services, by, ownerDecision, { patienceMs: REPLAY_WAIT_MS, stillMay });
     const now = services.broker.clock();
-    return json(200, { results: settled.map((one) => shown(one, word.status, now)) });
+    return json(200, { results: settled.map((one) => shown(one, ownerDecision.status, now)) });
   },
 });
 

@@ -219,7 +219,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
       const prepared = standing && (await prepareStanding(services, place, standing));
       if (prepared?.kind === 'not_found') throw unknownHeldCall();
       if (prepared && prepared.kind !== 'ready') throw standingRefused(prepared);
-      const word = {
+      const decision = {
         status,
         ...(prepared && { standing: prepared.ready }),
         how: howOf(context),
@@ -228,7 +228,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
       } as const;
       return json(
         200,
-        await afterDeciding(services, await decideHeld(services, who.owner, id, word, { correlationId })),
+        await afterDeciding(services, await decideHeld(services, who.owner, id, decision, { correlationId })),
       );
     },
   }),

@@ -94,7 +94,7 @@ const CALLBACK = {
   errors: ['invalid_request', 'forbidden', 'conflict', 'rate_limited', 'upstream_unreachable', 'audit_unavailable'],
   handle: async (context: Context<'none', undefined>) => {
     try {
-      return await comeBack(context);
+      return await handleCallback(context);
     } catch (error) {
       const refusal = asRefusal(error);
       if (!refusal) throw error;
@@ -122,7 +122,7 @@ export const ownConnectionCallback = route({
   params: { id: z.guid().describe('the id of the organisation, or of the connection') },
 });
 
-async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
+async function handleCallback(context: Context<'none', undefined>): Promise<Reply> {
   const { services, query, correlationId } = context;
   const { broker, oauth } = services;
   const path = context.params.id === undefined ? SHARED_PATH : `${OWN_PATH}/${context.params.id}`;
