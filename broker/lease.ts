@@ -81,7 +81,7 @@ export function keepLease(
     }
     const isFree = isAlone && isFirst;
     isFirst = false;
-    // Read first: an attempt to take it locks its row, and all other replicas look again and again.
+    // Read without a lock first: taking the lease locks its row, which all other replicas poll.
     const leased = isFree ? undefined : await leaseEnd(db, name);
     const left = (leased ?? now) - now;
     const stale = staleEnd(leased, left);

@@ -93,7 +93,7 @@ describe.each(STORES)(`owners decide access requests on %s${postgresNote}`, (sto
     });
   });
 
-  test('the list: newest first, page by page, by status, of the own organisation only', async () => {
+  test('the list: newest first, in pages, filtered by status, of the own organisation only', async () => {
     const fresh = await world.organisation();
     await fresh.platform();
     const allowed = await fresh.policy([{ effect: 'allow' }]);

@@ -181,7 +181,7 @@ describe.skipIf(withoutChromium)(
       await holds('viewer');
     });
 
-    test('the passkeys page: one, a disabled one, one that cannot sign in, and the question before removing', async () => {
+    test('the passkeys page: one, a disabled one, one that cannot sign in, and the confirmation before removing', async () => {
       await signIn(page, world, organisation.owner);
       await page.open(`${world.running.baseUrl}/console/passkeys`);
       await page.until(`document.querySelector('#passkeys') !== null`);

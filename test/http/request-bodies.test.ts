@@ -41,7 +41,7 @@ describe('request bodies', () => {
   }
   const bearer = (token: string) => `Authorization: Bearer ${token}`;
 
-  describe('a caller who is refused is refused before the body is read', () => {
+  describe('a caller without a valid bearer is refused before the body is read', () => {
     test.each([
       ['no bearer', [], 'missing_token'],
       ['another scheme', ['Authorization: Basic YTpi'], 'invalid_token'],
