@@ -245,7 +245,7 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
     await world.forgive();
   });
 
-  test('a stop by owners stays in force', async () => {
+  test('a stop by owners applies to calls of the demo', async () => {
     await organisation.ask('POST', '/owner/agents/suspend-all', { reason: 'a drill' });
     const { calls, approval_id } = (await demo()).body;
     expect(calls.map(({ result, reason }: Record<string, string>) => [result, reason])).toEqual(

@@ -265,7 +265,7 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
       expectEnvelope(await organisation.ask('POST', '/owner/governance/apply', { text }), 400, 'invalid_governance');
     });
 
-    test('the last 20 applies are kept; viewers can read them, agents and other organisations cannot', async () => {
+    test('the last 20 applies are kept; viewers can read them, other organisations cannot', async () => {
       for (let at = 0; at < 22; at++) await apply(`auto_suspend: { refusals: ${at + 10}, within_seconds: 60 }\n`);
       const viewer = await organisation.addOwner('viewer');
       const kept = await applies(viewer);

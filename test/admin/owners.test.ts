@@ -283,7 +283,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     expect((await lastEvent()).payload.change.agents_passed_on).toBe(2);
   });
 
-  test('an owner who authorised an MCP client can be removed: the client’s agent passes to the removing admin', async () => {
+  test('an owner who authorised an MCP client can be removed: the client’s authorisation passes to the removing admin', async () => {
     const bob = await organisation.addOwner('admin');
     const agent = await organisation.agent({ name: 'cursor', grants: {}, agent: { agent_type: 'mcp_client' } });
     const now = world.running.broker.clock();

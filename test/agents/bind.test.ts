@@ -208,7 +208,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     const first = await newToken(agent.id);
     const second = await newToken(agent.id);
     expectEnvelope(await bind(first, makeKeyPair()), 410, 'token_used');
-    // If two were valid, one bind would revoke the other.
+    // A second valid token: binding with one revokes the other.
     const twin = (
       await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now(), { madeBy: null })
     ).token;

@@ -73,7 +73,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       expect([bound.status, bound.body.status]).toEqual([200, 'active']);
     });
 
-    test('unknown, pending, then active: a registered agent does not exist until an owner approves and the key is collected', async () => {
+    test('unknown, pending, then active: a registered agent cannot act before an owner approves and its key is collected', async () => {
       const asked = await post('/v1/register', {
         owner_id: organisation.owner.id,
         agent_name: 'newcomer',

@@ -394,7 +394,7 @@ describe.each(ONE_STORE)(`a registered agent before it has its key on %s${postgr
       await apply('agents: {}');
     });
 
-    test('is given to another owner, and the first one is removed: it sees its owner, and collects its key', async () => {
+    test('is given to another owner, and the first one is removed: the new owner is in its status, and its key can be collected', async () => {
       const [asked, next] = [await organisation.addOwner('approver'), await organisation.addOwner('admin')];
       const newcomer = await approved(undefined, asked);
       const leave = () => organisation.ask('DELETE', `/owner/owners/${asked.id}`);

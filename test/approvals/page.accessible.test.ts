@@ -92,7 +92,7 @@ describe.skipIf(withoutChromium)(
       await holds('waiting-long-recipients');
     });
 
-    test('the decision buttons are on the first screen of a phone, and cover nothing that is needed to decide', async () => {
+    test('the first screen of a phone shows what is needed to decide, and the buttons do not cover it', async () => {
       for (const size of [
         { width: 360, height: 740 },
         { width: 320, height: 568 },

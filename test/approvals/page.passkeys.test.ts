@@ -154,7 +154,7 @@ describe.skipIf(withoutChromium)(
       expect((await decided(id)).status).toBe('pending');
     });
 
-    test('a non-discoverable passkey of the agent’s owner still approves, but cannot deny', async () => {
+    test('a non-discoverable passkey of the agent’s owner can still approve', async () => {
       const { db } = world.running.broker.store;
       await db.deleteFrom('passkeys').where('owner_id', '=', organisation.owner.id).execute();
       const [old, key] = await withPhone(organisation.owner);
@@ -191,7 +191,7 @@ describe.skipIf(withoutChromium)(
       await page.resize(PHONE, 'phone');
     });
 
-    test('when the shown request is outdated, nothing is decided, and the page is loaded again', async () => {
+    test('when the shown request is outdated, nothing is decided, and the page says that it has changed', async () => {
       const id = await hold(agent);
       await openHeld(page, world, id);
       await page.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);

@@ -246,7 +246,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     }
   });
 
-  test('AP-21 the platform hangs up: outcome unknown, not sent again, and the process can stop', async () => {
+  test('AP-21 the platform hangs up: the outcome is unknown, and the call is not sent again', async () => {
     world.upstream.answer = (request) => request.socket.destroy();
     const id = await hold();
     const before = world.upstream.seen.length;

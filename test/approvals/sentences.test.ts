@@ -24,7 +24,7 @@ describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store)
   };
   const opened = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
 
-  test('owners, agents and notices show the same sentence', async () => {
+  test('agents, the owner API and the approval page get the same sentence', async () => {
     const held = await hold({ kind: 'issue', title: 'Broken\u202e “login”', body: 'x', labels: [1] });
     const text = 'create issue “Broken⟦U+202E⟧ ⟦U+201C⟧login⟦U+201D⟧” and 2 other fields';
     expect(held.sentence).toBe(text);

@@ -202,7 +202,7 @@ describe.each(STORES)(`standing approvals on %s${postgresNote}`, (store) => {
     expect(await status(agent)).toBe(202);
   });
 
-  test('the offer lists the members that may differ, with the call’s values, and the answer describes the terms', async () => {
+  test('the offer lists the members that may differ, with the call’s values, and the list shows the terms', async () => {
     const agent = await organisation.agent();
     const held = await hold(agent);
     const { body } = await organisation.ask('GET', `/owner/approvals/${held}`);

@@ -75,7 +75,7 @@ describe('/llms.txt and /agent-manifest.json', () => {
 });
 
 describe('OAuth metadata', () => {
-  test('the resource is the broker, and the metadata is at its server', async () => {
+  test('the broker is the resource and its own authorization server', async () => {
     const { body } = await get('/.well-known/oauth-protected-resource');
     expect(body).toMatchObject({
       resource: world.running.baseUrl,

@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`public documents on %s${postgresNote}`, (store) => {
     expect((await get('/v1/actions')).headers.get('allow')).toBe('POST');
   });
 
-  test('no answer reveals the software it is built with', async () => {
+  test('answers have no X-Powered-By or Server header', async () => {
     for (const path of ['/health', '/nothing', '/v1/agents/me']) {
       const { headers } = await get(path);
       expect(headers.get('x-powered-by')).toBeNull();

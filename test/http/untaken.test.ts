@@ -23,7 +23,7 @@ async function ask(app: RequestListener): Promise<Socket> {
   return socket;
 }
 
-test('a response that the client does not read is cut off, and its lease is released', async () => {
+test('a response that the client does not read is closed after a time limit', async () => {
   const closed = Promise.withResolvers<void>();
   await ask((_, response) => {
     response.on('close', closed.resolve);

@@ -284,7 +284,7 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     await settled(id, 'approved');
   });
 
-  test('a click after a correction, after a passkey became required, or after the call was settled decides nothing', async () => {
+  test('a click after a correction, after user verification became required, or after the call expired decides nothing', async () => {
     const { id: channelId } = await addSlack();
     const { db } = world.running.broker.store;
     const change = (id: string, to: object) => db.updateTable('approvals').set(to).where('id', '=', id).execute();
