@@ -1,2 +1,2 @@
-/** The configured caller cannot be used; the message says what is wrong and where, and nothing of the caller. */
+/** Thrown when the configured caller cannot be used. The message says what is wrong and where, and never contains the caller. */
 export class CallerProblem extends Error {}

@@ -1,18 +1,18 @@
-/** For whom the calls of `agent-broker mcp` and `agent-broker run` are, by their options and their environment. */
+/** Reads the caller of `agent-broker mcp` and `agent-broker run` (the person for whom the agent calls) from options and environment. */
 import { readFileSync } from 'node:fs';
 import { CallerProblem } from './caller-problem.ts';
 import type { Caller } from './client/action.ts';
 import { othersCanRead } from './profile.ts';
 
-/** `caller`: `<source>:<id>`. `callerFile`: a file with an assertion, which is a secret, and so is never an option itself. */
+/** `caller`: `<source>:<id>`. `callerFile`: path of a file with an assertion. An assertion is a secret, and so is never an option itself. */
 export type CallerOptions = { caller?: string | undefined; callerFile?: string | undefined };
 
-/** Assertions are taken up to here (broker/wire/action.ts). */
+/** The longest assertion that the broker accepts, in characters (broker/wire/action.ts). */
 const MOST_ASSERTION = 8192;
 
 /**
- * Options take the place of AGENT_BROKER_CALLER and AGENT_BROKER_CALLER_FILE. Undefined: nobody is configured. What it returns reads
- * the file again each time, because assertions live an hour at most, and throws CallerProblem.
+ * Options take the place of AGENT_BROKER_CALLER and AGENT_BROKER_CALLER_FILE. Returns undefined when no caller is configured. The returned
+ * function reads the file each time, because assertions live an hour at most, and throws CallerProblem.
  *
  * @throws CallerProblem when the settings are wrong
  */
@@ -39,9 +39,9 @@ export function configuredCaller(
 }
 
 /**
- * The same as a value of `X-Svc-Caller`, made again each time.
+ * Returns a function that makes the value of `X-Svc-Caller` for the configured caller, each time it is called.
  *
- * @throws CallerProblem when a person is named who cannot stand in a header; what it returns throws it, too
+ * @throws CallerProblem when the caller's name cannot stand in a header; the returned function throws it, too
  */
 export function callerHeader(
   ...[options, environment]: Parameters<typeof configuredCaller>
@@ -66,7 +66,7 @@ function readAsserted(text: string): Caller | undefined {
   return source === undefined || id === undefined ? undefined : { source, id };
 }
 
-/** Of what the file holds nothing is ever told. */
+/** Reads and checks the assertion. Error messages never contain anything of the file's content. */
 function readAssertion(file: string): Caller {
   let assertion: string;
   try {

@@ -1,7 +1,7 @@
-/** The configuration of git, as git itself tells it. */
+/** Reads the configuration of git by running git. */
 import { execFile } from 'node:child_process';
 
-/** One value. The name has the file's spelling of sections; git writes its last part in small letters. */
+/** One setting. The name has the file's spelling of sections; git writes its last part in lower case. */
 export type Setting = { name: string; value: string };
 
 /** Names of rules that rewrite addresses, for `git config --get-regexp`. */
@@ -10,7 +10,7 @@ export const REWRITES = '^url\\..*\\.(push)?insteadof$';
 const GIVEN_UP_AFTER_MS = 5_000;
 const MOST_BYTES = 1024 * 1024;
 
-/** Names and values as git prints them with `--null`. */
+/** Parses the names and values that git prints with `--null`. */
 export const settingsIn = (text: string): Setting[] =>
   text
     .split('\0')
@@ -20,7 +20,7 @@ export const settingsIn = (text: string): Setting[] =>
       return { name, value };
     });
 
-/** What `git config` prints; nothing where it finds nothing; undefined where there is no git that could be asked. `cwd`: this folder unless told. */
+/** Returns the output of `git config`: empty when it finds nothing, undefined when git cannot be run. `cwd`: the current folder when absent. */
 export function gitConfig(words: readonly string[], env: NodeJS.ProcessEnv, cwd?: string): Promise<string | undefined> {
   const options = { env, cwd, timeout: GIVEN_UP_AFTER_MS, maxBuffer: MOST_BYTES };
   return new Promise((resolve) => {
@@ -30,7 +30,10 @@ export function gitConfig(words: readonly string[], env: NodeJS.ProcessEnv, cwd?
   });
 }
 
-/** The rules of all scopes that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`), as they hold in this folder; undefined as above. */
+/**
+ * Returns the address-rewriting rules of all scopes (`url.<base>.insteadOf`, `pushInsteadOf`) that apply in this folder; undefined when git cannot be
+ * run.
+ */
 export async function readRewrites(env: NodeJS.ProcessEnv): Promise<Setting[] | undefined> {
   const found = await gitConfig(['--null', '--get-regexp', REWRITES], env);
   return found === undefined ? undefined : settingsIn(found);

@@ -12,9 +12,9 @@ export class ProfileError extends Error {}
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the profile: AGENT_BROKER_AGENT_ID, AGENT_BROKER_OWNER_ID, AGENT_BROKER_PRIVATE_KEY (PEM, or a file's path) and
- * AGENT_BROKER_URL, of an agent that keeps no key AGENT_BROKER_TOKEN_FILE in place of owner and key; or the profile file `file`,
- * AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder. An empty variable counts as not set.
+ * Reads the profile. From the environment: AGENT_BROKER_AGENT_ID, AGENT_BROKER_OWNER_ID, AGENT_BROKER_PRIVATE_KEY (PEM, or a file's path)
+ * and AGENT_BROKER_URL; an agent without a key has AGENT_BROKER_TOKEN_FILE in place of owner and key. Otherwise from the profile file:
+ * `file`, AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder. An empty variable counts as not set.
  * Throws ProfileError.
  */
 export function readProfile(environment: Environment, file?: string): Profile {
@@ -41,7 +41,7 @@ export function readProfile(environment: Environment, file?: string): Profile {
   );
 }
 
-/** What to do with an incomplete profile: only the broker knows whether its key was bound. */
+/** Returns what to do about an incomplete profile. Only the broker can tell whether the profile's key was bound to an agent. */
 export function unfinishedProfile(path: string): string {
   return (
     `${path} holds a key, and not whose it is. An owner sees with "npx agent-broker agent list --json" whether the agent is there. ` +
@@ -50,7 +50,7 @@ export function unfinishedProfile(path: string): string {
   );
 }
 
-/** The file that readProfile reads; undefined when the profile is in the environment. */
+/** Returns the path of the file that readProfile reads; undefined when the profile is in the environment. */
 export function profilePath(environment: Environment, file?: string): string | undefined {
   if (file === undefined && environment.AGENT_BROKER_AGENT_ID) return undefined;
   const folder = environment.AGENT_BROKER_DATA || './.agent-broker';
@@ -118,6 +118,6 @@ function refuseOpenFile(path: string): void {
     throw new ProfileError(`Others can read the profile ${path}, which holds a private key. Run: chmod 600 ${path}`);
 }
 
-/** Whether others than its user can read a file. Throws errors of the file system. */
+/** Whether users other than the file's owner can read a file. Throws errors of the file system. */
 export const othersCanRead = (path: string): boolean =>
   process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0;

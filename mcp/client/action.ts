@@ -19,7 +19,7 @@ export type Action = {
   headers?: Readonly<Record<string, string>>;
   /** Which connection, when the platform has several. */
   connection_id?: string;
-  /** Why: shown to the deciding person. */
+  /** Why the agent makes the call; shown to the person who decides. */
   reason?: string;
   caller?: Caller;
 };
@@ -51,7 +51,7 @@ export type Halt = {
   instructions: string;
 };
 
-/** A limit of a rule. `asked`: by the call; null: that cannot be told. `left`: before it. */
+/** A limit of a rule that denies. `asked`: the amount of this call; null when it cannot be determined. `left`: what was left before this call. */
 export type Limit = {
   rule: string;
   most: number;
@@ -84,7 +84,7 @@ export type CallOutcome =
       contentType: string | undefined;
       /** The target of a redirect, which was not followed. */
       location: string | undefined;
-      /** The host that the platform redirected to, whose answer this is. */
+      /** The host that the platform redirected to, where the broker followed that redirect and this is its response. */
       followed: string | undefined;
       /** Headers of the platform's response, such as `link` and `retry-after`, by name in lower case. */
       headers: Readonly<Record<string, string>>;
@@ -98,7 +98,7 @@ export type CallOutcome =
       approvalId: string;
       /** The page on which a person decides. */
       approvalUrl: string | undefined;
-      /** What the call does, as that person is told; undefined: the broker is older. */
+      /** What the call does, in the words shown to the person who decides; undefined from an older broker. */
       sentence: string | undefined;
       expiresAt: string | undefined;
       message: string;
@@ -111,14 +111,14 @@ export type CallOutcome =
       detail: string;
       /** Recipients or repositories that the grant does not allow. */
       violating: readonly string[];
-      /** Of the rule that denies, where the call is beyond it. */
+      /** The limit that the call exceeds, where the denying rule has one. */
       limit: Limit | undefined;
       /** Whether an access request may help. */
       requestable: boolean;
-      /** No owner could grant it: there is no such platform or scope, or the limits of the grant refuse all of it. */
+      /** No owner could grant the call: the platform or scope does not exist, or the limits of the grant refuse all of the scope. */
       notGrantable: boolean;
       retryAfterSeconds: number | undefined;
-      /** Of circuit_breaker_open: the platform whose calls are refused; undefined: those of every platform. */
+      /** For `circuit_breaker_open`: the platform whose calls are refused; undefined when calls to every platform are. */
       platform: string | undefined;
       auditId: string | undefined;
     }
@@ -127,15 +127,15 @@ export type CallOutcome =
       kind: 'not_ready';
       code: NotReadyCode;
       message: string;
-      /** Of consent_required: `no_caller`, `asserted_not_allowed`, `not_consented`. */
+      /** For `consent_required`: `no_caller`, `asserted_not_allowed` or `not_consented`. */
       reason: string | undefined;
-      /** An access request is pending: wait for it with `accessRequest`. */
+      /** Set while an access request is pending: wait for its decision with `accessRequest`. */
       requestToken: string | undefined;
-      /** Where a person connects the platform, or their own account. */
+      /** The link where a person connects the platform, or their own account. */
       consentUrl: string | undefined;
-      /** Of consent_required, with `consentUrl`: wait for the person with `consent`. */
+      /** For `consent_required` with a `consentUrl`: wait for the person with `consent`. */
       consentToken: string | undefined;
-      /** When the link is over. */
+      /** When the link expires. */
       expiresAt: string | undefined;
       auditId: string | undefined;
     }

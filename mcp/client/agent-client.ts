@@ -27,7 +27,7 @@ import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } fr
 export type CallOptions = {
   /** A retry with the same key within 24 hours returns the first response. */
   idempotencyKey?: string;
-  /** W3C trace context: where the broker traces the call, its trace links to it. */
+  /** W3C trace context. Where the broker traces the call, its trace links to this one. */
   traceparent?: string | undefined;
   signal?: AbortSignal | undefined;
 };
@@ -66,7 +66,7 @@ export type Child = {
   /** Returned once. Pass it to the child's client as `bearer`. */
   bearer_token: string;
   expires_at: string;
-  /** Upper bound of its permissions: never more than the parent's current ones. */
+  /** Upper bound of the child's permissions: never more than the parent's current ones. */
   granted: {
     platform: string;
     scopes: string[];
@@ -104,7 +104,7 @@ export type PendingActions = {
 
 export type AgentClient = ReturnType<typeof agentClient>;
 
-/** Longer than a platform may take at most: 600 s where its connection says so (docs/governance.md, connections). */
+/** Longer than the longest time a platform may take: 600 s where its connection says so (docs/governance.md, connections). */
 const CALL_TIMEOUT_MS = 660_000;
 /** Limit of the broker's long polls. */
 const MOST_WAIT_SECONDS = 50;
@@ -140,7 +140,7 @@ export function agentClient(send: Send) {
     get(`/v1/approvals/${encodeURIComponent(id)}${waitQuery(waitSeconds)}`, readApproval, signal);
 
   return {
-    /** POST /v1/actions. A GET that got no answer is tried again, twice at most; nothing else is. */
+    /** POST /v1/actions. A GET without a response is retried twice at most; other calls are never retried. */
     async call(action: Action, { idempotencyKey, traceparent, signal }: CallOptions = {}): Promise<CallOutcome> {
       const asked = await ask({
         method: 'POST',
@@ -172,7 +172,7 @@ export function agentClient(send: Send) {
       }
     },
 
-    /** GET /v1/agent/permissions, with the ETag of the last answer. `changed`: whether it differs from that. */
+    /** GET /v1/agent/permissions, with the ETag of the last response. `changed`: whether the permissions differ from that response's. */
     async permissions(signal?: AbortSignal): Promise<Answer<{ permissions: Permissions; changed: boolean }>> {
       const before = known;
       return await answer(

@@ -5,13 +5,13 @@ type Common = {
   createdAt: string;
   expiresAt: string;
   approvalUrl: string | undefined;
-  /** What the call does, as whoever decides is told; undefined: the broker is older. */
+  /** What the call does, in the words shown to the person who decides; undefined from an older broker. */
   sentence: string | undefined;
-  /** The call as a person corrected it, which is made in place of what was asked; undefined: nobody did. */
+  /** The call as the deciding person corrected it, which is made in place of the requested one; undefined without a correction. */
   corrected: Corrected | undefined;
 };
 
-/** `data`: null where there is none. */
+/** `data`: null when the corrected call has no data. */
 export type Corrected = { endpoint: string; data: unknown };
 
 /** The audit row of the decision or replay, and the owner's note. */
@@ -48,7 +48,7 @@ export const isSettled = ({ state }: Approval): boolean => state !== 'pending' &
 type Body = Record<string, unknown>;
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** Reads the body of GET /v1/approvals/{id}; undefined: it is none. */
+/** Reads the body of GET /v1/approvals/{id}. Returns undefined when the body is not an approval. */
 export function readApproval(body: Body): Approval | undefined {
   const approvalId = String(body.approval_id);
   const common: Common = {

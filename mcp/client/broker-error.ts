@@ -3,12 +3,12 @@ import type { BrokerReply, BrokerUnreachable } from './send.ts';
 
 export class BrokerError extends Error {
   override readonly name = 'BrokerError';
-  /** The envelope's `error`; `unreachable` without a response, `unexpected_answer` when it was not the broker's. */
+  /** The envelope's `error`; `unreachable` without a response, `unexpected_answer` when the response did not come from a broker. */
   readonly code: string;
   /** HTTP status; undefined without a response. */
   readonly status: number | undefined;
   readonly correlationId: string | undefined;
-  /** From `Retry-After`. */
+  /** The delay that `Retry-After` asks for. */
   readonly retryAfterSeconds: number | undefined;
   /** The call may have been executed: check the platform before retrying. */
   readonly mayHaveActed: boolean;
@@ -60,7 +60,7 @@ const MAY_HAVE_ACTED = new Set([
   'internal_error',
 ]);
 
-/** After a timeout or a truncated response a proxy may have forwarded the request. One that refuses it (4xx) did not. */
+/** After a timeout or a truncated response a proxy may have forwarded the request. A proxy that refuses it (4xx) did not. */
 const isRefusal = (status: number): boolean => status >= 400 && status < 500;
 
 export function unreachableError(error: BrokerUnreachable): BrokerError {

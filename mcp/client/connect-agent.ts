@@ -16,7 +16,7 @@ export { BrokerError } from './broker-error.ts';
 export type * from './permissions.ts';
 export { type AgentKey, AgentKeyError } from './signer.ts';
 
-/** `url`: address of the broker. An agent with a key of its own, or a child with the token that it was issued and its session. */
+/** `url`: address of the broker. Either an agent with a key of its own, or a child with its issued token and session. */
 export type Connection = { url: string } & (AgentKey | { bearer: string; session?: string });
 
 /** Throws AgentKeyError when the key cannot sign, TypeError when `url` is invalid. Sends nothing yet. */

@@ -15,7 +15,7 @@ export type Granted = {
   expiresInSeconds?: number;
 };
 
-/** `scopes`, `requireApproval` and `constraints` are of a call without `connection_id`; the other lists of all connections. */
+/** `scopes`, `requireApproval` and `constraints` apply to a call without `connection_id`; the other lists cover all connections. */
 export type PlatformPermissions = Granted & {
   platformId: string;
   platformName: string;
@@ -23,8 +23,8 @@ export type PlatformPermissions = Granted & {
     connection_id: string;
     label: string | null;
     /**
-     * `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. `per_person`: each person
-     * gives a token for it, so calls name a caller.
+     * `reauth_needed`: the platform refused the stored credential. `not_connected`: there is no credential. `per_person`: each person
+     * gives a token for the connection, so calls name a caller.
      */
     status: 'active' | 'reauth_needed' | 'not_connected' | 'per_person';
     /** Used by calls without `connection_id`. */
@@ -32,13 +32,13 @@ export type PlatformPermissions = Granted & {
   })[];
   /** `graphql`: calls are POSTs to `/`. */
   callStyle?: string;
-  /** What stands before every endpoint, of platforms that are not MCP servers. Earlier brokers do not tell. */
+  /** The base URL in front of every endpoint; absent for MCP servers, and from older brokers. */
   baseUrl?: string;
-  /** How it writes an error: JSON, or XML as a text, in which `{detail}`, `{code}` and `{status}` stand for what is told. */
+  /** The platform's format of an error: JSON, or XML as text, with the placeholders `{detail}`, `{code}` and `{status}`. */
   errorBody?: Record<string, unknown> | string;
-  /** It tells of errors with this status. */
+  /** Set when the platform reports errors with status 200. */
   errorStatus?: 200;
-  /** Of MCP platforms. */
+  /** The server's host; MCP platforms only. */
   serverHost?: string;
   serverName?: string;
 };

@@ -1,4 +1,4 @@
-/** What the broker's replies say, as values. */
+/** Converts the broker's replies to typed values. */
 import type { Action, CallOutcome } from './action.ts';
 import { BrokerError, errorOf } from './broker-error.ts';
 import type { Permissions } from './permissions.ts';
@@ -10,21 +10,24 @@ import type { BrokerReply } from './send.ts';
 export type Answer<T> = { ok: true; value: T } | { ok: false; error: BrokerError };
 
 export type AccessRequest = { requestToken: string; reasonCode: string; message: string };
-/** A link for a person, good until `expiresAt`. */
+/** A link for a person, valid until `expiresAt`. */
 export type StartedConsent = { consentUrl: string; consentToken: string; expiresAt: string };
 export type ConsentStatus = { status: 'pending' | 'completed' | 'expired' };
 export type AccessStatus = { status: 'pending' | 'approved' | 'denied' | 'expired'; note: string | undefined };
 
 type Body = Record<string, unknown>;
 
-/** A reply as the value that `read` makes of its body, which is undefined of what no broker answers; or as the error that it is. */
+/**
+ * Converts a reply to the value that `read` returns for its body, or to an error when the status is one or `read` returns undefined (the
+ * response did not come from a broker).
+ */
 export function readAnswer<T>(reply: BrokerReply, read: (body: Body, reply: BrokerReply) => T | undefined): Answer<T> {
   const body = bodyOf(reply);
   const value = reply.status >= 300 && reply.status !== 304 ? undefined : read(body, reply);
   return value === undefined ? { ok: false, error: errorOf(reply, body) } : { ok: true, value };
 }
 
-/** What became of a call, from its reply, or from what kept it from having one. */
+/** Returns the outcome of a call, from its reply or from the error that prevented one. */
 export function outcomeOf(action: Pick<Action, 'method'>, reply: BrokerReply | BrokerError): CallOutcome {
   const outcome: CallOutcome =
     reply instanceof BrokerError ? { kind: 'failed', error: reply } : readOutcome(reply, bodyOf(reply));
@@ -35,7 +38,10 @@ export function outcomeOf(action: Pick<Action, 'method'>, reply: BrokerReply | B
 
 export type KnownPermissions = { etag: string; permissions: Permissions };
 
-/** `before`: what the ETag was sent of. `changed`: whether it is another than that. Undefined: there are none in it. */
+/**
+ * `before`: the permissions whose ETag was sent. `changed`: whether the version differs from `before`. Returns undefined when the body has no
+ * permissions.
+ */
 export function readPermissions(
   before: KnownPermissions | undefined,
   body: Body,

@@ -4,7 +4,7 @@ import { errorOf } from './broker-error.ts';
 import type { BrokerReply } from './send.ts';
 
 type Body = Record<string, unknown>;
-/** `_meta` of a platform's answer, as far as it is read. */
+/** The members of `_meta` in a platform's answer that are read here. */
 type AnswerMeta = {
   audit_id?: string;
   upstream_status?: number;
@@ -28,7 +28,7 @@ const NOT_READY: readonly string[] = [
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** What to do, and what is wrong beyond that, such as with an assertion. */
+/** Returns the message (what to do) and the detail (what else is wrong, such as with an assertion) as one text. */
 function wordsOf({ message, detail }: Body): string | undefined {
   const words = [message, detail].filter((one) => typeof one === 'string' && one !== '');
   return words.length === 0 ? undefined : words.join(' ');
@@ -70,7 +70,7 @@ export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
   return { kind: 'failed', error: errorOf(reply, body) };
 }
 
-/** A platform's answer, of which `data` is the body. */
+/** Builds the outcome for a platform's answer; `data` is its body. */
 export function answeredOutcome(data: unknown, meta: AnswerMeta): Extract<CallOutcome, { kind: 'answered' }> {
   return {
     kind: 'answered',

@@ -1,4 +1,4 @@
-/** The body of a response as an object; empty when it is not one, as from a proxy. */
+/** Returns the body of a response as an object; empty when the body is not one, as in a response of a proxy. */
 import { parseExactJson } from './exact-json.ts';
 import type { BrokerReply } from './send.ts';
 

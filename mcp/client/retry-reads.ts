@@ -1,4 +1,4 @@
-/** Reads that got no answer are asked again, a bounded number of times. Nothing that may have an effect ever is. */
+/** Retries reads without a response, a bounded number of times. A request that may have an effect is never retried. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
@@ -15,13 +15,13 @@ export async function sendRetryingReads(send: Send, request: BrokerRequest): Pro
     } catch (error) {
       if (!(error instanceof BrokerUnreachable) || error.code !== 'unreachable') throw error;
     }
-    // Not all at the same moment, when a broker comes back that many agents wait for.
+    // Random jitter, so that many agents do not all reconnect at the same moment when a broker comes back.
     await sleep(pause * (0.5 + Math.random()), undefined, { ...(request.signal && { signal: request.signal }) });
   }
   return await send(request);
 }
 
-/** What is asked of the broker by GET, and governed calls that ask a platform by GET. */
+/** Whether the request only reads: a GET of the broker's API, or a governed call that sends a GET to a platform. */
 function isRead({ method, path, body }: BrokerRequest): boolean {
   return method === 'GET' || (path === '/v1/actions' && (body as { method?: unknown } | undefined)?.method === 'GET');
 }

@@ -7,7 +7,7 @@ export type BrokerRequest = {
   headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   body?: unknown;
-  /** How long nothing may come before it is given up, in milliseconds, where that is longer than for other requests. */
+  /** How long the response may stall before the request is abandoned, in milliseconds; set where that is longer than the default. */
   timeoutMs?: number;
   /** Aborting stops waiting for the response; the request may still be executed. */
   signal?: AbortSignal;
@@ -32,7 +32,7 @@ export class BrokerUnreachable extends Error {
   readonly code: string;
   /** Whether the request may have reached the broker: false only if the connection failed. */
   readonly maybeSent: boolean;
-  /** Whether a response began and broke off. */
+  /** Whether a response began and was cut off. */
   readonly isCut: boolean;
 
   constructor(

@@ -1,6 +1,7 @@
 /**
- * HTTP requests, each with a fresh token, on keep-alive connections. Uses `node:http`: `fetch` needs 16 MB more memory and 70 ms of processor time to load, and
- * so does an `import` of `node:http`, which reads the getters that load it. `node:https` is loaded only where it is needed, with all of TLS.
+ * HTTP requests, each with a fresh token, on keep-alive connections. Uses `node:http`: `fetch` needs 16 MB more memory and 70 ms of processor time to
+ * load, and
+ * so does an `import` of `node:http`, which reads the getters that load it. `node:https`, which loads all of TLS, is loaded only for https addresses.
  */
 import type { IncomingMessage } from 'node:http';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
@@ -8,27 +9,27 @@ import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } fr
 type Options = {
   /** Address of the broker, without a trailing slash. */
   url: string;
-  /** The bearer token, generated for each request; without it requests have none. */
+  /** Returns the bearer token; called for each request. Without `token`, requests carry none. */
   token?: (() => string) | undefined;
   /** Sent with every request. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** How long nothing may come before it is given up, in milliseconds. */
+  /** How long a response may stall before the request is abandoned, in milliseconds. */
   timeoutMs?: number;
-  /** How long a connection is kept that is not used, in milliseconds. */
+  /** How long an idle connection is kept, in milliseconds. */
   idleMs?: number;
 };
 
-/** Longer than long polls of 50 s, and what else the broker asks others for. Governed calls may take longer. */
+/** Longer than the broker's long polls of 50 s and its own requests to others. Governed calls may take longer. */
 const TIMEOUT_MS = 150_000;
 /**
- * Shorter than proxies and balancers keep it (AWS 60 s, nginx 75 s), which say nothing of it. Of a connection that ended while this machine was
- * asleep, or on another network, nobody is told: a request on it would wait for all of the timeout.
+ * Shorter than the idle timeout of proxies and balancers (AWS 60 s, nginx 75 s), which close without notice. A connection that ended while this machine
+ * was asleep, or on another network, is not reported as closed: a request on it would wait for all of the timeout.
  */
 export const IDLE_MS = 30_000;
 
 /**
- * For an agent of `node:http`: the proxies that the environment names (HTTPS_PROXY, NO_PROXY, …), where NODE_USE_ENV_PROXY asks for them, as Node's own
- * agents and `fetch` read them.
+ * Options for an agent of `node:http`: use the proxies of the environment (HTTPS_PROXY, NO_PROXY, …) where NODE_USE_ENV_PROXY is 1, as Node's own
+ * agents and `fetch` do.
  */
 export const environmentProxy = (environment = process.env): { proxyEnv?: typeof process.env } =>
   environment.NODE_USE_ENV_PROXY === '1' ? { proxyEnv: environment } : {};
@@ -39,7 +40,7 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
   if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`${url} is no http or https address.`);
   const isTls = protocol === 'https:';
   const { Agent, request: open } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
-  // The timeout of an agent ends connections that are free; those of a request have its own.
+  // The agent's timeout ends idle connections; a request in flight has its own timeout.
   const agent = new Agent({ keepAlive: true, timeout: idleMs, ...environmentProxy() });
 
   const exchange = ({ method, path, headers: own = {}, body, signal, ...asked }: BrokerRequest): Promise<BrokerReply> =>
@@ -70,7 +71,7 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
       return await exchange(request);
     } catch (error) {
       request.signal?.throwIfAborted();
-      // Of the token: nothing was sent.
+      // The token could not be made: nothing was sent.
       if ((error as Error).name === 'AgentKeyError') throw error;
       const isCut = error instanceof Cut;
       const code = codeOf(isCut ? error.cause : error);
@@ -82,7 +83,7 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
   };
 }
 
-/** The response began and broke off. */
+/** The response began and was cut off. */
 class Cut extends Error {}
 
 async function readAll(response: IncomingMessage): Promise<BrokerReply> {
@@ -100,13 +101,13 @@ async function readAll(response: IncomingMessage): Promise<BrokerReply> {
   return { status: statusCode, headers: { get }, text: Buffer.concat(chunks).toString('utf8') };
 }
 
-/** The error of the last address, where a name has several. */
+/** Returns the error code; of the last address, where a name resolves to several. */
 function codeOf(error: unknown): string {
   const { code, errors, message } = error as { code?: string; errors?: { code?: string }[]; message: string };
   return code ?? errors?.at(-1)?.code ?? message;
 }
 
-/** Errors before the connection was established: nothing was sent. */
+/** Errors from before the connection was established: nothing was sent. */
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',

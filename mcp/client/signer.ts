@@ -11,7 +11,7 @@ export type AgentKey =
     }
   | {
       agentId: string;
-      /** Of an agent that keeps no key: where its platform keeps the token that it issues for it, which is read for each request. */
+      /** For an agent without a key: the file where its platform keeps the token that it issues for the agent. Read for each request. */
       tokenFile: string;
     };
 
@@ -25,7 +25,7 @@ const HEADER = base64url({ alg: 'RS256', typ: 'JWT' });
 
 /**
  * Parses the key once. Returns a function that makes a token with a lifetime of `seconds` (default 60, at most 300). `now`: the
- * time in milliseconds. Throws AgentKeyError when the key is not an RSA private key; what it returns throws it when there is no token in the file.
+ * time in milliseconds. Throws AgentKeyError when the key is not an RSA private key; the returned function throws it when the file holds no token.
  */
 export function agentSigner(key: AgentKey, now: () => number = Date.now): (seconds?: number) => string {
   if ('tokenFile' in key) return () => readToken(key.tokenFile);
@@ -50,7 +50,7 @@ function readKey(pem: string): KeyObject {
   return key;
 }
 
-/** Platforms replace the file before the token in it expires. */
+/** Reads the token from the file. Platforms replace the file before the token in it expires. */
 function readToken(file: string): string {
   let token: string;
   try {

@@ -1,6 +1,6 @@
 /**
- * What a run serves of the broker's API for agents, so that its command can ask for what it was refused, and see what became of that. These
- * requests, as they are written here, and no others: the rest of the API acts, and the command acts by `/proxy` and `/git` alone.
+ * The part of the broker's API for agents that a run serves, so that its command can request access after a refusal and follow that request.
+ * Only these requests, spelled as here, are served: other routes of the API act, and the command acts by `/proxy` and `/git` alone.
  */
 
 const WAIT = String.raw`(?:\?wait=\d{1,3})?`;
@@ -20,13 +20,13 @@ const SERVED: readonly { method: string; target: RegExp; shown: string }[] = [
   },
 ];
 
-/** What there is, for a refusal. */
+/** The served routes as one text, for refusals. */
 export const API_SERVED: string = SERVED.map(({ method, shown }) => `${method} ${shown}`).join(', ');
 
 /** The held calls of one run, by the ids of their approvals. */
 export type HeldCalls = { note(id: string): void; has(id: string): boolean };
 
-/** The oldest is forgotten after so many. */
+/** Most held calls that are remembered; beyond that the oldest is dropped. */
 const MOST_HELD = 10_000;
 
 export function heldCalls(): HeldCalls {
@@ -42,8 +42,8 @@ export function heldCalls(): HeldCalls {
 }
 
 /**
- * Whether a request is served. `held`: what another run of the agent asked for, perhaps for another person or by a connection that this run
- * may not use, is not for this command to read.
+ * Whether a request is served. `held`: the approvals of this run. Approvals of another run of the agent may be for another person or a
+ * connection that this run may not use, so this command must not read them.
  */
 export const isApiServed = (method: string, target: string, held: HeldCalls): boolean =>
   SERVED.some((one) => {

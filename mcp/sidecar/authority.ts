@@ -1,6 +1,6 @@
 /**
- * The certificate authority of one run, for the hosts of granted platforms alone. Its key is in the memory of this process and nowhere
- * else. Node reads certificates but writes none, so they are written with the ASN.1 types of RFC 5280.
+ * The certificate authority of one run, for the hosts of granted platforms only. Its key exists only in the memory of this process. Node
+ * reads certificates but writes none, so they are written with the ASN.1 types of RFC 5280.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -38,19 +38,19 @@ import {
   Validity,
 } from '@peculiar/asn1-x509';
 
-/** In PEM, for a TLS server. */
+/** Key and certificate in PEM, for a TLS server. */
 export type ServerCertificate = { key: string; cert: string };
 
 export type Authority = {
-  /** Its certificate in PEM, for those that are to trust it. */
+  /** The authority's certificate in PEM, for clients that are to trust it. */
   certificate: string;
-  /** The same for a host each time. Throws RangeError for one that is not granted. */
+  /** Returns the same certificate for a host each time. Throws RangeError for a host that is not granted. */
   certificateOf(host: string): ServerCertificate;
 };
 
-/** Longer than most runs, and short for a key that was lost. */
+/** Longer than most runs, and short enough for a key that leaked. */
 const VALID_MS = 24 * 3600 * 1000;
-/** Clocks of containers may differ from the machine's. */
+/** Back-dates certificates, because clocks of containers may differ from the machine's. */
 const EARLIER_MS = 5 * 60 * 1000;
 const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2';
 const COMMON_NAME = '2.5.4.3';
@@ -62,7 +62,7 @@ type Signer = { name: Name; keys: Keys };
 export function makeAuthority(hosts: readonly string[], now: number = Date.now()): Authority {
   const validity = new Validity({ notBefore: new Date(now - EARLIER_MS), notAfter: new Date(now + VALID_MS) });
   const authority: Signer = { name: nameOf('agent-broker run: authority'), keys: newKeys() };
-  // One key for all hosts of the run: whoever had it would have this process.
+  // One key for all hosts of the run: an attacker who has it already controls this process.
   const server = newKeys();
   const made = new Map<string, ServerCertificate>();
   return {
@@ -91,7 +91,7 @@ export function makeAuthority(hosts: readonly string[], now: number = Date.now()
 
 const newKeys = (): Keys => generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** RFC 5280 section 4.1. Answers PEM. */
+/** Writes and signs a certificate (RFC 5280 section 4.1). Returns PEM. */
 function certify(
   issuer: Signer,
   { name, keys, validity }: Signer & { validity: Validity },
@@ -127,8 +127,8 @@ function certify(
 }
 
 /**
- * Section 4.2.1.10: these hosts, and nothing of the kind that none of them is of, because a list of names says nothing of addresses. A name
- * stands for those below it, too.
+ * Name constraints (RFC 5280 section 4.2.1.10): permits these hosts. Also excludes all IP addresses or all names when no host is of that kind,
+ * because a list of names does not restrict addresses. A name permits its subdomains, too.
  */
 function constraintsTo(hosts: readonly string[]): NameConstraints {
   const hasAddress = hosts.some((host) => isIP(host) !== 0);
@@ -157,10 +157,13 @@ function nameOf(commonName: string): Name {
   return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: COMMON_NAME, value })])]);
 }
 
-/** Of all hosts: the name is the subjectAltName, and OpenSSL holds a common name that could be a host to the constraints, too. */
+/**
+ * The subject of all server certificates. The host is in subjectAltName only, because OpenSSL also checks a common name that looks like a host
+ * against the constraints.
+ */
 const SUBJECT = nameOf('agent-broker run: server');
 
-/** Section 4.2.1.2, method 1, over the whole SubjectPublicKeyInfo: any value of its own will do. */
+/** RFC 5280 section 4.2.1.2, method 1, over the whole SubjectPublicKeyInfo: any value unique to the key is valid. */
 const keyIdentifier = ({ publicKey }: Keys): ArrayBuffer =>
   bytes(
     createHash('sha256')
@@ -169,12 +172,12 @@ const keyIdentifier = ({ publicKey }: Keys): ArrayBuffer =>
       .subarray(0, 20),
   );
 
-/** Section 4.1.2.2: positive, and at most 20 octets. */
+/** RFC 5280 section 4.1.2.2: positive, and at most 20 octets. */
 function serialNumber(): ArrayBuffer {
   const number = randomBytes(16);
   number[0] = ((number[0] ?? 0) & 0x7f) | 0x40;
   return bytes(number);
 }
 
-/** A copy: small Buffers share their memory. */
+/** Copies the bytes, because small Buffers share their memory. */
 const bytes = (buffer: Buffer): ArrayBuffer => new Uint8Array(buffer).buffer;

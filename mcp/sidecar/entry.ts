@@ -1,4 +1,4 @@
-/** A way in to the sidecar: who is served there, and what a request leads to. */
+/** An entry point of the sidecar: which requests are served there, and what they map to at the broker. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { CallerProblem } from '../caller-problem.ts';
 import type { HeldCalls } from './api-routes.ts';
@@ -8,29 +8,29 @@ import { type ErrorForm, refuse, refuseStranger } from './refusal.ts';
 import { doorOf, type Route } from './routes.ts';
 
 export type Entry = {
-  /** What `Host` may be; the first is told. */
+  /** Allowed values of `Host`; error messages name the first. */
   hosts: readonly string[];
-  /** Whoever comes this way has shown the placeholder before. */
+  /** Whether clients of this entry point have shown the placeholder before (as for a proxy tunnel). */
   isShown: boolean;
-  /** `at`: what `Host` was, and what stands before the path. Undefined: nothing of this run. */
+  /** Maps a request to the broker. `at`: the value of `Host`, and the origin in front of the path. Undefined: not a route of this run. */
   routeOf(target: string, at: { host: string; origin: string }): Route | undefined;
-  /** Whether it is a request of the broker's own API that is sent on. */
+  /** Whether the request belongs to the broker's own API and is forwarded. */
   isApi(method: string, target: string, host: string): boolean;
-  /** Of what leads nowhere: what there is, and the connection by whose address it came. */
+  /** For a request without a route: the list of what exists. */
   unknown: string;
   connectionOf(target: string, at: { host: string }): string | undefined;
 };
 
-/** `caller`: the value of `X-Svc-Caller` on every request; throws CallerProblem. `wait`: of `X-Svc-Wait`, where a request has none. */
+/** `caller`: the value of `X-Svc-Caller` on every request; throws CallerProblem. `wait`: the value of `X-Svc-Wait` where a request has none. */
 type Sidecar = {
   broker: string;
   placeholder: string;
   forward: Forward;
   caller: (() => string) | undefined;
   wait: number | undefined;
-  /** By connection, how its platform tells of errors. */
+  /** By connection: the error format of its platform. */
   errors: ReadonlyMap<string, ErrorForm>;
-  /** Of this run, by every entry. */
+  /** The held calls of this run, shared by all entry points. */
   held: HeldCalls;
 };
 
@@ -51,7 +51,7 @@ const NO_UPGRADE = {
 const isUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessage): boolean =>
   upgrade !== undefined && /\bupgrade\b/i.test(connection) && !/^h2c?$/i.test(upgrade);
 
-/** Answers what comes in by an entry. */
+/** Returns the request listener of an entry point. */
 export const answerAt =
   (entry: Entry, { broker, placeholder, forward, caller, wait, errors, held }: Sidecar): RequestListener =>
   (request, response) => {
@@ -59,7 +59,7 @@ export const answerAt =
     if (refusal) return void refuseStranger(response, { status: 403, error: 'not_served', detail: refusal });
     const found = withoutPlaceholder(request.rawHeaders, placeholder);
     const target = request.url ?? '';
-    // kubectl sends no key over plain HTTP, so its address has it.
+    // kubectl sends no key over plain HTTP, so its address contains the placeholder.
     const [, inPath, rest = ''] = (!entry.isShown && /^\/~([^/?]*)(.*)$/s.exec(target)) || [];
     if (!entry.isShown && !found.isShown && !(inPath !== undefined && isShown(inPath, placeholder)))
       return void refuseStranger(response, WRONG_PLACEHOLDER);
@@ -95,7 +95,7 @@ export const answerAt =
     });
   };
 
-/** Of the broker's own API: for the agent and no person, and without whatever else is made for credentials. */
+/** Forwards a request of the broker's own API: for the agent without a caller, and without any other header made for credentials. */
 function askBroker(
   request: IncomingMessage,
   response: ServerResponse,
@@ -111,14 +111,14 @@ function askBroker(
 }
 
 const APPROVAL = 'x-svc-approval-id';
-/** So that refusals say what the command of a run can do, which holds no key. It grants nothing. */
+/** Marks requests of a run, whose command holds no key, so that refusals suggest what such a command can do. Grants nothing. */
 const VIA = 'X-Svc-Via';
 const CALLER = 'X-Svc-Caller';
 const WAIT = 'X-Svc-Wait';
 
 /**
- * For whom a request is. A run that is for one person sends nothing for anybody else, whatever the command says: what a text made it
- * say would act for another person. `caller` undefined: the command says for whom, or nobody does.
+ * Returns the caller of a request. A run that is for one person refuses requests for anybody else, whatever the command sends: an injected
+ * text could otherwise make the command act for another person. `caller` undefined: the command may name a caller.
  */
 function personOf(
   { headersDistinct }: IncomingMessage,
@@ -145,11 +145,11 @@ function withHeader(headers: readonly string[], name: string, value: string): st
   return [...others, name, value];
 }
 
-/** Node's own fetch sends Sec-Fetch-Mode; only browsers say from which site. */
+/** Whether a browser sent the request. Node's own fetch sends Sec-Fetch-Mode, but only browsers send the site. */
 export const isOfBrowser = ({ headers }: IncomingMessage): boolean =>
   headers.origin !== undefined || headers['sec-fetch-site'] !== undefined;
 
-/** Why a sender is not served, whatever it shows. Undefined: it may be. */
+/** Returns why a sender is refused whatever credentials it shows; undefined when it may be served. */
 function refusedSender(request: IncomingMessage, hosts: readonly string[]): string | undefined {
   if (isOfBrowser(request)) return 'Browsers are not served.';
   const [host, another] = request.headersDistinct.host ?? [];

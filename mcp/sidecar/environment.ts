@@ -1,4 +1,4 @@
-/** The environment of a command that a sidecar serves. */
+/** Builds the environment of a command that runs with a sidecar. */
 import type { JsonValue } from '../../json/json-value.ts';
 import type { Permissions } from '../client/permissions.ts';
 import { type GitRules, gitRulesFile } from './git-rules.ts';
@@ -13,13 +13,13 @@ export type Granted = {
   platform: string;
   platformName: string;
   isDefault: boolean;
-  /** Of the platform. Earlier brokers do not tell. */
+  /** The platform's base URL; absent from older brokers. */
   baseUrl?: string | undefined;
-  /** How its platform tells of errors; undefined: nothing is known of that. */
+  /** The platform's error format; undefined when unknown. */
   errors?: ErrorForm | undefined;
 };
 
-/** MCP servers are left out: they have a door of their own. */
+/** Lists the granted connections. MCP servers are left out: they have an entry point of their own. */
 export function grantedOf({ platforms }: Permissions): Granted[] {
   return platforms
     .filter(({ serverHost, serverName }) => serverHost === undefined && serverName === undefined)
@@ -35,10 +35,10 @@ export function grantedOf({ platforms }: Permissions): Granted[] {
     );
 }
 
-/** The connection for each row of the table that has one, and those that could have been it. */
+/** For a row of the tools table: the chosen connection, and the others that were candidates for it. */
 export type Chosen = { tool: (typeof TOOLS)[number]; connection: Granted; others: Granted[] };
 
-/** The platform's usual id goes before others that are of the same built-in, and a default connection before others. */
+/** Chooses a connection for each tool. The platform's usual id goes before other platforms of the same built-in, a default connection before others. */
 export function choose(granted: readonly Granted[]): Chosen[] {
   return TOOLS.flatMap((tool) => {
     const rank = ({ platform, isDefault }: Granted) => (platform === tool.platform ? 0 : 2) + (isDefault ? 0 : 1);
@@ -49,7 +49,7 @@ export function choose(granted: readonly Granted[]): Chosen[] {
   });
 }
 
-/** Git has one door, which is the code host's (docs/git.md). */
+/** The connection that git uses: git has one entry point, which is the code host's (docs/git.md). */
 export const codehostOf = (chosen: readonly Chosen[]): string | undefined =>
   chosen.find(({ tool, connection }) => tool.platform === CODEHOST && connection.platform === CODEHOST)?.connection
     .name;
@@ -61,31 +61,31 @@ export type Run = {
   folder: string;
   socket: string | undefined;
   chosen: readonly Chosen[];
-  /** Where git's addresses of the code host begin. */
+  /** The prefixes of the code host's addresses, for git. */
   codeHosts: readonly string[];
-  /** What the user's git is set to do; undefined: there is no git. */
+  /** The rules of the user's git; undefined when git cannot be run. */
   gitRules?: GitRules | undefined;
   isStrict: boolean;
 };
 
 export type Made = {
   environment: Record<string, string>;
-  /** What to write into the folder, by name. */
+  /** Files to write into the folder, by name. */
   files: Record<string, string>;
-  /** Names of variables of the parent that are likely to hold credentials, and were kept. */
+  /** Names of variables of the parent that are likely to hold credentials and were kept. */
   kept: string[];
 };
 
 /**
- * What only the agent's own commands are to see, and what a job of GitHub Actions gets its identity with: a command that has it could be the pipeline
- * that applies governance files.
+ * Variables for the agent's own commands only, and those from which a job of GitHub Actions gets its identity: a command that has the latter could act
+ * as the pipeline that applies governance files.
  */
 const OWN = /^(?:AGENT_BROKER_|ACTIONS_ID_TOKEN_REQUEST_)/i;
 const LIKE_A_CREDENTIAL = /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
 
 const GIT_RULES = 'gitconfig';
 
-/** The environment of the command, from that of whoever starts it. Strict: without anything else that is named like a credential. */
+/** Builds the environment of the command from the parent's. In strict mode, variables whose names look like a credential are dropped. */
 export function environmentFor(parent: Environment, run: Run): Made {
   const set: Record<string, string> = { AGENT_BROKER_RUN_URL: run.url, AGENT_BROKER_RUN_KEY: run.placeholder };
   const files: Record<string, string> = {};
@@ -127,14 +127,14 @@ function placeOf({ url, placeholder, folder, socket }: Run, connection: string):
   };
 }
 
-/** Settings by the environment (git-config(1), GIT_CONFIG_COUNT), after those that are there. */
+/** Git settings by environment variables (git-config(1), GIT_CONFIG_COUNT), appended to existing ones. */
 function gitSettings(parent: Environment, { url, placeholder, codeHosts }: Run): Record<string, string> {
   const there = Number(parent.GIT_CONFIG_COUNT ?? 0) || 0;
   const settings: [string, string][] = [
     [`http.${url}/git/.extraHeader`, `Authorization: Basic ${btoa(`agent:${placeholder}`)}`],
-    // Nobody is asked for a password that nobody has.
+    // Disables password prompts: there is no password to enter.
     [`credential.${url}.helper`, ''],
-    // Also for a git of before 2.32, which does not know GIT_CONFIG_SYSTEM.
+    // Also for git before 2.32, which does not support GIT_CONFIG_SYSTEM.
     ...codeHosts.map((from): [string, string] => [`url.${url}/git/.insteadOf`, from]),
   ];
   const pairs = settings.flatMap(([key, value], i) => [
@@ -144,7 +144,7 @@ function gitSettings(parent: Environment, { url, placeholder, codeHosts }: Run):
   return { GIT_CONFIG_COUNT: String(there + settings.length), ...Object.fromEntries(pairs) };
 }
 
-/** Where a proxy is set, it is not to be asked for the sidecar. */
+/** Where a proxy is set, excludes the sidecar's address from it. */
 function directTo127(parent: Environment): Record<string, string> {
   if (!Object.keys(parent).some((name) => /^(?:https?|all)_proxy$/i.test(name))) return {};
   const others = parent.no_proxy ?? parent.NO_PROXY;

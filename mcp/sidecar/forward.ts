@@ -1,4 +1,4 @@
-/** Sends one request on to the broker, signed by the agent, and its answer back as it comes. */
+/** Forwards one request to the broker, signed by the agent, and streams the answer back. */
 import {
   type ClientRequest,
   Agent as HttpAgent,
@@ -14,31 +14,31 @@ import { AgentKeyError } from '../client/signer.ts';
 import { type ErrorForm, type Refusal, refuse } from './refusal.ts';
 
 export type Broker = {
-  /** Without a trailing slash. */
+  /** Address of the broker, without a trailing slash. */
   url: string;
-  /** Makes a token for one request. Throws AgentKeyError where it is read and not there. */
+  /** Makes a token for one request. Throws AgentKeyError when the token file holds no token. */
   token: () => string;
 };
 
 export type Forwarded = {
   /** Path and query at the broker. */
   path: string;
-  /** Names and values in turn, without what stood for a key. */
+  /** Names and values in turn, without the headers that held the placeholder. */
   headers: readonly string[];
-  /** The header that the token stands in, and its value. */
+  /** Builds the name and value of the header that carries the token. */
   authorization: (token: string) => readonly [string, string];
-  /** Turns addresses of the broker into such as the command can use. */
+  /** Rewrites addresses of the broker into addresses that the command can use. */
   back: (address: string) => string;
-  /** Of the platform that is asked. */
+  /** The error format of the platform that is called. */
   errors: ErrorForm | undefined;
-  /** Told of the headers of the answer. */
+  /** Called with the headers of the answer. */
   heard?: (headers: IncomingHttpHeaders) => void;
 };
 
-/** Whoever still sends what nobody reads is cut off after so long. */
+/** A client that still sends a body after the answer is disconnected after this time. */
 const LINGER_MS = 5_000;
 
-/** RFC 9110, 7.6.1; `Expect` was answered here; the token of an agent is for the sidecar alone to give. */
+/** Hop-by-hop headers (RFC 9110, 7.6.1); `Expect`, which is answered here; the agent's token, which only the sidecar may add. */
 const NOT_SENT_ON = new Set([
   'connection',
   'keep-alive',
@@ -56,10 +56,10 @@ const ADDRESSES = new Set(['location', 'content-location', 'link']);
 
 export type Forward = (request: IncomingMessage, response: ServerResponse, what: Forwarded) => void;
 
-/** Throws TypeError when the broker's address is no address. `close` cuts what is under way. */
+/** `close` aborts requests in flight. Throws TypeError when the broker's address is not a URL. */
 export function forwarding({ url, token }: Broker): { forward: Forward; close: () => void } {
   const isTls = new URL(url).protocol === 'https:';
-  // Ends connections that are free alone: nobody listens for the timeout of others.
+  // The agent's timeout closes idle connections only: there is no timeout listener for a connection in use.
   const kept = { keepAlive: true, timeout: IDLE_MS, ...environmentProxy() };
   const agent = isTls ? new HttpsAgent(kept) : new HttpAgent(kept);
   const open = isTls ? requestHttps : requestHttp;
@@ -84,16 +84,16 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
 }
 
 type Relayed = {
-  /** Begins the request; `framing`: headers that say how its body comes, names and values in turn. */
+  /** Begins the request. `framing`: headers that declare how the body is framed, names and values in turn. */
   open: (framing: readonly string[]) => ClientRequest;
-  /** Of addresses in headers of the answer. */
+  /** Rewrites addresses in headers of the answer. */
   back?: (address: string) => string;
   heard?: ((headers: IncomingHttpHeaders) => void) | undefined;
-  /** There is no answer, and nothing was written yet. */
+  /** Called when there is no answer and nothing was written to the client yet. */
   failed: (error: NodeJS.ErrnoException) => void;
 };
 
-/** Passes the body of a request on as it comes, and so the answer. Whoever is no longer there to read the answer needs none. */
+/** Streams the body of a request to the broker, and the answer back. When the client disconnects, the forwarded request is aborted. */
 export function relay(
   request: IncomingMessage,
   response: ServerResponse,
@@ -104,10 +104,11 @@ export function relay(
   asking.on('response', (answer) => {
     heard?.(answer.headers);
     response.writeHead(answer.statusCode ?? 502, passedOn(answer.rawHeaders, back));
-    // What is written now goes out now, also when the body is long in coming.
+    // Sends the headers immediately, also when the body is slow to arrive.
     response.flushHeaders();
     pipeline(answer, response, () => {
-      // The answer to a request that is still being sent: a client that cannot write the rest would not read it.
+      // The answer is complete while the request is still being sent: read and discard the rest, because a client that cannot write may not read the
+      // answer.
       if (request.complete || request.destroyed) return;
       request.unpipe(asking);
       asking.destroy();
@@ -127,7 +128,7 @@ export function relay(
   } else asking.end();
 }
 
-/** Headers without those of one connection; names and values in turn. */
+/** Returns the headers without hop-by-hop ones; names and values in turn. */
 export function passedOn(headers: readonly string[], back = (address: string) => address): string[] {
   const passed: string[] = [];
   for (let i = 0; i < headers.length; i += 2) {
@@ -138,7 +139,7 @@ export function passedOn(headers: readonly string[], back = (address: string) =>
   return passed;
 }
 
-/** Without a connection nothing can have been sent. */
+/** Errors that mean no connection was made, so nothing was sent. */
 const UNSENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
 function unreachable(url: string, code = 'no code'): Refusal {

@@ -1,19 +1,20 @@
 /**
- * Rules of git that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`), ours before all others. Of the rules that match git takes the longest,
- * of those of one length the first, and the files of the system come first of all. So ours stand in a file in the place of the system's, which it
- * includes; and where the user has rules for a part of the code host's addresses, ours are there for that part, too.
+ * Rules of git that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`), with the run's rules before all others. Of the matching rules git takes
+ * the longest; of equally long ones the first, and the system's file is read first of all. So the run's rules are in a file that replaces the system's
+ * and
+ * includes it. Where the user has rules for longer prefixes of the code host's addresses, the run adds rules for those prefixes, too.
  */
 import { gitConfig, readRewrites } from '../git-config.ts';
 
-/** What git is set to do without us. */
+/** The git configuration of the user, without the run's. */
 export type GitRules = {
-  /** The configuration of the system; undefined: there is none. */
+  /** Path of the system's configuration file; undefined when there is none. */
   system: string | undefined;
-  /** Beginnings of addresses that are rewritten. */
+  /** Prefixes of addresses that are rewritten. */
   rewritten: readonly string[];
 };
 
-/** Reads them by git itself, as the command would from this folder; undefined: there is no git that could be asked. */
+/** Reads the rules by running git as the command would from this folder; undefined when git cannot be run. */
 export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules | undefined> {
   const system = await gitConfig(['--system', '--show-origin', '--null', '--list'], parent);
   const rules = await readRewrites(parent);
@@ -25,10 +26,10 @@ export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules 
 }
 
 /**
- * The file that stands in the place of the system's configuration.
+ * Returns the text of the file that replaces the system's configuration.
  *
  * @param door where the code host's repositories are, with a slash at the end
- * @param codeHosts beginnings of the code host's addresses
+ * @param codeHosts prefixes of the code host's addresses
  */
 export function gitRulesFile({ system, rewritten }: GitRules, door: string, codeHosts: readonly string[]): string {
   const parts = codeHosts.flatMap((from) =>
@@ -43,5 +44,5 @@ export function gitRulesFile({ system, rewritten }: GitRules, door: string, code
   return [...sections, ...(system === undefined ? [] : [`[include]\n\tpath = ${quoted(system)}\n`])].join('');
 }
 
-/** git-config(1), Syntax: in quotes a backslash and a quote are escaped. */
+/** git-config(1), Syntax: in quotes, backslashes and quotes are escaped. */
 const quoted = (text: string): string => `"${text.replaceAll(/["\\]/g, '\\$&')}"`;

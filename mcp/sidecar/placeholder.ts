@@ -1,7 +1,7 @@
-/** What a command of one run shows in place of a key. It is worth nothing anywhere but at the sidecar of that run. */
+/** The placeholder that a command of one run sends in place of a key. It is valid only at the sidecar of that run. */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Capital letters and digits: what every platform's keys, and the access key ids of AWS, can be made of. */
+/** Capital letters and digits: valid characters in keys of every platform, and in access key ids of AWS. */
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 const LENGTH = 32;
 
@@ -9,14 +9,14 @@ const LENGTH = 32;
 export const newPlaceholder = (): string =>
   Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 
-/** Whether a text ends in the placeholder: platforms' keys begin with what kind they are (`ghp_`). In constant time. */
+/** Whether a text ends in the placeholder: platforms' keys begin with their kind (`ghp_`). Compares in constant time. */
 export function isShown(text: string, placeholder: string): boolean {
   const end = Buffer.from(text.slice(-LENGTH));
   return end.length === LENGTH && timingSafeEqual(end, Buffer.from(placeholder));
 }
 
 /**
- * The headers without those that hold the placeholder, and whether one does: alone, after a scheme (`Bearer`, `token`), as the user
+ * Returns the headers without those that hold the placeholder, and whether one does: alone, after a scheme (`Bearer`, `token`), as the user
  * or the password of Basic (RFC 7617), or as the access key id of AWS Signature Version 4.
  *
  * @param rawHeaders names and values in turn
@@ -47,12 +47,12 @@ function keysIn(value: string): string[] {
 /** `Authorization`, `X-Api-Key`, `Private-Token`, `X-Amz-Security-Token` and their like; `Idempotency-Key` is none. */
 const HOLDS_A_CREDENTIAL = /^cookie$|(?:^|[-_])(?:token|secret|password|auth|authorization)$|(?<!idempotency[-_])key$/i;
 
-/** The headers without those that are made for credentials: whoever used the proxy may have sent one of its own. */
+/** Returns the headers without those made for credentials: a program that uses the proxy may have sent a credential of its own. */
 export function withoutCredentials(headers: readonly string[]): string[] {
   return headers.filter((_, i) => !HOLDS_A_CREDENTIAL.test(headers[i - (i % 2)] ?? ''));
 }
 
-/** The password of Basic credentials (RFC 7617); undefined: it is none. */
+/** Returns the password of Basic credentials (RFC 7617); undefined when the header has none. */
 export function passwordIn(header: string | undefined): string | undefined {
   const [, encoded] = /^basic +(\S+)$/i.exec(header ?? '') ?? [];
   if (encoded === undefined) return undefined;

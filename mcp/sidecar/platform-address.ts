@@ -1,19 +1,19 @@
-/** Where granted platforms are, for commands that ask for their own addresses: through the proxy, or on a port of their own. */
+/** The addresses of granted platforms, for commands that use those addresses: through the proxy, or on a port of their own. */
 import type { Chosen, Granted } from './environment.ts';
 
 export type PlatformAddress = {
   connection: string;
   isTls: boolean;
-  /** As `new URL` writes it, without the brackets of an IPv6 address. */
+  /** Host name as `new URL` writes it, without the brackets of an IPv6 address. */
   host: string;
   port: number;
-  /** Below which everything is the platform's: '' or `/api`. */
+  /** The path prefix of the platform: '' or `/api`. */
   path: string;
 };
 
 /**
- * The first of a host and path is taken: the one that the variables of a tool lead to, then the default of its platform, then by name;
- * where the person named them, in that order. Those whose platform says no address are left out.
+ * Returns one address for each host and path. Where several connections share one, the order is: the connection that the variables of a tool use, the
+ * default of its platform, by name; where the person named connections, in that order. Connections without a known address are left out.
  */
 export function platformAddresses(
   granted: readonly Granted[],
@@ -35,14 +35,14 @@ export function platformAddresses(
   });
 }
 
-/** Without brackets, and without the dot at the end that a full name may have. */
+/** Removes the brackets, and the dot at the end that a fully qualified name may have. */
 export const bareHost = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
 
-/** As it stands in a URL: the usual port is left out. */
+/** The origin as it stands in a URL: the default port is left out. */
 export const originOf = ({ isTls, host, port }: Omit<PlatformAddress, 'connection' | 'path'>): string =>
   new URL(`${isTls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`).origin;
 
-/** The address that a path is below, the longest and then the first of those; undefined: it is of none. */
+/** Returns the address with the longest prefix of a path, the first among equals; undefined when none matches. */
 export function addressOf(target: string, addresses: readonly PlatformAddress[]): PlatformAddress | undefined {
   const fitting = addresses.filter(({ path }) => target.startsWith(path) && /^[/?]|^$/.test(target.slice(path.length)));
   return fitting.reduce<PlatformAddress | undefined>(

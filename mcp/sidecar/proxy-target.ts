@@ -1,4 +1,4 @@
-/** Who may use the proxy of a run, what it is asked for, and what leads to a granted platform. */
+/** Decides who may use the proxy of a run, and which targets belong to a granted platform. */
 import type { IncomingMessage } from 'node:http';
 import { isOfBrowser } from './entry.ts';
 import { isShown, passwordIn } from './placeholder.ts';
@@ -7,25 +7,25 @@ import type { Refusal } from './refusal.ts';
 
 export type Target = { host: string; port: number };
 
-/** `reason`: of the status line. */
+/** `reason`: the reason phrase of the status line. */
 export type ProxyRefusal = Refusal & { reason: string };
 
-/** What may be used. */
+/** The hosts that the proxy serves. */
 export type Hosts = {
-  /** Of granted platforms; those without TLS are none of its business: they are on this machine, which no tool asks a proxy for. */
+  /** Addresses of granted platforms. Those without TLS do not go through the proxy: they are on this machine, for which no tool uses a proxy. */
   addresses: readonly PlatformAddress[];
-  /** Hosts of no granted platform are refused. */
+  /** Whether hosts that belong to no granted platform are refused. */
   isStrict: boolean;
-  /** Told of each such host once. */
+  /** Called once for each host that belongs to no granted platform. */
   tell?: ((line: string) => void) | undefined;
 };
 
-/** `origin`: of the granted platform; undefined: of none, and to be passed on. */
+/** `origin`: of the granted platform; undefined when the target belongs to none and is passed through. */
 export type Judged = { target: Target; origin: string | undefined };
 
 /**
- * Judges requests for an authority, `<host>:<port>`: of CONNECT (RFC 9112, 3.2.3), or of a target in absolute-form (3.2.2) by plain HTTP.
- * Only who shows the placeholder as the proxy's password (RFC 9110, 11.7) is served.
+ * Returns a function that judges a request for an authority, `<host>:<port>`: of CONNECT (RFC 9112, 3.2.3), or of a target in absolute-form
+ * (3.2.2) by plain HTTP. Only clients with the placeholder as the proxy's password (RFC 9110, 11.7) are served.
  */
 export function judging(
   { addresses, isStrict, tell = () => {} }: Hosts,
@@ -44,7 +44,7 @@ export function judging(
     if (password?.length !== placeholder.length || !isShown(password, placeholder)) return NOT_SHOWN;
     const target = targetOf(authority, kind);
     if (target === undefined) return NO_TARGET;
-    // RFC 9110, 7.2. Some clients send none with CONNECT, others one without the port.
+    // RFC 9110, 7.2. Some clients send no Host with CONNECT, others one without the port.
     const asked = request.headersDistinct.host ?? [];
     const same = [authority, authority.replace(/:\d+$/, '')].map((one) => one.toLowerCase());
     if (asked.length > 1 || !asked.every((host) => same.includes(host.toLowerCase()))) return OTHER_HOST;
@@ -57,7 +57,7 @@ export function judging(
   };
 }
 
-/** Undefined: it is none. */
+/** Parses an authority; undefined when it is malformed. */
 function targetOf(authority: string, kind: 'CONNECT' | 'http'): Target | undefined {
   const written = kind === 'http' && !/:\d+$/.test(authority) ? `${authority}:80` : authority;
   const [, hostname = '', port = ''] = /^(\[[0-9a-f:.]+\]|[^\s:/\\@?#[\]]+):(\d{1,5})$/i.exec(written) ?? [];
@@ -95,5 +95,5 @@ export const unreachable = ({ host, port }: Target, { code }: NodeJS.ErrnoExcept
   detail: `${host}:${port} did not answer (${code}).`,
 });
 
-/** What RFC 9110, 11.7.1 asks of a 407. */
+/** The header that RFC 9110, 11.7.1 requires with a 407. */
 export const CHALLENGE = ['Proxy-Authenticate', 'Basic realm="agent-broker run"'] as const;

@@ -1,10 +1,10 @@
-/** What makes the tools of a command use the proxy of a run, and trust its authority. */
+/** Environment variables that make the tools of a command use the proxy of a run and trust its certificate authority. */
 import { delimiter } from 'node:path';
 import type { Environment } from './environment.ts';
 
-/** What Go, Ruby, OpenSSL and many others look for. */
+/** The file of root certificates that Go, Ruby, OpenSSL and many others read. */
 const USUAL_ROOTS = 'SSL_CERT_FILE';
-/** Files of roots in place of the system's. */
+/** Variables that name a file of roots which replaces the system's. */
 const ROOTS = [
   USUAL_ROOTS,
   ...[
@@ -16,9 +16,9 @@ const ROOTS = [
     'PERL_LWP_SSL_CA_FILE',
   ],
 ];
-/** A file of roots beside those that Node has. */
+/** Names a file of roots in addition to those built into Node. */
 const MORE_ROOTS = 'NODE_EXTRA_CA_CERTS';
-/** Ruby's Net::HTTP looks for `http_proxy` alone, whatever it asks for. */
+/** Ruby's Net::HTTP reads only `http_proxy`, for https addresses, too. */
 const OURS = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'];
 const PROXIES = [...OURS, 'ALL_PROXY', 'all_proxy'];
 const DIRECT = 'localhost,127.0.0.1,::1';
@@ -28,18 +28,18 @@ type Run = {
   url: string;
   placeholder: string;
   folder: string;
-  /** In PEM, as the roots are. */
+  /** The authority's certificate in PEM, as the roots are. */
   certificate: string;
   systemRoots: string;
-  /** The text of the person's settings of wget. */
+  /** The text of the user's settings of wget. */
   wgetSettings: string;
   /** Reads a file of roots that the parent names. */
   read: (path: string) => string;
 };
 
 /**
- * Variables, and the files that they name, by name in the folder. The roots that a variable of the parent names stay, and else the system's:
- * what is not opened is verified as before.
+ * Returns variables, and the files that they name, by name in the folder. The roots that a variable of the parent names are kept, otherwise the system's:
+ * connections that the proxy does not open are verified as before.
  */
 export function proxyVariables(
   parent: Environment,
@@ -55,7 +55,7 @@ export function proxyVariables(
     NODE_USE_ENV_PROXY: '1',
   };
   const files: Record<string, string> = {};
-  /** `own`: the file that was named before. Answers the path of the new one. */
+  /** Writes a file of roots with the authority's certificate. `own`: the file that the variable named before. Returns the path of the new file. */
   const rootsFor = (name: string, own: string | undefined): string => {
     const roots = own ? read(own) : name === MORE_ROOTS ? '' : systemRoots;
     const file = own || name === MORE_ROOTS ? `${name}.pem` : 'roots.pem';
@@ -64,7 +64,7 @@ export function proxyVariables(
   };
   for (const name of [...ROOTS, MORE_ROOTS]) environment[name] = rootsFor(name, parent[name]);
   const usual = environment[USUAL_ROOTS];
-  // An empty folder is the one that PHP has: it reads both.
+  // An empty entry is PHP's built-in folder: PHP then reads both folders.
   environment.PHP_INI_SCAN_DIR = `${parent.PHP_INI_SCAN_DIR ?? ''}${delimiter}${folder}/php`;
   files['php/agent-broker-run.ini'] = `curl.cainfo="${usual}"\nopenssl.cafile="${usual}"\n`;
   environment.WGETRC = `${folder}/wgetrc`;
@@ -74,9 +74,12 @@ export function proxyVariables(
 
 const endedLine = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`);
 
-/** The last file of roots that settings of wget name. Names are written with dashes, underscores or neither, in any case (its manual, "Wgetrc Syntax"). */
+/**
+ * Returns the last file of roots that settings of wget name. Names are written with dashes, underscores or neither, in any case (its manual, "Wgetrc
+ * Syntax").
+ */
 const wgetRoots = (settings: string): string | undefined =>
   [...settings.matchAll(/^[ \t]*ca[-_]?certificate[ \t]*=[ \t]*(.*\S)/gim)].at(-1)?.[1];
 
-/** The variable by which all would have gone through another proxy. */
+/** Returns the parent's variable that already sets another proxy, if there is one. */
 export const otherProxyIn = (parent: Environment): string | undefined => PROXIES.find((name) => parent[name]);

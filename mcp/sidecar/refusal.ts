@@ -1,21 +1,24 @@
-/** Answers of the sidecar's own: what it refuses, and why. */
+/** Answers of the sidecar itself: refusals, with reasons. */
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import { errorBody } from '../../json/error-body.ts';
 import type { JsonValue } from '../../json/json-value.ts';
 
-/** How a platform writes an error, as the broker says it, and the one status that it always has. */
+/** A platform's error format, as the broker describes it, and the fixed status of its errors, if it has one. */
 export type ErrorForm = { body: JsonValue; status: number | undefined };
 
 /** `detail`: why, and what to do next. */
 export type Refusal = { status: number; error: string; detail: string };
 
-/** To whoever has not shown to be the command: nothing of what there is. */
+/** Refuses a client that has not shown the placeholder, without naming connections or addresses of the run. */
 export function refuseStranger(response: ServerResponse, { status, error, detail }: Refusal): void {
   response.writeHead(status, { 'Content-Type': 'application/json' });
   response.end(`${JSON.stringify({ error, detail })}\n`);
 }
 
-/** To the command: as the broker tells of its refusals (docs/unmodified.md), so that what a client throws says why. */
+/**
+ * Refuses a request of the command in the same form as the broker's refusals (docs/unmodified.md), so that an exception of a client library shows the
+ * reason.
+ */
 export function refuse(response: ServerResponse, { status, error, detail }: Refusal, form?: ErrorForm): void {
   const { type, body } =
     form === undefined
@@ -24,7 +27,7 @@ export function refuse(response: ServerResponse, { status, error, detail }: Refu
           body: JSON.stringify({ title: STATUS_CODES[status] ?? 'Error', status, detail, error }),
         }
       : errorBody(form.body, { status, code: error, detail: `agent-broker: ${error}: ${detail}` });
-  // The same request would be refused again, or may have been made.
+  // A retry would be refused again, or may repeat a call that was made.
   const noRetry = { 'x-should-retry': 'false', 'stripe-should-retry': 'false' };
   response.writeHead(form?.status ?? status, { 'Content-Type': type, ...noRetry });
   response.end(`${body}\n`);

@@ -1,16 +1,16 @@
-/** What a request to the sidecar leads to at the broker. */
+/** Maps requests to the sidecar to requests to the broker. */
 import { addressOf, type PlatformAddress } from './platform-address.ts';
 
-/** `path`: at the broker. `back`: what the broker's addresses of the connection become in an answer. */
+/** `path`: at the broker. `back`: the replacement for the broker's address of the connection in an answer. */
 export type Route = { path: string; connection: string; isGit: boolean; back: string };
 
-/** Where `gh` sends what it asks, over the Unix socket. */
+/** The host for which `gh` sends its requests over the Unix socket. */
 export const GITHUB_API = 'api.github.com';
 
-/** The connections of a run, by label, or by id where there is none; `codehost`: the one of git and of api.github.com. */
+/** The connections of a run, by label, or by id without one; `codehost`: the connection of git and api.github.com. */
 export type Connections = { connections: readonly string[]; codehost: string | undefined };
 
-/** By the path of the broker: `/proxy/<connection>/…`, `/git/…`. `host`: what was asked. `origin`: of the sidecar. */
+/** Maps a request by the path of the broker: `/proxy/<connection>/…`, `/git/…`. `host`: the requested host. `origin`: of the sidecar. */
 export function doorRoute(
   target: string,
   { host, origin }: { host: string; origin: string },
@@ -31,7 +31,7 @@ export function doorRoute(
   return { path: target, connection, isGit: false, back: `${origin}${doorPath(connection)}` };
 }
 
-/** The connection by whose address a request came that leads nowhere there. */
+/** Returns the connection whose address the request has, for a request without a route. */
 export function doorConnection(
   target: string,
   host: string,
@@ -41,7 +41,7 @@ export function doorConnection(
   return connections.find((one) => /^[/?]|^$/.test(afterDoor(target, one)));
 }
 
-/** By the path of a platform at one of these addresses. `origin`: what stands for theirs. */
+/** Maps a request by the path of a platform at one of these addresses. `origin`: replaces theirs in answers. */
 export function platformRoute(
   target: string,
   origin: string,
@@ -58,17 +58,17 @@ export function platformRoute(
   };
 }
 
-/** A path, without segments of dots: what the broker would understand by another path is for nobody to find out. */
+/** Whether the target is a path without dot segments, which the broker might resolve to another path. */
 const isPlain = (target: string): boolean =>
   target.startsWith('/') && !/(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?]|%2f|%5c|$)/i.test(target.replace(/\?.*$/s, ''));
 
 const doorPath = (connection: string): string => `/proxy/${encodeURIComponent(connection)}`;
 
-/** `-`: it is not below the door. */
+/** The rest of the path below the connection's prefix; `-` when the path is not below it. */
 const afterDoor = (target: string, connection: string): string =>
   target.startsWith(doorPath(connection)) ? target.slice(doorPath(connection).length) : '-';
 
-/** The broker's address of a connection in a header. The broker may have another name for itself than the profile has. */
+/** Matches the broker's address of a connection in a header. The broker may have another name for itself than the profile has. */
 export function doorOf(broker: string, connection: string): RegExp {
   const path = `${new URL(broker).pathname.replace(/\/$/, '')}${doorPath(connection)}`.replace(
     /[\\^$.*+?()[\]{}|]/g,
@@ -77,6 +77,6 @@ export function doorOf(broker: string, connection: string): RegExp {
   return new RegExp(`https?://[^/\\s<>]+${path}(?=[/?#>;,\\s]|$)`, 'g');
 }
 
-/** What there is, for a refusal. */
+/** The existing path prefixes as one text, for refusals. */
 export const doorsOf = ({ connections, codehost }: Connections): string =>
   [...connections.map(doorPath), ...(codehost === undefined ? [] : ['/git'])].join(', ');

@@ -1,7 +1,7 @@
 /**
  * The sidecar of `agent-broker run`: a server on loopback that signs the requests of one command with the agent's key. Loopback is
- * open to every process of the machine, and by DNS rebinding to web pages. So it serves only who shows the placeholder of this run,
- * at an address of its own, and never a browser.
+ * open to every process of the machine, and by DNS rebinding to web pages. So the sidecar serves only clients with the placeholder of this
+ * run, at an address of its own, and never a browser.
  */
 import { chmodSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -18,29 +18,29 @@ import { refuseUnparsed } from './unparsed.ts';
 export type Served = Connections & {
   broker: Broker;
   placeholder: string;
-  /** The value of `X-Svc-Caller` on every request, of a run for one person; throws CallerProblem. */
+  /** The value of `X-Svc-Caller` on every request, for a run that is for one person; throws CallerProblem. */
   caller?: (() => string) | undefined;
-  /** How many seconds a call waits that a person has to approve, where a request does not say it (`X-Svc-Wait`). */
+  /** How many seconds a call waits for an approval, where a request does not set `X-Svc-Wait`. */
   wait?: number | undefined;
-  /** By connection, how its platform tells of errors. */
+  /** By connection: the error format of its platform. */
   errors?: ReadonlyMap<string, ErrorForm>;
-  /** A Unix socket to make, for clients that send requests for any host to one. */
+  /** Path of a Unix socket to listen on, for clients that send requests for any host to one socket. */
   socket: string | undefined;
-  /** Ports on which everything is one connection's. 0: any that is free. */
+  /** Ports that each serve a single connection. 0: any free port. */
   ports?: readonly { address: PlatformAddress; port: number }[];
-  /** To be a proxy as well. */
+  /** Set to serve as a proxy as well. */
   proxy?: ConnectProxy | undefined;
 };
 
 export type Sidecar = {
   /** `http://127.0.0.1:<port>` */
   url: string;
-  /** Of `ports`, in their order. */
+  /** The ports of `ports`, in their order. */
   ports: readonly number[];
   close(): void;
 };
 
-/** Rejects with an error of the system when there is no port, or no socket can be made. */
+/** Starts the sidecar. Rejects with a system error when no port can be opened, or no socket can be made. */
 export async function startSidecar(served: Served): Promise<Sidecar> {
   const { forward, close } = forwarding(served.broker);
   const parts: { close(): void }[] = [{ close }];
@@ -94,7 +94,7 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
 const LOOPBACK = '127.0.0.1';
 
 function listen(at: { host: string; port: number } | { path: string }): Promise<Server> {
-  // An upload may take as long as the broker lets it.
+  // No limit here: the broker limits how long an upload may take.
   const server = createServer({ requestTimeout: 0, keepAliveTimeout: 120_000 });
   refuseUnparsed(server);
   return new Promise((resolve, reject) => {

@@ -1,11 +1,11 @@
-/** What tools read, by the platform that they are for. Each row is data for mcp/sidecar/environment.ts. */
+/** Environment variables and files that tools read, by platform. Each row is data for mcp/sidecar/environment.ts. */
 
 export type Place = {
-  /** The connection at the sidecar, without a trailing slash. */
+  /** The address of the connection at the sidecar, without a trailing slash. */
   url: string;
-  /** The same with the placeholder in it, for what sends no key over plain HTTP. */
+  /** The same address with the placeholder in it, for tools that send no key over plain HTTP. */
   keyedUrl: string;
-  /** The placeholder in the form of a platform's key, which begins with these letters. */
+  /** Returns the placeholder in the form of a platform's key, with the given prefix. */
   key: (beginning: string) => string;
   /** A folder of the run that only its user can read, and the Unix socket in it. */
   folder: string;
@@ -17,15 +17,15 @@ export type Tool = {
   platform: string;
   platformName: string;
   variables: (at: Place) => Record<string, string>;
-  /** Variables that are set where they are not. */
+  /** Variables that are set only where they are absent. */
   defaults?: Readonly<Record<string, string>>;
-  /** Variables that would be taken before ours. */
+  /** Variables that would take precedence over ours. */
   removed?: readonly string[];
-  /** By name, in the folder. */
+  /** Files to write into the folder, by name. */
   files?: (at: Place) => Record<string, string>;
 };
 
-/** The platform of git (docs/git.md). */
+/** The platform that git uses (docs/git.md). */
 export const CODEHOST = 'codehost';
 
 export const TOOLS: readonly Tool[] = [
@@ -33,7 +33,7 @@ export const TOOLS: readonly Tool[] = [
     platform: 'openai',
     platformName: 'OpenAI',
     variables: ({ url, key }) => ({ OPENAI_BASE_URL: url, OPENAI_API_BASE: url, OPENAI_API_KEY: key('sk-') }),
-    // Their headers would name an account of somebody's own, which the platform's entry refuses.
+    // Headers from these variables would name another account, which the broker's entry point of the platform refuses.
     removed: ['OPENAI_ADMIN_KEY', 'OPENAI_ORG_ID', 'OPENAI_ORGANIZATION', 'OPENAI_PROJECT_ID'],
   },
   {
@@ -53,7 +53,7 @@ export const TOOLS: readonly Tool[] = [
       ...(socket !== undefined && { GH_CONFIG_DIR: `${folder}/gh` }),
     }),
     removed: ['GH_ENTERPRISE_TOKEN', 'GITHUB_ENTERPRISE_TOKEN', 'GH_HOST'],
-    // gh then sends what it asks api.github.com to this socket, as plain HTTP (gh help config).
+    // gh then sends its requests for api.github.com to this socket, as plain HTTP (gh help config).
     files: ({ socket }): Record<string, string> =>
       socket === undefined ? {} : { 'gh/config.yml': `http_unix_socket: ${JSON.stringify(socket)}\n` },
   },
@@ -69,7 +69,7 @@ export const TOOLS: readonly Tool[] = [
   {
     platform: 'slack',
     platformName: 'Slack',
-    // Slack's clients put the name of the method right behind it.
+    // Slack's clients append the name of the method without a slash.
     variables: ({ url, key }) => ({
       SLACK_API_URL: `${url}/`,
       SLACK_BOT_TOKEN: key('xoxb-'),
@@ -80,22 +80,22 @@ export const TOOLS: readonly Tool[] = [
   {
     platform: 'npm',
     platformName: 'npm registry',
-    // With the placeholder in it: Yarn, Bun and Deno send no key, or none that they do not find in a file of their own.
+    // With the placeholder in the address: Yarn, Bun and Deno send no key, or only one that they find in a file of their own.
     variables: ({ keyedUrl, key, folder }) => ({
       npm_config_registry: `${keyedUrl}/`,
-      // Deno reads this one alone, and pnpm, since 11, its own.
+      // Deno reads only this variable, and pnpm, since 11, only the next.
       NPM_CONFIG_REGISTRY: `${keyedUrl}/`,
       pnpm_config_registry: `${keyedUrl}/`,
-      // Yarn, since 2, which asks no registry over plain HTTP unless it is told so.
+      // Yarn, since 2, uses plain HTTP only for hosts in this whitelist.
       YARN_NPM_REGISTRY_SERVER: keyedUrl,
       YARN_UNSAFE_HTTP_WHITELIST: '127.0.0.1',
-      // Answers name the registry itself in the addresses of packages.
+      // Answers contain the registry's own address in the addresses of packages.
       npm_config_replace_registry_host: 'always',
       npm_config_globalconfig: `${folder}/npmrc`,
       NPM_TOKEN: key('npm_'),
       NODE_AUTH_TOKEN: key('npm_'),
     }),
-    // Shells drop variables whose names hold slashes, so the token of an address stands in a file.
+    // Shells drop variables whose names contain slashes, so the token of an address is in a file.
     files: ({ keyedUrl, key }) => ({ npmrc: `${keyedUrl.replace(/^http:/, '')}/:_authToken=${key('npm_')}\n` }),
   },
   {
@@ -103,14 +103,14 @@ export const TOOLS: readonly Tool[] = [
     platformName: 'S3',
     variables: ({ url, key }) => ({
       AWS_ENDPOINT_URL_S3: url,
-      // Other services of AWS then are refused here, and not asked elsewhere with another key.
+      // Requests to other services of AWS are then refused here, instead of being sent to AWS with another key.
       AWS_ENDPOINT_URL: url,
       AWS_ACCESS_KEY_ID: key('AKIA'),
       AWS_SECRET_ACCESS_KEY: key(''),
-      // Bodies then go as they are, and not in signed pieces.
+      // Bodies are then sent unchanged, and not in signed chunks.
       AWS_REQUEST_CHECKSUM_CALCULATION: 'when_required',
     }),
-    // SDKs begin nothing without one; what is signed is signed by the broker, for its own.
+    // SDKs require a region before they send anything; the broker signs for its own region.
     defaults: { AWS_REGION: 'us-east-1', AWS_DEFAULT_REGION: 'us-east-1' },
     removed: ['AWS_SESSION_TOKEN', 'AWS_PROFILE', 'AWS_WEB_IDENTITY_TOKEN_FILE', 'AWS_ROLE_ARN'],
   },
@@ -118,7 +118,7 @@ export const TOOLS: readonly Tool[] = [
     platform: 'kubernetes',
     platformName: 'Kubernetes',
     variables: ({ folder }) => ({ KUBECONFIG: `${folder}/kubeconfig` }),
-    // JSON is YAML, too.
+    // JSON is valid YAML.
     files: ({ keyedUrl }) => ({
       kubeconfig: JSON.stringify({
         apiVersion: 'v1',
@@ -144,11 +144,11 @@ export const TOOLS: readonly Tool[] = [
     platformName: 'Linear',
     variables: ({ url, key }) => ({ LINEAR_API_URL: url, LINEAR_API_KEY: key('lin_api_') }),
   },
-  // No built-in platforms: an organisation names its own so.
+  // Not a built-in platform: organisations use this id for their own.
   {
     platform: 'pypi',
     platformName: 'PyPI',
-    // pip and uv have no variable for a key, so the placeholder stands in the address.
+    // pip and uv have no variable for a key, so the placeholder is in the address.
     variables: ({ keyedUrl }) => ({ PIP_INDEX_URL: `${keyedUrl}/`, UV_DEFAULT_INDEX: `${keyedUrl}/` }),
     removed: ['PIP_EXTRA_INDEX_URL', 'UV_INDEX', 'UV_INDEX_URL', 'UV_EXTRA_INDEX_URL'],
   },

@@ -1,7 +1,7 @@
 /**
- * The proxy of a run, for tools that can be given no base URL: CONNECT (RFC 9110, 9.3.6), and plain HTTP by targets in absolute-form
- * (RFC 9112, 3.2.2), which Ruby's Net::HTTP has to know of before it uses CONNECT at all. TLS to a granted platform ends here, with a
- * certificate of this run's authority; what else is asked for is passed on as it is, or refused.
+ * The proxy of a run, for tools without a setting for a base URL: CONNECT (RFC 9110, 9.3.6), and plain HTTP by targets in absolute-form
+ * (RFC 9112, 3.2.2), which Ruby's Net::HTTP requires of a proxy before it uses CONNECT at all. TLS to a granted platform ends here, with a
+ * certificate of this run's authority; requests for other hosts are passed through or refused.
  */
 import {
   createServer,
@@ -25,15 +25,15 @@ import { platformRoute } from './routes.ts';
 export type ConnectProxy = Hosts & { authority: Authority };
 
 export type Tunnels = {
-  /** For the event `connect` of a server. */
+  /** Listener for the event `connect` of a server. */
   connect(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Answers what is in absolute-form, and says whether it was. */
+  /** Answers a request in absolute-form. Returns false for other requests, without answering. */
   ask(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Cuts all. */
+  /** Closes all tunnels. */
   close(): void;
 };
 
-/** `answer`: what answers requests in a tunnel that was opened. */
+/** `answer`: handles requests in a tunnel that was opened. */
 export function tunnelling(
   { authority, ...hosts }: ConnectProxy,
   { placeholder, answer }: { placeholder: string; answer: (entry: Entry) => RequestListener },
@@ -61,7 +61,7 @@ export function tunnelling(
       const [, scheme, authority = '', path = ''] =
         /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)(.*)$/is.exec(request.url ?? '') ?? [];
       if (scheme === undefined) return false;
-      // Of another scheme than http, no authority is any good.
+      // An empty authority is refused as malformed: only the scheme http is supported here.
       const judged = judge(request, scheme.toLowerCase() === 'http' ? authority : '', 'http');
       if ('error' in judged) answerRefusal(response, judged);
       else passOn({ ...judged.target, authority, path: path.startsWith('/') ? path : `/${path}` }, request, response);
@@ -75,7 +75,7 @@ export function tunnelling(
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 
-/** Ends TLS, and hands what comes to a server of HTTP for that origin. */
+/** Terminates TLS, and hands the connection to an HTTP server for that origin. */
 function openings(
   addresses: readonly PlatformAddress[],
   authority: Authority,
@@ -89,7 +89,7 @@ function openings(
     };
     made.set(origin, here);
     const { server, secureContext } = here;
-    // HTTP/2 is not spoken: who offers nothing else is told so in the handshake (RFC 7301, section 3.2).
+    // HTTP/2 is not supported: a client that offers nothing else is refused in the handshake (RFC 7301, section 3.2).
     const plain = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
     plain.on('error', () => socket.destroy());
     server.emit('connection', plain);
@@ -109,7 +109,7 @@ function entryOf(origin: string, addresses: readonly PlatformAddress[]): Entry {
   };
 }
 
-/** Both ways, byte for byte. */
+/** Copies bytes in both directions. */
 function passThrough(
   { host, port }: Target,
   { socket, head, kept }: { socket: Duplex; head: Buffer; kept: <T extends Duplex>(socket: T) => T },
@@ -132,7 +132,7 @@ function passThrough(
 
 type PlainTarget = Target & { authority: string; path: string };
 
-/** By plain HTTP, to a host that is none of a platform's. */
+/** Forwards a plain HTTP request to a host that belongs to no granted platform. */
 function passOn(
   { host, port, authority, path }: PlainTarget,
   request: IncomingMessage,

@@ -9,11 +9,11 @@ import { introduction } from '../tools/introduction.ts';
 import type { PermissionWatch } from '../tools/permission-watch.ts';
 import { type Line, lineReader } from './lines.ts';
 
-/** Four times the maximum of a call, to allow for escapes. */
+/** Four times the maximum size of a call, to leave room for JSON escapes. */
 export const MOST_LINE_BYTES = 4 * 1024 * 1024;
 
 /**
- * How long the list waits for the agent's permissions, from the start of the process, and at least. If the broker answers
+ * How long the list waits for the agent's permissions, from the start of the process, in milliseconds. If the broker answers
  * later, `tools/list_changed` follows.
  */
 const LISTED_WITHIN_MS = 250;
@@ -26,7 +26,7 @@ const LOADED_AFTER_MS = 500;
 export const HANDSHAKES: readonly unknown[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'];
 
 export type FirstLines = {
-  /** The id of the `initialize` that was already answered here; it is also among the passed lines. */
+  /** The id of the `initialize` that was already answered here; the request is also among the passed lines. */
   greeted: string | number | undefined;
   /** Passes on the buffered lines, and each further one. `over`: the input has ended, or failed. */
   handOver(take: (line: Line) => void, over: (error?: Error) => void): void;
@@ -124,7 +124,7 @@ function parsed(text: string): Request | undefined {
 
 const isId = (id: unknown): boolean => typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id));
 
-/** Whether the SDK would accept it; otherwise the SDK answers. */
+/** Whether the SDK would accept the request; otherwise the SDK answers it. */
 function isHandshake({ jsonrpc, id, method, params }: Request): boolean {
   if (jsonrpc !== '2.0' || method !== 'initialize' || !isId(id)) return false;
   const { protocolVersion, capabilities, clientInfo, _meta } = Object(params);
@@ -133,6 +133,6 @@ function isHandshake({ jsonrpc, id, method, params }: Request): boolean {
   return isKnown && typeof capabilities === 'object' && capabilities !== null && _meta === undefined;
 }
 
-/** Without `_meta`, which may have a progress token that the SDK has to handle. */
+/** Requests with `_meta` are excluded, which may have a progress token that the SDK has to handle. */
 const isFirstList = ({ jsonrpc, id, method, params }: Request): boolean =>
   jsonrpc === '2.0' && method === 'tools/list' && isId(id) && Object.keys(Object(params)).length === 0;

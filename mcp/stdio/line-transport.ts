@@ -104,7 +104,7 @@ const wrong = (message: JSONRPCMessage, detail: string): Refused => ({
   result: wrongArgumentsResult(message, detail),
 });
 
-/** The id of a request of which only both ends are kept: clients write it first or last. */
+/** The id of a request of which only the first and last bytes are kept: clients write the id first or last. */
 function idIn({ beginning, end }: Extract<Line, { kind: 'too_long' }>): Id {
   const text = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d+|"[^"\\]*")/.exec(beginning)?.[1];
   const last = /,\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(end)?.[1];

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 
 const NEWLINE = 0x0a;
-/** Bytes kept of both ends of a line that is too long: the id of a request is at one of them. */
+/** Bytes kept of each end of a line that is too long: a request has its id at one of them. */
 const KEPT_BYTES = 512;
 
 /** `not_utf8`: `text` has replacement characters for invalid bytes. */
@@ -12,7 +12,7 @@ export type Line = { kind: 'line' | 'not_utf8'; text: string } | { kind: 'too_lo
 export function lineReader(mostBytes: number, onLine: (line: Line) => void): (chunk: Buffer) => void {
   let parts: Buffer[] = [];
   let length = 0;
-  /** The ends of a line that is already too long. */
+  /** The kept ends of the current line, once it is too long. */
   let skipped: { beginning: Buffer; end: Buffer } | undefined;
 
   const take = (piece: Buffer): void => {

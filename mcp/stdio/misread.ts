@@ -1,17 +1,16 @@
 /**
- * What in a line of JSON would leave this process as something else: a number that a double does not hold, a member name that
- * is there twice. The broker refuses both in what it reads itself; here the line is parsed and written again before it gets
- * there, so that nobody after this would see what the model had asked for.
+ * Finds JSON that parsing would change: a number that a double cannot represent, a duplicate member name. The broker refuses both in
+ * its own input; here the line is parsed and serialised before it reaches the broker, so that the broker could not detect either.
  */
 import { firstProblem, type Problem } from '../../json/first-problem.ts';
 
-/** A place as it is written in the text, and what is wrong there. */
+/** The path of the problem in the message, and what is wrong there. */
 export type Misread = { place: readonly (string | number)[]; reason: string };
 
-/** What the broker takes in a call, below the message and its `params`. Deeper than the stack is, nothing could be compared. */
+/** The nesting that the broker accepts in a call, plus the message and its `params`. Deeper nesting could not be compared without a stack overflow. */
 const MOST_LEVELS = 64 + 2;
 
-/** The first of it in `text`, which JSON.parse has taken; undefined when there is none. */
+/** Returns the first such problem in `text`, which JSON.parse has accepted; undefined when there is none. */
 export function misreadIn(text: string): Misread | undefined {
   const problem = firstProblem(text, { maxDepth: MOST_LEVELS, exactNumbers: true });
   return problem && { place: problem.place, reason: reasonOf(problem) };

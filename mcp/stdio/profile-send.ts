@@ -1,6 +1,6 @@
 /**
- * Sends with the agent's profile. An invalid profile does not prevent the start: each response tells the model what its person
- * has to do, and the next call reads the profile again.
+ * Sends with the agent's profile. An invalid profile does not prevent the start: each response says what the person has to do, and the
+ * next call reads the profile again.
  */
 
 import type { Halt } from '../client/action.ts';
@@ -11,7 +11,7 @@ import { signedSend } from '../client/signed-send.ts';
 import { AgentKeyError, agentSigner } from '../client/signer.ts';
 import { type Profile, ProfileError } from '../profile.ts';
 
-/** `read` throws ProfileError. `tell` gets each problem for the person once, until a request succeeds. */
+/** `read` throws ProfileError. `tell` is called with each problem for the person once, until a request succeeds. */
 export function profileSend(read: () => Profile, tell: (text: string) => void): Send {
   let ready: Send | undefined;
   let told: string | undefined;
@@ -36,7 +36,7 @@ export function profileSend(read: () => Profile, tell: (text: string) => void): 
   };
 }
 
-/** The halt, for the person; undefined for refusals of a single call, which only the model gets. */
+/** Returns a notice of the halt, for the person; undefined for refusals of a single call, which only the model gets. */
 function halted(reply: BrokerReply): string | undefined {
   const { halt } = bodyOf(reply) as { halt?: Halt };
   return (

@@ -23,7 +23,7 @@ const LIFETIME_MS = 24 * 3600 * 1000;
 /** Longest lifetime of a held call. */
 const HELD_LIFETIME_MS = 30 * LIFETIME_MS;
 
-/** `turn`: when it was last begun, in milliseconds. */
+/** `turn`: when the call was last begun, in milliseconds. */
 type Kept = { repeat: Repeat; turn: number };
 
 /** `folder` is created on demand. Throws errors of the file system. */
@@ -62,7 +62,7 @@ export function repeatsOnDisk(folder: string, now: () => number = Date.now): Rep
     }
   };
 
-  /** Extends the lifetime, visibly for the process that began it before. If that fails it stays as it is. */
+  /** Extends the lifetime, visibly for the process that began the call before. If that fails, the entry stays as it is. */
   const renewed = (hash: string, { repeat, turn: before }: Kept): Begun => {
     const turn = Math.max(now(), Math.floor(before) + 1);
     try {

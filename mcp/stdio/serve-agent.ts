@@ -13,9 +13,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 type Given = {
   environment: Environment;
-  /** From the command line. */
+  /** The profile file, from the command line. */
   profile: string | undefined;
-  /** Whom the calls are for that name nobody. */
+  /** Returns the caller for calls that name none. */
   configured: (() => Caller) | undefined;
   /** How long a held call waits before the model is told to poll, in seconds. */
   waitSeconds: number;
@@ -35,7 +35,7 @@ export function serveAgent({ environment, profile: file, configured, waitSeconds
   // Until the SDK is loaded.
   let tellChange: () => void = () => void process.stdout.write(CHANGED);
   const permissions = permissionWatch(client, () => tellChange());
-  // Requested during the handshake, so that the first list includes it.
+  // Requested during the handshake, so that the first list includes the permissions.
   permissions.refreshSoon();
   const looking = setInterval(permissions.refreshSoon, LOOK_EVERY_MS);
   // If the input ends before the SDK is loaded.
@@ -55,7 +55,7 @@ export function serveAgent({ environment, profile: file, configured, waitSeconds
   answerFirst(process.stdin, process.stdout, { version, permissions, load: (lines) => void serve(lines) });
 }
 
-/** Beside the profile, one folder for each agent. */
+/** The folder of pending calls: beside the profile, one for each agent. */
 function waitingFolder(environment: Environment, file: string | undefined): string {
   const path = profilePath(environment, file);
   if (path !== undefined) return join(dirname(path), 'waiting', basename(path, '.json'));

@@ -2,8 +2,8 @@
 import type { Repeats, RepeatsInMemory } from '../tools/repeats.ts';
 
 /**
- * `first`, with `second` as fallback once `first` throws; until then `second` is kept in sync, so that it knows the calls in
- * progress. `tell` gets the error, once.
+ * `first`, with `second` as fallback once `first` throws; until then `second` is kept in sync, so that it has the calls in
+ * progress. `tell` is called with the error, once.
  */
 export function tolerantRepeats(first: Repeats, second: RepeatsInMemory, tell: (error: Error) => void): Repeats {
   let isBroken = false;

@@ -65,7 +65,7 @@ export async function askForAccess(host: ToolHost, request: ToolRequest, asked: 
   });
 }
 
-/** Whether the permissions have what was asked for. */
+/** Whether the permissions include the requested ones. */
 export const holds = ({ platforms }: Permissions, { platform, scope }: AccessAsk): boolean =>
   platforms.some(
     ({ platformId, scopes, connections = [] }) =>
@@ -93,7 +93,7 @@ const REASONS = {
   breaker_open: 'circuit_breaker_open',
 } as const satisfies Record<Halt['state'], DenyReason>;
 
-/** A halt comes with the same members wherever it is met. */
+/** Formats a halt with the same members in every tool. */
 function haltedOr(error: BrokerError): ToolAnswer {
   const { halt } = error.body as { halt?: Halt };
   if (halt === undefined) return errorAnswer(error, false);

@@ -67,7 +67,7 @@ function afterNoToken({ reason }: Extract<CallOutcome, { kind: 'not_ready' }>, p
   return `${TELL} what has to be done on ${platform} first. Then make the very same call again.`;
 }
 
-/** The same if an identical call was begun before: this one was refused, that one may have been made. */
+/** Appended when an identical call was begun before: this attempt was refused, but the earlier one may have been made. */
 export const withEarlier = (words: string): string =>
   `${words} An identical call was submitted before, and may have been made: when this is over, call again with exactly the same arguments to learn what became of it. It is not made twice.`;
 

@@ -95,10 +95,10 @@ export function toolAnswer(given: Answered): ToolAnswer {
   };
 }
 
-/** `encoding`: base64, of an answer that is bytes. */
+/** `encoding`: base64 when the response is binary. */
 export type Answered = Structured & { encoding?: string | undefined };
 
-/** Bytes are no data: what a model cannot read costs it a long text. */
+/** Moves bytes out of `data`: base64 would cost the model a long text that it cannot read. */
 function withoutBytes({ encoding, ...given }: Answered): { told: Structured; media?: Media | undefined } {
   const { data, media_type: type, truncated, audit_id: auditId, detail, ...others } = given;
   if (encoding === undefined || typeof data !== 'string') return { told: { ...given, media_type: undefined } };
@@ -118,7 +118,7 @@ function bounded(facts: Structured): Structured {
   const text = typeof facts.data === 'string' ? facts.data : JSON.stringify(facts.data);
   const bytes = Buffer.byteLength(text);
   if (bytes <= MOST_DATA_BYTES) return facts;
-  // Truncated in bytes, of which a code unit takes one or more; a decoder that awaits more leaves out a partial character at the end.
+  // Truncated in bytes (a code unit takes at least one); a streaming decoder leaves out a partial character at the end.
   const beginning = new TextDecoder('utf-8', { ignoreBOM: true }).decode(
     Buffer.from(text.slice(0, MOST_DATA_BYTES)).subarray(0, MOST_DATA_BYTES),
     { stream: true },

@@ -6,10 +6,10 @@ import { ANYTHING } from './answer.ts';
 
 z.config({ customError: allowedMembers });
 
-/** Of a name that the model made up. */
+/** Most characters shown of a name that the model made up. */
 const MOST_SHOWN = 200;
 
-/** Stored before the broker looks at the call, so it is held to what a database takes as the broker's own schemas are. */
+/** Stored before the broker validates the call, so restricted to what a database accepts, as in the broker's own schemas. */
 const reasonText = z
   .string()
   .max(2048)
@@ -35,7 +35,7 @@ const connection_id = z
 
 /**
  * An object with all of its members: `z.record` silently drops a member `__proto__`, so that another body would be sent than
- * requested. `meta` is its JSON Schema, because a custom type has none.
+ * requested. `meta` is the JSON Schema, because a custom type has none.
  */
 const objectOf = <Value>(meta: { type: 'object'; additionalProperties: boolean | Record<string, unknown> }) =>
   z
@@ -52,7 +52,7 @@ const data = objectOf<unknown>({ type: 'object', additionalProperties: true }).d
   'The JSON body for the platform.',
 );
 
-/** In place of `data`: the body as it is sent, of an operation that takes no object. */
+/** In place of `data`: the literal body, for an operation that takes no object. */
 const body = z
   .strictObject({
     list: z
@@ -80,7 +80,7 @@ const body = z
 
 type WrittenBody = { data: string | unknown[]; encoding?: 'base64'; content_type?: string };
 
-/** Flat, because not every client's model can write one of two objects. What is in it the broker checks, as for every call. */
+/** Flat, because not every client's model can write one of two objects. The broker checks the members, as for every call. */
 const caller = z
   .strictObject({
     source: z.string().optional().describe('Who names the person, such as slack. With id.'),
@@ -118,7 +118,7 @@ export const AccessArguments = z.strictObject({
   reason: reasonText.describe('Why, in one sentence: the owner who decides reads it.'),
 });
 
-/** The problems of invalid arguments, each with its place. */
+/** Formats the problems of invalid arguments, each with its place. */
 export const problemsOf = (error: z.ZodError): string => error.issues.flatMap(problemsIn).join('; ');
 
 function problemsIn(issue: z.core.$ZodIssue): string[] {

@@ -1,4 +1,4 @@
-/** Has a person do something at a link, in the best way that the client supports: a link that it opens, or an open request. */
+/** Asks a person to do something at a link, in the best way that the client supports: a link that it opens, or an open request. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LinkTold } from './handed.ts';
 import type { ToolRequest } from './peer.ts';
@@ -10,22 +10,22 @@ const MOST_DIALOG_MS = 240_000;
 /** A refusal within this time is by the client itself (without a person), not by a person who read it. */
 const SOONEST_REFUSAL_MS = 2_000;
 
-/** What is waited for. `Value`: what comes of it. */
+/** What the request waits for. `Value`: the result. */
 export type Asked<Value> = WaitsFor & {
-  /** Of the call, by hashOf. */
+  /** Hash of the call, by hashOf. */
   hash: string;
   url: string | undefined;
-  /** For the person, beside the link. */
+  /** Text for the person, beside the link. */
   message: string;
-  /** For clients that show an error as text. */
+  /** Text for clients that show an error as text. */
   words: string;
-  /** Whether the client was told the link with an earlier request. */
+  /** Whether the client was already sent the link with an earlier request. */
   again: () => boolean | Promise<boolean>;
-  /** Waits with the request open until `endsAt` (time in milliseconds). `unshown`: the client showed the link to nobody. */
+  /** Waits with the request open until `endsAt` (time in milliseconds). `unshown`: the client did not show the link. */
   wait: (request: ToolRequest, options: { endsAt: number; unshown?: boolean }) => Promise<Value>;
-  /** The person did not open the link. */
+  /** Result when the person did not open the link. */
   unopened: () => Value;
-  /** It was waited for long enough. */
+  /** Result when the time to wait is used up. */
   unfinished: (options: { unshown: boolean }) => Value;
 };
 
@@ -56,7 +56,7 @@ export async function askPerson<Value>(
 const isRefusal = (action: string, ms: number): boolean =>
   (action === 'decline' || action === 'cancel') && !(ms < SOONEST_REFUSAL_MS);
 
-/** Asks the person to open the link. What happens elsewhere meanwhile cancels the dialog. */
+/** Asks the person to open the link. A decision made elsewhere meanwhile cancels the dialog. */
 async function withDialog<Value>(
   request: ToolRequest & Required<Pick<ToolRequest, 'openLink'>>,
   asked: Asked<Value> & { url: string },
@@ -73,7 +73,7 @@ async function withDialog<Value>(
     const first = await Promise.race([settled, opened]);
     if (typeof first === 'object') return first;
     if (isRefusal(first, performance.now() - askedAt)) return done(asked.unopened());
-    // The person has opened it, or it could not be shown.
+    // The person has opened the link, or the client could not show it.
     const unfinished = () => done(asked.unfinished({ unshown: first !== 'accept' }));
     return await Promise.race([settled, sleep(waitMs, undefined, { signal }).then(unfinished)]);
   } finally {

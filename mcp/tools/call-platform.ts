@@ -91,7 +91,7 @@ async function read(
       const { key } = await host.repeats.begin(hash, undefined);
       await host.repeats.held(hash, key, outcome.approvalId);
     } catch (error) {
-      // It is held all the same, which the client has to be told.
+      // The call is held even though it could not be stored, so the client still gets the hold.
       host.failed(error);
     }
   }

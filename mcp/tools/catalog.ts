@@ -64,7 +64,7 @@ const TOOLS: readonly Described[] = [
 
 export const TOOL_NAMES: readonly string[] = TOOLS.map(({ name }) => name);
 
-/** The list including the agent's permissions; see describePermissions. */
+/** Returns the list of tools including the agent's permissions; see describePermissions. */
 export function listTools(permissions: Permissions | 'untold' | undefined): Tool[] {
   const may = describePermissions(permissions);
   return LISTED.map(({ lists, description, ...tool }) => ({

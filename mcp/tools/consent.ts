@@ -1,4 +1,4 @@
-/** A call for a person who has to connect the platform first: the link, and the wait for them. */
+/** Handles a call for a person who has to connect the platform first: the link, and the wait for that person. */
 import { createHash } from 'node:crypto';
 import type { Action, CallOutcome } from '../client/action.ts';
 import type { ConsentStatus } from '../client/read-answers.ts';
@@ -12,17 +12,17 @@ import { waitFor } from './waiting.ts';
 type NotReady = Extract<CallOutcome, { kind: 'not_ready' }>;
 export type PendingConsent = { token: string; url: string; outcome: NotReady };
 
-/** `completed`: the call can be made again. */
+/** `completed`: the call can now be retried. */
 export type ConsentEnd = { kind: 'completed' } | { kind: 'answer'; answer: ToolAnswer };
 
-/** The consent that an outcome asks for; undefined: none helps, or none could be begun. */
+/** Returns the pending consent of an outcome; undefined when consent does not help, or none could be begun. */
 export function pendingConsent(outcome: CallOutcome): PendingConsent | undefined {
   if (outcome.kind !== 'not_ready' || outcome.code !== 'consent_required') return undefined;
   const { consentToken: token, consentUrl: url } = outcome;
   return token === undefined || url === undefined ? undefined : { token, url, outcome };
 }
 
-/** The same of a person whose token is over, for whom a new consent is begun. */
+/** Begins a new consent for a person whose token is no longer valid. Undefined when that does not apply, or fails. */
 export async function consentAgain(
   { client }: ToolHost,
   { platform, caller, connection_id }: Action,
@@ -30,7 +30,7 @@ export async function consentAgain(
   signal: AbortSignal,
 ): Promise<PendingConsent | undefined> {
   if (outcome.kind !== 'not_ready' || outcome.code !== 'platform_reauth_needed') return undefined;
-  // A link is of an owner, who connects a platform with one token for all.
+  // With a link in the outcome, an owner has to connect the platform, with one token for all.
   if (caller === undefined || outcome.consentUrl !== undefined) return undefined;
   const started = await client.startConsent({ platform, caller, ...(connection_id && { connection_id }) }, signal);
   if (!started.ok) return undefined;
@@ -70,10 +70,10 @@ export function consentAsked(
   };
 }
 
-/** Under which it is remembered that a client was told the link of a consent. */
+/** The key that marks the link of a consent as already sent to a client. */
 const linkKey = (token: string): string => createHash('sha256').update(`link of ${token}`).digest('hex');
 
-/** Undefined: nobody knows. */
+/** Polls the consent. Undefined when its status could not be read. */
 async function statusAtEnd(
   { client }: ToolHost,
   request: ToolRequest,
@@ -82,7 +82,7 @@ async function statusAtEnd(
 ): Promise<ConsentStatus['status'] | undefined> {
   const poll = (waitSeconds: number) => client.consent(token, { waitSeconds, signal: request.signal });
   const isOver = ({ status }: ConsentStatus) => status !== 'pending';
-  // Of several that wait for one person the broker lets one wait, and answers the others at once.
+  // When several requests wait for one person, the broker lets one wait and answers the others immediately.
   const found = await waitFor(poll, isOver, { request, endsAt, news, pauseMs: 900 });
   return found.ok ? found.value.status : undefined;
 }

@@ -4,7 +4,7 @@ import type { Granted, Permissions, PlatformPermissions } from '../client/permis
 /** Limited, because descriptions are part of every model request. */
 const MOST_CHARACTERS = 4_000;
 
-/** One line for each platform. `untold`: the client may not see them. Undefined: not known yet. */
+/** One line for each platform. `untold`: the client is not allowed to read the permissions. Undefined: not known yet. */
 export function describePermissions(permissions: Permissions | 'untold' | undefined): string {
   if (permissions === 'untold')
     return 'You are not told what you may do: take platform and scope from the person you work for.';
@@ -75,7 +75,7 @@ function describeGrant({
   };
 }
 
-/** Its name, and its permissions if they differ from those without a name. */
+/** The connection's name, and its permissions if they differ from those of calls without a connection. */
 function describeConnection(
   connection: NonNullable<PlatformPermissions['connections']>[number],
   own: Described,

@@ -1,4 +1,4 @@
-/** What a tool call gives its client: an answer, or a way to wait for a person. */
+/** What a tool call returns to its client: an answer, or a way to wait for a person. */
 import type { CallOutcome } from '../client/action.ts';
 import type { ToolAnswer } from './answer.ts';
 
@@ -13,9 +13,9 @@ export type Handed =
   | { kind: 'task'; approval: Held; createdAt: string }
   | LinkTold;
 
-/** The client is told a link, and makes the very same call again. */
+/** The client receives a link, and then repeats the identical call. */
 export type LinkTold =
-  /** An `input_required` result with the link; `state` comes back with the answer to it. */
+  /** An `input_required` result with the link; the client sends `state` back with its response. */
   | { kind: 'link'; id: string; url: string; message: string; state: string }
   /** An error with the link. `words`: for clients that show it as text. */
   | { kind: 'link_first'; id: string; url: string; message: string; words: string };

@@ -13,7 +13,7 @@ const UNREAD =
   'The call was held until a person decides. Whether they did could not be read just now: it may have been made since.';
 const UNSHOWN = 'The call is held until a person decides; nobody was shown the link. Nothing was sent yet.';
 
-/** In one line; the link is left out where it is beside it. */
+/** Describes the waiting in one line; the link is left out when the client shows it separately. */
 export function waitingNews({ approvalUrl, sentence }: Partial<Pick<Held, 'approvalUrl' | 'sentence'>>): string {
   const what = sentence === undefined ? '' : `, which would ${sentence}`;
   return `Waiting for a person to approve this call${what}${approvalUrl === undefined ? '' : `: ${approvalUrl}`}`;
@@ -48,7 +48,7 @@ export function approvalAsked(
   };
 }
 
-/** With an open request until `endsAt`, then the approval's id. `unshown`: the client showed the link to nobody. */
+/** Waits with an open request until `endsAt`, then returns the approval's id. `unshown`: the client did not show the link. */
 async function waitOpenly(
   host: ToolHost,
   request: ToolRequest,

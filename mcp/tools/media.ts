@@ -1,18 +1,18 @@
-/** A platform's answer that is bytes: shown where MCP has content for it, else told what it is, never as base64 in a text. */
+/** Binary responses of platforms: returned as MCP content where MCP has a type for them, otherwise described, never as base64 in a text. */
 
 /** Content of MCP (specification 2025-11-25, Tools, Tool Result) for bytes. */
 export type Media =
   | { type: 'image' | 'audio'; data: string; mimeType: string }
   | { type: 'resource'; resource: { uri: string; mimeType: string; blob: string } };
 
-/** In bytes. More of a picture is more than a model takes well. */
+/** In bytes. Larger pictures exceed what models handle well. */
 const MOST_BYTES = 1024 * 1024;
 
-/** What models take: other pictures would be an error of the model's provider. */
+/** Media types that models accept: another picture would cause an error at the model's provider. */
 const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 const RESOURCES = new Set(['application/pdf']);
 
-/** `base64`: the whole answer. Undefined: there is no content for it that clients know how to show. */
+/** `base64`: the whole response. Undefined when MCP has no content type for it that clients can show. */
 export function mediaOf(base64: string, type: string | undefined, auditId: string | undefined): Media | undefined {
   if (type === undefined || base64 === '' || Buffer.byteLength(base64, 'base64') > MOST_BYTES) return undefined;
   if (IMAGES.has(type)) return { type: 'image', data: base64, mimeType: type };
@@ -24,7 +24,7 @@ export function mediaOf(base64: string, type: string | undefined, auditId: strin
   };
 }
 
-/** What became of bytes, in words. `isShown`: they are beside it. */
+/** Describes a binary response in words. `isShown`: whether the bytes are beside the text. */
 export const mediaInWords = (bytes: number | undefined, type: string | undefined, isShown: boolean): string =>
   `The platform answered ${bytes === undefined ? 'bytes' : `${bytes} bytes`} of ${type ?? 'no media type'}, which is no text. ${
     isShown

@@ -1,4 +1,4 @@
-/** For whom a call is: whom its arguments name, or whom the server is set up for. */
+/** Determines the caller of a call: the person named by its arguments, or the one the server is configured for. */
 import { CallerProblem } from '../caller-problem.ts';
 import type { Action, Caller } from '../client/action.ts';
 import { type ToolAnswer, toolAnswer } from './answer.ts';
@@ -12,8 +12,8 @@ const refused = (code: string, detail: string, next: string): Named => ({
 });
 
 /**
- * The call with its caller. A server that is set up for one person calls for nobody else, whatever the model says: what a text made it
- * say would act for another person.
+ * Returns the call with its caller. A server configured for one person refuses calls for anybody else, whatever the model requests: an injected
+ * text could otherwise make it act for another person.
  */
 export async function withCaller({ configured, personKey }: ToolHost, action: Action): Promise<Named> {
   if (configured === undefined) return { ok: true, action };

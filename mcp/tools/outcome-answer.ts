@@ -87,15 +87,15 @@ export function errorAnswer(error: BrokerError, written: boolean, next = (words:
     code: error.code,
     detail: error.message,
     retry_after_seconds: error.retryAfterSeconds,
-    // Of a call that is on record all the same: its receipt says what is known of it.
+    // A failed call that was recorded: its receipt has what is known of it.
     ...(typeof error.body.audit_id === 'string' && { audit_id: error.body.audit_id }),
-    // Of a failure of the broker's own, which its log has in full.
+    // An internal failure of the broker: its log has the details under this id.
     ...((error.status ?? 0) >= 500 && { correlation_id: error.correlationId }),
     next: next(afterError(error, written)),
   });
 }
 
-/** What a held call does, as the person is told who decides: ` It would create an issue in acme/shop.` */
+/** What a held call does, in the words shown to the person who decides: ` It would create an issue in acme/shop.` */
 export const itWould = ({ sentence }: { sentence?: string | undefined }): string =>
   sentence === undefined ? '' : ` It would ${sentence}.`;
 
@@ -125,7 +125,7 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
   const { approvalId: approval_id, corrected } = approval;
   const facts = (more: Omit<Answered, 'approval_id'>) =>
     toolAnswer({ approval_id, ...(corrected && { corrected }), ...more });
-  // Of what follows from it the agent has to think with what was made.
+  // The agent has to continue from the corrected call, not from its own.
   const what = corrected
     ? 'A person corrected the call and approved it: it was made once, with the endpoint and data in "corrected" in place of yours.'
     : undefined;

@@ -20,5 +20,5 @@ export type ToolRequest = {
   openLink?: (link: Link, signal: AbortSignal) => Promise<'accept' | 'decline' | 'cancel'>;
 };
 
-/** `id`: of the elicitation, for completing it. */
+/** `id`: the id of the elicitation, needed to complete it. */
 export type Link = { id: string; url: string; message: string };

@@ -5,9 +5,9 @@ import type { Answer } from '../client/read-answers.ts';
 import type { ToolClient } from './tool-client.ts';
 
 export type PermissionWatch = {
-  /** The cached ones; fetches them first if there are none, with timeout `patienceMs`. */
+  /** Returns the cached permissions; fetches them first if there are none, with timeout `patienceMs`. */
   soon(patienceMs: number): Promise<Permissions | undefined>;
-  /** Fetches the current ones. */
+  /** Fetches the current permissions. */
   now(): Promise<Answer<Permissions>>;
   /** Refreshes in the background, after a hint of a change. */
   refreshSoon(): void;
@@ -48,7 +48,7 @@ export function permissionWatch(client: Pick<ToolClient, 'permissions'>, onChang
       return seen;
     },
     now: look,
-    // Nobody waits for it: what keeps it from being asked is met again by whoever asks next.
+    // Errors are ignored: no caller waits for the result, and the next request meets the same error.
     refreshSoon: () => void look().catch(() => {}),
   };
 }

@@ -1,16 +1,16 @@
-/** Tells people apart in what is remembered of calls, so that equal calls for two people are two calls. */
+/** Distinguishes people in the deduplication of calls, so that identical calls for two people are two calls. */
 import { createHash } from 'node:crypto';
 import type { Caller } from '../client/action.ts';
 
-/** The same text for the same person, however often they are named, and never the same for two. */
+/** Returns the same text for the same person whenever they are named, and never the same for two people. */
 export type PersonKey = (caller: Caller) => string | Promise<string>;
 
-/** What differs between two assertions about one person. */
+/** Claims that differ between two assertions about one person. */
 const OF_ONE_ASSERTION: readonly string[] = ['iat', 'exp', 'nbf', 'jti'];
 
 /**
- * For whoever cannot verify assertions: by all that the assertion says that may be about the person, because only the broker knows
- * which claim names them. One without claims is nobody but itself. It tells people apart, and gives no right.
+ * For a process that cannot verify assertions: uses all claims that may be about the person, because only the broker can tell
+ * which claim names them. An assertion without claims equals only itself. The key distinguishes people, and grants nothing.
  */
 export function personKeyAsNamed(caller: Caller): string {
   if ('source' in caller) return JSON.stringify(['id', caller.source, caller.id]);
@@ -18,7 +18,7 @@ export function personKeyAsNamed(caller: Caller): string {
   return claims === undefined ? textKey(caller.assertion) : JSON.stringify(['jwt', claims]);
 }
 
-/** Of a caller whom nobody could identify. */
+/** The key of a caller who could not be identified. */
 export const textKey = (text: string): string =>
   JSON.stringify(['text', createHash('sha256').update(text).digest('hex')]);
 

@@ -8,7 +8,7 @@ import type { Action } from '../client/action.ts';
 export type Repeat = {
   /** The Idempotency-Key of the call. */
   key: string;
-  /** The reason of the first attempt: it is part of the request with this key. */
+  /** The reason of the first attempt, which is part of the request that the broker stores for this key. */
   reason?: string | undefined;
   /** Set once the call is held. */
   approvalId?: string | undefined;
@@ -31,25 +31,25 @@ type Awaitable<T> = T | Promise<T>;
  */
 export type Repeats = {
   /**
-   * The pending call with this hash, or a new one with a new key and this reason. One of concurrent callers creates it. It is
+   * Returns the pending call with this hash, or a new one with a new key and this reason. One of concurrent callers creates it. It is
    * stored for as long as the broker keeps a key that is used now.
    */
   begin(hash: string, reason: string | undefined): Awaitable<Begun>;
-  /** The pending call with this hash, if there is one. */
+  /** Returns the pending call with this hash, if there is one. */
   find(hash: string): Awaitable<Repeat | undefined>;
-  /** Marks it as held. */
+  /** Marks the call as held. */
   held(hash: string, key: string, approvalId: string): Awaitable<void>;
-  /** Its result was delivered. */
+  /** Removes the call, whose result was delivered. */
   end(hash: string, key: string): Awaitable<void>;
-  /** The same, by its approval. */
+  /** Removes the call with this approval, whose result was delivered. */
   endApproval(approvalId: string): Awaitable<void>;
-  /** It was not executed: deleted, unless another attempt has begun since. */
+  /** Removes a call that was not executed, unless another attempt has begun since. */
   drop(hash: string, begun: Begun): Awaitable<void>;
 };
 
 /**
- * Hash of the call's content, without the reason, which models word differently each time. `person`: for whom it is, by PersonKey, in
- * place of the caller, whose assertion is another one each time.
+ * Hash of the call's content, without the reason, which models word differently each time. `person`: the caller's PersonKey, used in
+ * place of the caller, whose assertion differs each time.
  */
 export function hashOf({ reason: _, caller: _caller, ...action }: Action, person: string | undefined): string {
   return createHash('sha256')
@@ -57,7 +57,7 @@ export function hashOf({ reason: _, caller: _caller, ...action }: Action, person
     .digest('hex');
 }
 
-/** JSON with sorted members. */
+/** Serialises to JSON with sorted members. */
 function sorted(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sorted).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
@@ -70,7 +70,7 @@ function sorted(value: unknown): string {
 
 export const newRepeat = (reason: string | undefined): Repeat => ({ key: `mcp-${uuidv7()}`, reason });
 
-/** RFC 9562 section 5.7: by its time a broker that was restored from a backup knows that the call is new. */
+/** UUID version 7 (RFC 9562 section 5.7): by its time, a broker that was restored from a backup detects that the call is new. */
 function uuidv7(): string {
   const time = Date.now().toString(16).padStart(12, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;

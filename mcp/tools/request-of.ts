@@ -12,10 +12,10 @@ import type { Link, ToolRequest } from './peer.ts';
 /** Time for a person to read and respond. The request is cancelled when the call is decided. */
 const DIALOG_TIMEOUT_MS = 600_000;
 
-/** Of this version of W3C Trace Context and of later ones, which are longer. It becomes a header. */
+/** Matches the current version of W3C Trace Context and later, longer ones. The value becomes a header. */
 const TRACEPARENT = /^[0-9a-f-]{55,256}$/;
 
-/** `opensByError`: the client declared in another handshake that it opens links, and does not answer requests. */
+/** `opensByError`: the client declared in another handshake that it opens links, but it does not answer requests. */
 export function requestOf(server: Server, context: ServerContext, opensByError: boolean): ToolRequest {
   const { mcpReq } = context;
   const declared = declaredWith(context);
@@ -49,7 +49,7 @@ export function declaredWith({ mcpReq }: ServerContext): ClientCapabilities | un
   return envelope?.[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** The dialog of handshake clients (2025-11-25): ended by the person, or by the signal, which also completes it. */
+/** Opens a link in the dialog of handshake clients (2025-11-25): ended by the person, or by the signal, which also completes the elicitation. */
 async function openLink(server: Server, { id, url, message }: Link, signal: AbortSignal) {
   const params = { mode: 'url' as const, elicitationId: id, url, message };
   try {

@@ -1,6 +1,6 @@
 /** The state of an `input_required` result, which the client sends back with its response. Untrusted. */
 
-/** `id`: of the approval; or the token of the consent, which is in the link, too. */
+/** `id`: of the approval; or the token of the consent, which is part of the link, too. */
 export type WaitsFor = { for: 'approval' | 'consent'; id: string };
 
 export type RequestState = {
@@ -13,7 +13,7 @@ export type RequestState = {
 
 const CONSENT = 'consent:';
 
-/** `hash`: of the call that waits, by hashOf. `at`: now, in milliseconds. */
+/** `hash`: of the waiting call, by hashOf. `at`: now, in milliseconds. */
 export const writeState = ({ for: what, id }: WaitsFor, hash: string, at: number): string =>
   `${what === 'consent' ? CONSENT : ''}${id}.${hash}.${at}`;
 

@@ -65,7 +65,7 @@ async function parsed<S extends z.ZodType>(
   return { kind: 'answer', answer: wrongArguments(problemsOf(read.error)) };
 }
 
-/** The call that is asked for. A body that is no object is `data`, too, and its media type a header. */
+/** Builds the requested call. A body that is not an object becomes `data`, too, and its media type a header. */
 function action({ body, ...taken }: z.output<typeof DeleteArguments>, method: Action['method']): Action {
   if (body === undefined) return withoutGaps({ ...taken, method });
   const { content_type: type, ...written } = body;
@@ -73,7 +73,7 @@ function action({ body, ...taken }: z.output<typeof DeleteArguments>, method: Ac
   return withoutGaps({ ...taken, ...written, headers, method });
 }
 
-/** A call has one body. */
+/** Returns a problem when both `data` and `body` are given. */
 const twoBodies = ({ data, body }: z.output<typeof DeleteArguments>): string | undefined =>
   data !== undefined && body !== undefined ? 'body: give data or body, not both' : undefined;
 

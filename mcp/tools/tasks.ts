@@ -59,7 +59,7 @@ export async function cancelTask(host: ToolHost, taskId: string): Promise<Result
   return {};
 }
 
-/** Throws ProtocolError (invalid params) when this agent has no such task. Its answer is not handed over with it. */
+/** Throws ProtocolError (invalid params) when this agent has no such task. Does not mark the result as delivered. */
 async function findTask(host: ToolHost, taskId: string): ReturnType<ToolHost['client']['approval']> {
   const found = await host.client.approval(taskId);
   if (!found.ok && (found.error.status === 404 || found.error.code === 'invalid_id'))

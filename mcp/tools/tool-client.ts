@@ -1,7 +1,7 @@
 /** The part of the client that the tools use. */
 import type { AgentClient } from '../client/agent-client.ts';
 
-/** `agentClient` makes one on top of any transport. */
+/** `agentClient` makes such a client on top of any transport. */
 export type ToolClient = Pick<
   AgentClient,
   'call' | 'approval' | 'startConsent' | 'consent' | 'permissions' | 'requestAccess' | 'accessRequest'

@@ -10,13 +10,13 @@ import type { Written } from './written.ts';
 export type ToolHost = {
   client: ToolClient;
   repeats: Repeats;
-  /** Writes in progress by hash, if one process has all of an agent's: a concurrent identical one joins. */
+  /** Writes in progress by hash, where one process handles all calls of an agent: a concurrent identical write joins the one in progress. */
   underway?: Map<string, Promise<Written>>;
   permissions: PermissionWatch;
   personKey: PersonKey;
-  /** Whom it calls for, if it is set up for one person. Throws CallerProblem. */
+  /** Returns the caller that the server is configured for, if there is one. Throws CallerProblem. */
   configured?: (() => Caller) | undefined;
-  /** Logs an error that nobody foresaw. Returns what a client may read of it. */
+  /** Logs an unexpected error. Returns what a client may read of it. */
   failed: (error: unknown) => BrokerError;
   /** How long a request is kept open for a decision, in milliseconds: MOST_WAIT_MS, or less for clients with a shorter timeout. */
   waitMs: number;

@@ -29,7 +29,7 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output') =>
     io,
     unrepresentable: 'any',
     override: ({ jsonSchema }) => {
-      // It allows any string anyway, and some clients' models refuse all tools because of it.
+      // The schema allows any string anyway, and some clients' models refuse all tools because of `propertyNames`.
       delete jsonSchema.propertyNames;
       const { additionalProperties: more } = jsonSchema;
       if (typeof more === 'object' && Object.keys(more).length === 0) jsonSchema.additionalProperties = true;

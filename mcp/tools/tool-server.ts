@@ -23,7 +23,7 @@ import type { ToolHost } from './tool-host.ts';
 /** Timeout for the permissions in the first list: if the broker answers later, `tools/list_changed` follows. */
 const LIST_PATIENCE_MS = 350;
 
-/** After an error that nobody foresaw. Writes are known before they are submitted, so an identical one is the same call. */
+/** Advice after an unexpected error. Writes are stored before they are submitted, so an identical write is the same call. */
 const AGAIN =
   'Try once more with exactly the same arguments: that is safe, because a call that writes is made at most once. If it fails again, tell the person you work for.';
 
@@ -34,7 +34,7 @@ export type Served = {
   version: string;
   /** Whether the transport can notify the client of a changed list. */
   tellsChanges: boolean;
-  /** The client may not see its agent's permissions: the tools are listed without them. */
+  /** The client is not allowed to read its agent's permissions: the tools are listed without them. */
   untold?: boolean;
   /** The client declared in the handshake of another request that it opens links. */
   opensByError?: boolean;
@@ -87,7 +87,7 @@ function resultOf(handed: Handed): Result {
   if (handed.kind === 'task') return taskCreated(handed);
   if (handed.kind === 'link_first') throw linkFirst(handed);
   const { id, url, message } = handed;
-  // The revision 2026-07-28 has no id there, but the SDK in Rust (rmcp 3.1) reads no link without one.
+  // The revision 2026-07-28 has no id there, but the Rust SDK (rmcp 3.1) does not read a link without an id.
   const params = { mode: 'url' as const, elicitationId: id, url, message };
   return inputRequired({
     inputRequests: { approval: { method: 'elicitation/create', params } },

@@ -14,7 +14,7 @@ type Waiting = {
   endsAt: number;
   news: string;
   newsEveryMs?: number;
-  /** After an answer that is not final, which may have come at once. */
+  /** Pause after an answer that is not final, which may have arrived immediately. */
   pauseMs?: number;
 };
 
@@ -47,7 +47,7 @@ export async function waitFor<T>(
   }
 }
 
-/** Does the work of a request, with a progress notification every ten seconds, by which clients and proxies know that it goes on. */
+/** Runs the work of a request, with a progress notification every ten seconds that shows clients and proxies that the request is still running. */
 export async function withNews<T>(request: ToolRequest, news: string, work: () => Promise<T>): Promise<T> {
   const told = telling(request, news, NEWS_EVERY_MS);
   try {
@@ -65,5 +65,5 @@ function telling(request: ToolRequest, news: string, everyMs: number): { now(): 
 }
 
 const PASSING = new Set(['unreachable', 'unexpected_answer', 'store_unavailable', 'internal_error', 'rate_limited']);
-/** Whether an error is temporary, so that asking again may help. */
+/** Whether an error is temporary, so that a retry may help. */
 export const isPassing = (code: string): boolean => PASSING.has(code);

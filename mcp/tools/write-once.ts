@@ -11,14 +11,14 @@ const LEAST_PAUSE_MS = 500;
 /** Errors that the broker stores for a key, in addition to responses and held calls: retries get the same. */
 const LAST_WORDS = new Set(['idempotency_outcome_unknown', 'upstream_response_blocked', 'upstream_unreachable']);
 
-/** Whether the outcome is that of the recorded call. A refusal is about this attempt only. */
+/** Whether the outcome is that of the recorded call. A refusal concerns this attempt only. */
 export const isFinal = (outcome: CallOutcome): boolean =>
   outcome.kind === 'answered' ||
   (outcome.kind === 'failed' && outcome.error.mayHaveActed && LAST_WORDS.has(outcome.error.code));
 
 /**
  * Submits a write, and waits until `endsAt` (time in milliseconds) while an identical one is in progress elsewhere, whose result
- * is then returned. Not aborted when the client cancels: it may be in progress already, and its outcome has to be known.
+ * is then returned. Not aborted when the client cancels: the write may be in progress already, and its outcome has to be known.
  */
 export async function writeOnce(
   { client, repeats }: Pick<ToolHost, 'client' | 'repeats'>,
@@ -41,7 +41,7 @@ export async function writeOnce(
     outcome = await submit();
   }
   if (outcome.kind === 'held') await repeats.held(hash, key, outcome.approvalId);
-  // No other attempt, and this one was refused or never sent: there is nothing to deduplicate.
+  // There was no other attempt, and this one was refused or never sent: there is nothing to deduplicate.
   else if (!joins && !isFinal(outcome) && !(outcome.kind === 'failed' && outcome.error.mayHaveActed))
     await repeats.drop(hash, begun);
   return { outcome, key, joins };

@@ -1,4 +1,4 @@
-/** What became of a tool's call, before it is told. */
+/** The outcome of a tool's call, before it is formatted as a tool result. */
 import type { CallOutcome } from '../client/action.ts';
 
 export type Written = {
