@@ -1,4 +1,4 @@
-/** `agent-broker add-mcp`: an MCP server as a platform, with a connection that was tried, and kept only if the server takes it. */
+/** `agent-broker add-mcp`: adds an MCP server as a platform with a tested connection, which is kept only if the server accepts it. */
 import { untilConnected } from './add-ways.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
@@ -30,16 +30,16 @@ export type AddedMcp = {
   base_url: string;
   connection: string;
   connection_id: string;
-  /** Of all of its tools. */
+  /** The scope of all of the server's tools. */
   scope: string;
   test: Tested;
 };
 
 const FLAGS = '--token-stdin < FILE, or --token-env NAME';
-/** What stands before or after the name that people know. */
+/** Labels of a host name that are not the name of the service. */
 const GENERIC = new Set(['mcp', 'api', 'www', 'server', 'app', 'ai', 'remote']);
 
-/** `say`: for a person, while the command waits for them. Throws CommandFailed; WrongUsage. */
+/** Adds the platform and the connection. `say` shows a line to the person while the command waits for them. Throws CommandFailed; WrongUsage. */
 export async function addMcpServer(
   address: string,
   options: AddMcpOptions,
@@ -71,14 +71,17 @@ export async function addMcpServer(
   return { platform: platformId, base_url: address, connection: label, connection_id, scope, test };
 }
 
-/** `mcp.linear.app` → `linear`. Undefined: an address, or a name of one label. */
+/** Derives a name from the host: `mcp.linear.app` → `linear`. Undefined for an IP address, or a name of one label. */
 function nameIn(hostname: string): string | undefined {
   if (/^[\d.]+$|:/.test(hostname)) return undefined;
   const [, ...labels] = hostname.split('.').reverse();
   return labels.find((one) => !GENERIC.has(one) && /^[a-z][a-z0-9-]*$/.test(one));
 }
 
-/** The connection that nobody finished, to go on with. Throws CommandFailed where another platform has the id, or it is connected. */
+/**
+ * Returns the OAuth connection that was begun and not finished, to continue it. Throws CommandFailed where another platform has the id, or the connection
+ * is complete.
+ */
 function unfinishedAt(known: OwnedPlatform, address: string, { label }: AddMcpOptions): OwnedConnection {
   const another = 'For another one beside it, choose an id: --id NAME.';
   if (known.kind !== 'mcp' || known.base_url !== address)
@@ -110,8 +113,8 @@ type Connecting = {
 };
 
 /**
- * From the moment on at which a person was shown where to consent the connection is kept, so that the same command goes on; a token that the
- * server refuses is not. Throws CommandFailed.
+ * Once the person was shown where to consent, the connection is kept, so that the same command continues it; a connection with a token that the
+ * server refuses is removed. Throws CommandFailed.
  */
 async function connect(
   broker: BrokerConnection,

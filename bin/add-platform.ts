@@ -1,4 +1,4 @@
-/** `agent-broker add`: a built-in platform with a connection that was tried, and kept only if the platform takes it. */
+/** `agent-broker add`: adds a built-in platform with a tested connection, which is kept only if the platform accepts it. */
 import { randomBytes } from 'node:crypto';
 import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
 import {
@@ -54,7 +54,7 @@ export type Added = {
 
 const FLAGS = '--token-stdin < FILE, or --token-env NAME';
 
-/** `say`: for a person, while the command waits for them. Throws CommandFailed; WrongUsage. */
+/** Adds the platform and the connection. `say` shows a line to the person while the command waits for them. Throws CommandFailed; WrongUsage. */
 export async function addPlatform(
   builtin: BuiltinName,
   options: AddOptions,
@@ -66,7 +66,7 @@ export async function addPlatform(
   const platformId = known?.platform_id ?? options.id ?? defaultId(builtin);
   const target = findTarget(known, platformId, builtin, options);
   const way = await wayOf(builtin, known && (await readPlatform(broker, known.platform_id)), options);
-  // Everything that may be missing is asked for before anything is made.
+  // Asks for everything that may be missing before anything is created.
   const auth: NewAuth | undefined = known
     ? undefined
     : await newAuth(way, { builtin, place, broker, platformId, options, say });
@@ -104,7 +104,7 @@ export async function addPlatform(
   };
 }
 
-/** The platform that is meant, if it is there; never silently a second one. Throws CommandFailed. */
+/** Returns the existing platform that the options mean, if there is one; never silently creates a second one. Throws CommandFailed. */
 function findKnown(
   builtin: BuiltinName,
   { id, baseUrl }: AddOptions,
@@ -126,10 +126,10 @@ function findKnown(
   return known;
 }
 
-/** `replaces`: the connection that gets another credential. */
+/** `replaces`: the existing connection whose credential is replaced. */
 type Target = { label: string; replaces: OwnedConnection | undefined };
 
-/** Throws CommandFailed where a connection is there and nobody said what to do with it. */
+/** Chooses the connection to create or replace. Throws CommandFailed where a connection exists and the options do not say what to do with it. */
 function findTarget(
   known: OwnedPlatform | undefined,
   platformId: string,
@@ -140,7 +140,7 @@ function findTarget(
   const named = options.label === undefined ? undefined : connections.find(({ label }) => label === options.label);
   const standard = connections.find((one) => one.default) ?? connections[0];
   const unfinished = options.label === undefined ? standard : named;
-  // An OAuth connection that nobody finished goes on.
+  // An unfinished OAuth connection is continued.
   if (unfinished?.connects_by === 'oauth' && unfinished.state !== 'connected')
     return { label: unfinished.label, replaces: unfinished };
   const there = options.label === undefined ? standard : named;
@@ -153,7 +153,7 @@ function findTarget(
     throw new CommandFailed(
       `The platform ${described(known)} has the connection "${there.label}" already (${there.state.replaceAll('_', ' ')}). Another credential for it: --replace${options.label === undefined ? '' : ` --label ${there.label}`}. Another account beside it: --label NAME.`,
     );
-  // Labels are of the whole organisation.
+  // Labels are unique within the whole organisation.
   const label = platformId === defaultId(builtin) ? builtin : `${builtin}-${platformId}`;
   return { label: options.label ?? label, replaces: undefined };
 }
@@ -187,7 +187,7 @@ async function tokenFor(builtin: BuiltinName, { site }: Place, options: AddOptio
   return await readSecret({ stdin: options.tokenStdin, env: options.tokenEnv }, what, FLAGS, madeInWords(made));
 }
 
-/** Of an App that is there, each connection is another installation. */
+/** Returns the installation id for another connection of an existing App: each connection is a different installation. */
 async function installationFor(
   way: Way,
   known: OwnedPlatform | undefined,
@@ -201,7 +201,7 @@ async function installationFor(
   return installationId;
 }
 
-/** A new credential is tried on a connection of its own, so that a bad one replaces nothing. */
+/** A new credential is tested on a connection of its own, so that an invalid one replaces nothing. */
 async function connectAndTest(
   broker: BrokerConnection,
   { platformId, target, secret, way }: { platformId: string; target: Target; secret: string | undefined; way: Way },

@@ -1,4 +1,4 @@
-/** What a new platform's `auth` is made of: an OAuth client or an App; and waiting for a person in a browser. */
+/** Builds the `auth` of a new platform (an OAuth client or an App), and waits for a person in a browser. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BUILTIN_PLATFORMS } from '../broker/platforms/builtin.ts';
@@ -35,13 +35,13 @@ type Adding = {
   say: (text: string) => void;
 };
 
-/** Undefined for a token, which the built-in manifest knows how to send. Throws CommandFailed; WrongUsage. */
+/** Returns undefined for a token, because the built-in manifest defines how to send one. Throws CommandFailed; WrongUsage. */
 export async function newAuth(way: Way, adding: Adding): Promise<NewAuth | undefined> {
   if (way === 'oauth') return await oauthClient(adding);
   return way === 'app' ? await app(adding) : undefined;
 }
 
-/** What is asked for at the platform's page of consent. Throws WrongUsage. */
+/** Returns the scopes to request at the platform's consent page. Throws WrongUsage. */
 function neededFor(builtin: BuiltinName, names: readonly string[] | undefined): string[] {
   const known = presetsOf(BUILTIN_PLATFORMS[builtin]).map(({ name }) => name);
   const unknown = names?.find((name) => !known.includes(name));
@@ -102,15 +102,15 @@ async function app({ place, platformId, options, say }: Adding): Promise<NewAuth
   };
 }
 
-/** The broker's address for browsers, which is not where the command line reaches it. */
+/** The broker's address for browsers, which may differ from the one that the command line uses. */
 const publicUrl = async (broker: BrokerConnection): Promise<string> =>
   String((await broker.ask('GET', '/agent-manifest.json')).base_url);
 
 const ASK_EVERY_MS = 1_000;
-/** The broker's own limit of a consent that was begun. */
+/** Equal to the broker's own limit for a consent that was begun. */
 const PATIENCE_MS = 10 * 60_000;
 
-/** Prints where to consent, and waits until somebody has. Throws CommandFailed. */
+/** Prints the link for the consent, and waits until a person has completed it. Throws CommandFailed. */
 export async function untilConnected(broker: BrokerConnection, id: string, say: (text: string) => void): Promise<void> {
   const at = await publicUrl(broker);
   const { authorization_url: url } = await broker.ask('POST', `/owner/connections/${id}/oauth/start`);

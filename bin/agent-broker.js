@@ -16,7 +16,7 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   try {
     await run();
   } catch (error) {
-    // What a checkout is made of comes with `npm ci`; a file of its own that is missing is reported as it is.
+    // The packages of a checkout come with `npm ci`; a missing file of the checkout itself is reported as it is.
     if (!source || error?.code !== 'ERR_MODULE_NOT_FOUND' || !/^Cannot find package/.test(error.message)) throw error;
     failInstall();
   }
@@ -27,7 +27,7 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
     const child = spawn(own, process.argv.slice(1), { stdio: 'inherit' });
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'])
       process.on(signal, () => {
-        // A terminal sends these to both, and the second SIGINT ends a server that is finishing what is in flight.
+        // A terminal sends these signals to both processes, and a second SIGINT would end a server that is draining.
         const isSentToBoth = ['SIGINT', 'SIGQUIT'].includes(signal) && process.stdin.isTTY;
         if (!isSentToBoth) child.kill(signal);
       });
@@ -51,7 +51,7 @@ async function run() {
   keepMemory();
   const isServed = process.argv[2] === 'mcp' && (await quickly(process.argv.slice(3)));
   if (!isServed) {
-    // A checkout loads a thousand files, and strips the types of each. The package has a few, for which a cache takes only memory.
+    // A checkout loads a thousand files and strips the types of each. The published package has a few, for which a cache only costs memory.
     if (source) keepCompiled();
     // Loading takes a while, and as PID 1 of a container a signal without a handler is ignored.
     const stop = ['serve', 'demo'].includes(process.argv[2]) ? listenForStop() : undefined;
@@ -74,8 +74,8 @@ function listenForStop() {
 }
 
 /**
- * Whoever reads the output may end first, as `head` does, or a log's reader that is restarted: the command goes on, and its exit code says how it
- * ended. Node would stop it at the next line. What cannot be written for another reason, such as a full disk, is an error.
+ * Continues when the reader of the output ends first, as `head` or a restarted log reader does; the exit code still reports the result of the
+ * command. Node would otherwise exit at the next write. Any other write error, such as a full disk, makes the command fail.
  */
 function outliveReaders() {
   process.stderr.on('error', () => {});
@@ -89,9 +89,9 @@ function outliveReaders() {
 }
 
 /**
- * Keeps the memory of this process, which holds keys in every command, to itself. Switches off the inspector, which Node opens to every program of this
- * machine at SIGUSR1, and diagnostic reports, also where NODE_OPTIONS asks for them; and takes all memory out of core dumps (Linux, core(5): no
- * kind of mapping is dumped). The core itself is the operator's to forbid, by RLIMIT_CORE: what is left of it has registers alone.
+ * Protects the memory of this process, which holds keys in every command. Disables the inspector, which Node opens to every program of this machine
+ * at SIGUSR1, and diagnostic reports, also where NODE_OPTIONS requests them; and excludes all memory from core dumps (Linux, core(5): no
+ * kind of mapping is dumped). Preventing the core file itself is up to the operator (RLIMIT_CORE): what remains in it is registers only.
  */
 function keepMemory() {
   process.on('SIGUSR1', () => {});
@@ -103,11 +103,11 @@ function keepMemory() {
   try {
     writeFileSync('/proc/self/coredump_filter', '0');
   } catch {
-    // Not Linux, or a /proc that cannot be written.
+    // Not Linux, or /proc is not writable.
   }
 }
 
-/** `agent-broker mcp`, which a client starts with every session, and whose tools it waits for. */
+/** Fast path of `agent-broker mcp`, which a client starts with every session and whose tools it waits for. */
 async function quickly(words) {
   keepCompiled();
   const { quickMcp } = await import(source ? './quick-mcp.ts' : '../dist/quick-mcp.js');
@@ -115,7 +115,7 @@ async function quickly(words) {
 }
 
 /**
- * Compile cache, for what is started again and again while somebody waits. Not in the temporary folder, which is
+ * Enables the compile cache for commands that are started often while somebody waits. Not in the temporary folder, which is
  * Node's default: other users of the machine could inject code there.
  */
 function keepCompiled() {

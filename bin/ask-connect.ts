@@ -1,4 +1,4 @@
-/** Asks at a terminal what `agent-broker connect` was not told: which client, and what its agent may do. */
+/** Asks at a terminal for what the options of `agent-broker connect` leave open: the client, and what its agent may do. */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { clientsFound } from './client-config.ts';
@@ -13,7 +13,7 @@ import { described, listPlatforms, readPlatform } from './owner-platforms.ts';
 import { PROGRAM } from './program-name.ts';
 import { ask, canAsk, choose } from './terminal/prompt.ts';
 
-/** A client of this machine. Throws WrongUsage where nobody can be asked. */
+/** Asks for one of the clients found on this machine. Throws WrongUsage without a terminal. */
 export async function askClient(): Promise<ClientId> {
   if (!canAsk())
     throw new WrongUsage(`Name the client: ${PROGRAM} connect CLIENT. The clients are ${CLIENTS.join(', ')}.`);
@@ -29,7 +29,7 @@ export async function askClient(): Promise<ClientId> {
   );
 }
 
-/** The options with what the agent may do, where nothing was said of that and somebody can be asked. */
+/** Returns the options, completed with what the agent may do where they leave that open and there is a terminal to ask at. */
 export async function askTerms(options: ConnectOptions): Promise<ConnectOptions> {
   if (!canAsk() || options.json || options.invite !== undefined || saysTerms(options)) return options;
   const broker = await connectAsOwner(options);

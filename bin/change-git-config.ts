@@ -1,6 +1,6 @@
 /**
- * Changes a file of git's configuration in one step: all of it, or nothing. `git config` changes one value each time that it runs, so that to be killed
- * between two of them would leave rules that lead to the broker where nobody signs for it yet.
+ * Changes a file of git's configuration atomically. `git config` changes one value per run, so a process killed between two runs would leave rules
+ * that lead to the broker before the credential helper for it is configured.
  */
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,9 +12,9 @@ import { replaceFile } from './replace-file.ts';
 import { runGitConfig } from './run-git.ts';
 
 /**
- * Takes values out of a file, with sections that are empty then, and writes others after all that it has. Git writes nothing into it meanwhile.
+ * Removes values from a file, with sections that become empty, and appends others at its end. Git cannot write the file meanwhile.
  *
- * @param file need not be there if nothing is taken out
+ * @param file need not exist if nothing is removed
  * @throws CommandFailed nothing was written
  */
 export async function changeGitConfig(
@@ -27,7 +27,7 @@ export async function changeGitConfig(
   try {
     folder = mkdtempSync(join(tmpdir(), 'agent-broker-git-'));
     const copy = join(folder, 'config');
-    // Not with its rights: of a file that nobody may write, the copy could not be changed.
+    // The copy does not get the file's mode: a copy of a read-only file could not be changed.
     if (existsSync(file)) writeFileSync(copy, readFileSync(file));
     const named = Map.groupBy(removed, ({ name }) => name);
     for (const [name, settings] of named)
@@ -48,7 +48,7 @@ export async function changeGitConfig(
   }
 }
 
-/** As git does before it writes: other processes of it, and of ours, find the lock and stop. */
+/** Creates the lock file that git itself uses, so that other processes of git and of this program stop. */
 function takeLock(lock: string): void {
   try {
     writeFileSync(lock, '', { flag: 'wx' });
@@ -61,10 +61,10 @@ function takeLock(lock: string): void {
   }
 }
 
-/** For a regular expression of POSIX. */
+/** Escapes a value for a POSIX regular expression. */
 const literally = ({ value }: Setting): string => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** As a file has them (git-config(1), Syntax): a section's header before the values that follow each other in it. */
+/** Formats settings for a file (git-config(1), Syntax): a section's header before consecutive values of that section. */
 function written(settings: readonly Setting[]): string {
   let section: string | undefined;
   let text = '';

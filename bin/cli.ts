@@ -39,7 +39,7 @@ import { addVerifyCommand } from './commands/verify.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { packageVersion } from './package-version.ts';
 
-/** Every command as it is declared. `stop`: aborted on a signal, for long-running commands. */
+/** Builds the command line with every command. `stop`: aborted on a signal, for long-running commands. */
 export function commandLine(stop?: AbortSignal): Command {
   const program = new Command('agent-broker')
     .description('A governance broker for AI agents: the agent holds its own key, the broker holds everything else.')
@@ -86,7 +86,7 @@ export function commandLine(stop?: AbortSignal): Command {
   return program;
 }
 
-/** Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. */
+/** Runs one command. Sets the exit code: 0; 1 for refused or failed; 2 for wrong usage. */
 export async function main(argv: readonly string[], stop?: AbortSignal): Promise<void> {
   try {
     await commandLine(stop).parseAsync([...argv]);

@@ -1,4 +1,4 @@
-/** The file of each MCP client on a machine, and its entry there. */
+/** Finds the configuration file of each MCP client on a machine, and builds its entry there. */
 import { posix, win32 } from 'node:path';
 import { CLIENTS, type ClientId, clientNamed } from './clients.ts';
 import type { Machine } from './machine.ts';
@@ -8,17 +8,17 @@ type Place = 'user' | 'project';
 
 const pathsOf = ({ platform }: Machine) => (platform === 'win32' ? win32 : posix);
 
-/** The clients whose configuration, or the folder that it is in, is on this machine. */
+/** Returns the clients whose configuration file, or its folder, exists on this machine. */
 export function clientsFound(machine: Machine, isThere: (path: string) => boolean): ClientId[] {
   const { dirname } = pathsOf(machine);
   return CLIENTS.filter((id) => {
     const file = configFile(id, machine, 'user');
-    // That of Claude Code is in the home folder itself.
+    // The file of Claude Code is in the home folder itself, which always exists.
     return file !== undefined && (isThere(file) || (dirname(file) !== machine.home && isThere(dirname(file))));
   });
 }
 
-/** The file of a client; undefined when it has none for projects. */
+/** Returns the configuration file of a client; undefined when the client has no file for projects. */
 export function configFile(id: ClientId, machine: Machine, place: Place): string | undefined {
   const { user, project } = clientNamed(id);
   const { join } = pathsOf(machine);
@@ -26,7 +26,7 @@ export function configFile(id: ClientId, machine: Machine, place: Place): string
   return project && join(machine.cwd, ...project);
 }
 
-/** How a client starts `agent-broker mcp`, in the format of this client. */
+/** Returns the entry that makes a client start `agent-broker mcp`, in the format of this client. */
 export function serverEntry(client: ClientId, started: Started): object {
   return clientNamed(client).write(plainEntry(started));
 }

@@ -1,20 +1,20 @@
-/** Reads and writes a client's configuration, of which nothing is lost: not a byte, a link, a right, or another program's change. */
+/** Reads and writes a client's configuration file without losing bytes, links, permissions or concurrent changes of other programs. */
 import { readFileSync, statSync } from 'node:fs';
 import type { Edited } from './edit-config.ts';
 import { CommandFailed } from './failure.ts';
 import { replaceFile, tryReplacing } from './replace-file.ts';
 
-/** Some clients keep what they remember in the same file. */
+/** Large, because some clients keep their history in the same file. */
 const LARGEST_BYTES = 64 * 1024 * 1024;
 
-/** Empty where there is none. Throws CommandFailed where it cannot be read as it is. */
+/** Returns the text; empty when the file does not exist. Throws CommandFailed when the file cannot be read unchanged. */
 export function readClientFile(path: string): string {
   const kept = (why: string) => new CommandFailed(`${path} ${why}, so nothing was changed.`);
   let bytes: Buffer;
   try {
     const found = statSync(path, { throwIfNoEntry: false });
     if (!found) return '';
-    // To read a pipe would wait for ever.
+    // Reading a pipe would block forever.
     if (!found.isFile()) throw kept('is no file');
     if (found.size > LARGEST_BYTES) throw kept(`has more than ${LARGEST_BYTES / 1024 / 1024} MiB`);
     bytes = readFileSync(path);
@@ -29,7 +29,7 @@ export function readClientFile(path: string): string {
   }
 }
 
-/** Throws CommandFailed where `writeClientFile` could not write it, or where its user made it read-only. Nothing is changed. */
+/** Throws CommandFailed where `writeClientFile` could not write the file, or where its user made it read-only. Changes nothing. */
 export function refuseUnwritable(path: string): void {
   let mode: number | undefined;
   try {
@@ -43,7 +43,7 @@ export function refuseUnwritable(path: string): void {
     );
 }
 
-/** `before`: what was read. Throws CommandFailed, also where it is read-only, or says something else by now. */
+/** Writes the edited text. `before`: the text that was read. Throws CommandFailed, also when the file is read-only, or was changed since. */
 export function writeClientFile(path: string, { text, change }: Edited, before: string): void {
   if (change === 'none') return;
   if (readClientFile(path) !== before)

@@ -1,4 +1,4 @@
-/** The MCP clients that `connect` knows: where each has its list of servers, and in which form. */
+/** The MCP clients that `connect` supports: where each keeps its list of servers, and in which format. */
 import { claudeDesktopFile } from './claude-desktop-file.ts';
 import { appDataFolder, type Machine, xdgConfigFolder } from './machine.ts';
 import { SERVER_NAME, type ServerEntry } from './server-entry.ts';
@@ -25,17 +25,17 @@ export type ClientId = (typeof CLIENTS)[number];
 
 type Client = {
   title: string;
-  /** What the file is written in; json: with comments and trailing commas, where the client takes them. */
+  /** The format of the file; json: with comments and trailing commas, where the client accepts them. */
   format: 'json' | 'toml' | 'yaml';
   /** The member of the file that lists the servers. */
   member: 'mcpServers' | 'servers' | 'mcp' | 'mcp_servers' | 'context_servers';
   /** The entry in the client's format. */
   write: (entry: ServerEntry) => object;
-  /** The user's file, as the words of its path. */
+  /** The user's file, as a list of path segments. */
   user: (machine: Machine) => readonly string[];
-  /** The same below a project's folder; undefined: the client has no file for projects. */
+  /** The file in a project's folder, as path segments; undefined: the client has no file for projects. */
   project?: readonly string[];
-  /** What to do afterwards. */
+  /** What the person has to do afterwards. */
   afterwards: string;
 };
 
@@ -114,7 +114,7 @@ const TABLE: Record<ClientId, Client> = {
     project: ['.github', 'mcp.json'],
     afterwards: 'Restart Copilot CLI; "copilot mcp list" shows the server.',
   },
-  // github.com/QwenLM/qwen-code, which has its settings from Gemini CLI (0.24.4)
+  // github.com/QwenLM/qwen-code, whose settings derive from Gemini CLI (0.24.4)
   qwen: {
     title: 'Qwen Code',
     format: 'json',
@@ -124,7 +124,7 @@ const TABLE: Record<ClientId, Client> = {
     project: ['.qwen', 'settings.json'],
     afterwards: 'Restart Qwen Code; /mcp shows the server.',
   },
-  // opencode.ai/docs/mcp-servers and opencode.ai/docs/config: one list of words, and `environment`.
+  // opencode.ai/docs/mcp-servers and opencode.ai/docs/config: command and arguments in one list, and `environment`.
   opencode: {
     title: 'opencode',
     format: 'json',

@@ -31,7 +31,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Gives each command its topic; those of none are listed under "Commands". */
+/** Assigns each command its topic; commands without a topic are listed under "Commands". */
 export function groupByTopic(program: Command): void {
   for (const command of program.commands) {
     const [group] = Object.entries(GROUPS).find(([, names]) => names.includes(command.name())) ?? [];

@@ -29,7 +29,7 @@ export type ConnectOptions = MakeOptions & {
 
 export type Connected = {
   client: ClientId;
-  /** The client's configuration. */
+  /** Path of the client's configuration file. */
   config: string;
   change: Edited['change'];
   /** Diff of our entry (`-`, `+`). The rest of the file may contain secrets, and is not shown. */
@@ -38,18 +38,20 @@ export type Connected = {
   profile?: string;
   agent?: 'made' | 'there already';
   agent_id?: string;
-  /** What a new agent is granted; undefined of an invited one, whose grants whoever invited it said. */
+  /** What a new agent is granted; undefined for an invited agent, whose grants are set by the invite. */
   grants?: ShownGrant[];
-  /** What an invited agent may do now; undefined where nobody tells. */
+  /** What an invited agent may do now; undefined when the broker does not report it. */
   permissions?: PlatformPermissions[];
-  /** An agent that was there already is halted, for as long as an owner or time decides. */
+  /** Set when an existing agent is halted, until an owner or time ends the halt. */
   warning?: string;
   dry_run: boolean;
 };
 
 /**
- * Throws CommandFailed and WrongUsage; CommandFailed also for an agent that is there already and revoked. That the configuration can be changed and written is checked before an agent is created; where
- * writing it fails all the same, the error names the agent that was.
+ * Connects a client, or disconnects it with --undo. Checks that the configuration can be changed and written before an agent is created;
+ * if writing fails all the same, the error names the created agent.
+ *
+ * @throws CommandFailed also when the existing agent is revoked; WrongUsage
  */
 export async function connectClient(client: ClientId, options: ConnectOptions): Promise<Connected> {
   const config = configOf(client, options);
@@ -88,7 +90,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     const instead = `Make another one: ${PROGRAM} ${commandLine(['connect', client, '--name', 'NAME'])}`;
     ({ warning } = await standingOfAgent(own, instead));
   } else if (!dry_run) ({ agent_id, grants } = await makeAgent(name, options, profile));
-  // The same is looked up that would be refused otherwise. What an invite is good for nobody tells without using it.
+  // A dry run performs the same look-ups, and so reports the same refusals. An invite's grants cannot be read without using it.
   else if (options.invite === undefined) grants = await lookUpTerms(await connectAsOwner(options), name, options);
   try {
     if (!dry_run) writeClientFile(config, edited, text);
@@ -122,7 +124,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   };
 }
 
-/** Whether connecting would make an agent. */
+/** Whether connecting would create an agent. */
 export const isNewAgent = (client: ClientId, options: ConnectOptions): boolean =>
   options.profile === undefined && !existsSync(profileOf(client, options));
 
@@ -137,7 +139,7 @@ function configOf(client: ClientId, { project }: ConnectOptions): string {
 const agentName = (client: ClientId, { name }: ConnectOptions): string =>
   name ?? `${client} on ${hostname().split('.')[0]}`;
 
-/** In the broker's data folder if there is one; else in the user's own, which is the same for all projects. */
+/** In the broker's data folder if that exists; otherwise in the user's own folder, which is the same for all projects. */
 function profileOf(client: ClientId, options: ConnectOptions): string {
   if (options.profile !== undefined) return resolve(options.profile);
   const named = options.data ?? (process.env.AGENT_BROKER_DATA || undefined);
@@ -177,7 +179,7 @@ export function inWords(done: Connected): string {
   ].join('\n');
 }
 
-/** What a new agent may do. */
+/** Describes what a new agent may do. */
 function mayInWords({ grants, permissions }: Connected): string[] {
   if (grants?.length === 0)
     return [

@@ -14,7 +14,7 @@ import { printJson } from './terminal/output.ts';
 
 export type ConnectionOptions = { url?: string; ownerToken?: string; email?: string; data?: string };
 
-/** Adds the options of all commands that connect to a broker. */
+/** Adds the options that all commands connecting to a broker have. */
 export function withConnection(command: Command): Command {
   return command
     .option('--url <url>', 'address of the broker; otherwise the one that runs on the data folder')
@@ -41,25 +41,25 @@ function readRunFile(folder: string): RunFile {
 export type BrokerConnection = {
   url: string;
   /**
-   * A request to the owner API; returns the parsed body. Throws CommandFailed with the broker's message when refused, and
-   * OutcomeUnknown when it may have been executed. `signal`: gives up waiting for the answer, with OutcomeUnknown.
+   * Sends a request to the owner API; returns the parsed body. Throws CommandFailed with the broker's message when refused, and
+   * OutcomeUnknown when it may have been executed. `signal`: stops waiting for the answer, with OutcomeUnknown.
    */
   ask(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Record<string, unknown>>;
   /**
-   * A GET whose answer is too long to be held: its pieces as they come. Throws CommandFailed with the broker's message when refused; the
-   * pieces end with an error when the answer breaks off.
+   * Sends a GET whose answer is too long for memory, and returns its chunks. Throws CommandFailed with the broker's message when refused; the
+   * chunks end with an error when the connection breaks.
    */
   download(path: string): Promise<AsyncIterable<Uint8Array>>;
 };
 
-/** An apply of a large governance file, or a purge, answers when it is done. */
+/** Long, because an apply of a large governance file and a purge answer only when they are done. */
 const TIMEOUT_MS = 300_000;
-/** To say who it is. */
+/** Timeout of the request that checks whether a broker answers. */
 const ANSWERS_WITHIN_MS = 15_000;
 
 type Ask = BrokerConnection['ask'];
 
-/** Requests to a broker, one after the other on the same connection. */
+/** Returns a function that sends requests to a broker, one after the other on the same connection. */
 function asking(url: string, token: string | undefined): Ask {
   let send: Send | undefined;
   return async (method, path, body, signal) => {
@@ -75,14 +75,14 @@ function asking(url: string, token: string | undefined): Ask {
     } catch (error) {
       if (error instanceof BrokerUnreachable && error.isCut)
         throw new OutcomeUnknown(`The response of the broker at ${url} was incomplete.`);
-      // No address at all is a TypeError.
+      // An invalid URL is a TypeError: nothing was sent.
       const maybeSent = error instanceof BrokerUnreachable ? error.maybeSent : !(error instanceof TypeError);
       const Failure = maybeSent ? OutcomeUnknown : CommandFailed;
       throw new Failure(`The broker at ${url} does not answer. Is it running there?`);
     }
     const answer = readAnswer(reply.text);
     if (reply.status < 200 || reply.status > 299) throw refusalOf(reply.status, answer ?? {});
-    // Each answer of a broker has an id to find it by.
+    // Every response of a broker has a correlation id.
     if (answer && reply.headers.get('x-correlation-id') !== null) return answer;
     throw new OutcomeUnknown(`The server at ${url} is not a broker, or a proxy changed its response.`);
   };
@@ -103,7 +103,7 @@ const connection = (url: string, token: string | undefined): BrokerConnection =>
   download: (path) => download(url, token, path),
 });
 
-/** Undefined: not a JSON object. */
+/** Parses a JSON object; undefined when the text is something else. */
 function readAnswer(text: string): Record<string, unknown> | undefined {
   if (text === '') return {};
   try {
@@ -117,7 +117,7 @@ function readAnswer(text: string): Record<string, unknown> | undefined {
 /** Only an error of the broker itself, with its code, guarantees that nothing was done. */
 function refusalOf(status: number, answer: Record<string, unknown>): CommandFailed {
   const listed: unknown[] = Array.isArray(answer.problems) ? answer.problems : [];
-  // The detail may be the first problem, or say only that there are some.
+  // The detail may be the first problem, or only say that there are some.
   const problems = listed
     .filter((line) => line !== answer.detail)
     .map((line) => `\n  ${line}`)
@@ -129,20 +129,20 @@ function refusalOf(status: number, answer: Record<string, unknown>): CommandFail
     : new OutcomeUnknown(message);
 }
 
-/** As the operator of this machine: with the local credential in the data folder. */
+/** Connects as the operator of this machine, with the local credential in the data folder. */
 export async function connectLocally(options: ConnectionOptions): Promise<BrokerConnection> {
   const running = await localBroker(options);
   return connection(running.url, running.local_token);
 }
 
-/** Without authentication: for requests with a token in the body. */
+/** Connects without authentication, for requests with a token in the body. */
 export async function connectAsNobody(options: ConnectionOptions): Promise<BrokerConnection> {
   return connection(givenUrl(options) ?? (await localBroker(options)).url, undefined);
 }
 
 /**
- * The broker that runs on the data folder. Throws CommandFailed where something else answers at its address: of a broker that was killed the file is still
- * there, and another user of this machine may have taken its port since.
+ * Finds the broker that runs on the data folder. Throws CommandFailed where something else answers at its address: after a broker was killed, its file
+ * still exists, and another user of this machine may have taken its port since.
  */
 async function localBroker(options: ConnectionOptions): Promise<RunFile> {
   const folder = dataFolder(options);
@@ -155,7 +155,7 @@ async function localBroker(options: ConnectionOptions): Promise<RunFile> {
   );
 }
 
-/** The given URL, without a trailing slash; undefined when there is none. Throws CommandFailed for what is no address. */
+/** Returns the given URL, without a trailing slash; undefined when none is given. Throws CommandFailed for an invalid URL. */
 export function givenUrl(options: ConnectionOptions): string | undefined {
   const url = options.url ?? (process.env.AGENT_BROKER_URL || undefined);
   if (url !== undefined && !/^https?:\/\/./i.test(url))
@@ -165,10 +165,10 @@ export function givenUrl(options: ConnectionOptions): string | undefined {
   return url?.replace(/\/+$/, '');
 }
 
-/** The given owner session, without the end of the line that files and secret stores leave; undefined when there is none. Throws CommandFailed. */
+/** Returns the given owner session, without the newline that files and secret stores append; undefined when none is given. Throws CommandFailed. */
 export function givenToken(options: ConnectionOptions): string | undefined {
   const token = (options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN ?? '').trim();
-  // No header can be made of it.
+  // Other characters are not allowed in a header.
   if (!/^[\x21-\x7e]*$/.test(token))
     throw new CommandFailed(
       'The owner session (--owner-token, or AGENT_BROKER_OWNER_TOKEN) has characters that no token has. It was sent nowhere: copy it again, as "owner token" prints it.',
@@ -176,7 +176,7 @@ export function givenToken(options: ConnectionOptions): string | undefined {
   return token || undefined;
 }
 
-/** As an owner: with the given session, or with one obtained by the local credential of the data folder. */
+/** Connects as an owner: with the given session, or with one obtained by the local credential of the data folder. */
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
   const given = givenToken(options);
   const url = givenUrl(options);
@@ -194,7 +194,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   return connection(local.url, token);
 }
 
-/** Throws CommandFailed where something else than a broker answers: a wrong address gets neither the owner's session nor a secret. */
+/** Throws CommandFailed when the server is not a broker: a wrong address gets neither the owner's session nor a secret. */
 async function expectBroker(url: string): Promise<void> {
   if ((await askBefore(url, { method: 'GET', path: '/version' }))?.service !== 'proxy')
     throw new CommandFailed(
@@ -202,7 +202,10 @@ async function expectBroker(url: string): Promise<void> {
     );
 }
 
-/** The answer to a request without authentication, by which it is told who answers; undefined: no JSON object. Throws CommandFailed without one. */
+/**
+ * Sends a request without authentication, to identify the server. Returns undefined when the answer is not a JSON object. Throws CommandFailed without
+ * an answer.
+ */
 async function askBefore(url: string, request: BrokerRequest): Promise<Record<string, unknown> | undefined> {
   try {
     return readAnswer((await signedSend({ url, timeoutMs: ANSWERS_WITHIN_MS })(request)).text);
@@ -211,7 +214,7 @@ async function askBefore(url: string, request: BrokerRequest): Promise<Record<st
   }
 }
 
-/** Whether the URL is the broker of the data folder. */
+/** Whether the URL belongs to the broker of the data folder. */
 function isLocal(url: string, options: ConnectionOptions): boolean {
   const folder = dataFolder(options);
   return existsSync(runFile(folder)) && hostOf(readRunFile(folder).url) === hostOf(url);
@@ -221,7 +224,7 @@ function isLocal(url: string, options: ConnectionOptions): boolean {
 const hostOf = (url: string): string | undefined =>
   URL.parse(url)?.host.replace(/^(localhost|127\.0\.0\.1|\[::1\])(?=:|$)/, 'localhost');
 
-/** Prints a result, as JSON with `--json`, else as text, in which nothing that others wrote can act on a terminal. */
+/** Prints a result as JSON with `--json`, otherwise as text in which control characters from other people's data are made harmless. */
 export function print(options: { json?: boolean }, value: unknown, text: () => string): void {
   if (options.json) printJson(value);
   else process.stdout.write(`${visible(text())}\n`);

@@ -1,4 +1,4 @@
-/** The demo: everything in it is real: listeners on loopback, signed tokens, the store on disk. */
+/** The demo. Everything in it is real: listeners on loopback, signed tokens, the store on disk. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sandboxProfile } from '../broker/admin/demo.ts';
@@ -15,7 +15,7 @@ import { CommandFailed } from './failure.ts';
 import { PROGRAM } from './program-name.ts';
 import { askLine } from './terminal/prompt.ts';
 
-/** `asks`: a person is asked to approve, else the demo does. `tell` gets one or more lines at a time. */
+/** `asks`: a person is asked to approve, otherwise the demo approves. `tell` is called with one or more lines at a time. */
 type Telling = { tell(text: string): void; asks: boolean; stop?: AbortSignal | undefined };
 type Story = { seconds: number; steps: Record<string, unknown>[] };
 
@@ -108,7 +108,7 @@ async function tellStory(folder: string, url: string, telling: Telling): Promise
   return [{ read }, { refused }, { held }, { decided }, ...receipts];
 }
 
-/** Waits for a person, or approves. Returns the approval when nothing more can become of it, or when nobody decided. */
+/** Waits for a person, or approves. Returns the approval when it is final, or when the time to decide has passed. */
 async function decide(
   folder: string,
   agent: AgentClient,

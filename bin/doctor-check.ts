@@ -1,4 +1,4 @@
-/** What the checks of `doctor` share. */
+/** Types that the checks of `doctor` share. */
 
 export type Check = {
   check: 'profile' | 'address' | 'links' | 'clock' | 'key' | 'status' | 'grants';
@@ -8,5 +8,5 @@ export type Check = {
   advice?: string;
 };
 
-/** Of the broker. `skewMs`: how far this machine's clock is ahead; undefined: the answer tells no time. */
+/** A response of the broker. `skewMs`: how far this machine's clock is ahead; undefined without a Date header. */
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown>; skewMs: number | undefined };

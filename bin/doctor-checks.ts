@@ -1,4 +1,4 @@
-/** Checks what an agent needs to call the broker, in order; each check says what to do. */
+/** Checks what an agent needs to call the broker, in order; each failed check includes advice. */
 import { addressWarning } from '../broker/reach.ts';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
@@ -7,13 +7,13 @@ import { examineKey, examineKeyItself } from './doctor-key.ts';
 import { unusedProxy } from './unused-proxy.ts';
 
 const TIMEOUT_MS = 10_000;
-/** A clock that is ahead makes tokens that are refused beyond this (docs/agents.md, The agent token). */
+/** A clock that is further ahead makes tokens that are refused (docs/agents.md, The agent token). */
 const AHEAD_REFUSED_MS = 30_000;
-/** One that is behind makes tokens that end too early: those of 60 seconds, as they are unless told otherwise. */
+/** A clock that is further behind makes tokens that have already expired: those with the default lifetime of 60 seconds. */
 const BEHIND_REFUSED_MS = AHEAD_REFUSED_MS + 60_000;
 const SKEW_WORTH_TELLING_MS = 5_000;
 
-/** A request as the agent sends it. Throws what `fetch` throws. */
+/** Sends a request as the agent would. Throws what `fetch` throws. */
 async function ask(url: string, token?: string): Promise<Answer> {
   const before = Date.now();
   const response = await fetch(url, {
@@ -29,7 +29,7 @@ async function ask(url: string, token?: string): Promise<Answer> {
   return { status: response.status, headers: response.headers, body: body as Answer['body'], skewMs };
 }
 
-/** All checks after the profile was read, in order. */
+/** Runs all checks that follow reading the profile, in order. */
 export async function examine(profile: Profile): Promise<Check[]> {
   const found: Check[] = [];
   const skip = (...checks: Check['check'][]) =>
@@ -111,7 +111,7 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
   return { check: { check: 'address', result: 'ok', detail: `${url} answers` }, skewMs };
 }
 
-/** Where links for people lead, as the broker says of itself; undefined: nothing speaks against opening them elsewhere. */
+/** Checks the broker's public address, which links for people use; undefined when there is no reason to expect that they cannot be opened. */
 async function examineLinks(url: string): Promise<Check | undefined> {
   const said = (await ask(`${url}/agent-manifest.json`).catch(() => undefined))?.body.base_url;
   const warning = typeof said === 'string' && URL.canParse(said) ? addressWarning(said) : undefined;
@@ -120,7 +120,7 @@ async function examineLinks(url: string): Promise<Check | undefined> {
   return { check: 'links', result: 'warning', detail, advice: warning.text };
 }
 
-/** Reasons are shown only on the broker's own machine. */
+/** The broker gives reasons only to requests from its own machine. */
 function reasonsOf({ body }: Answer): string | undefined {
   return Array.isArray(body.reasons) ? `${body.reasons.join('; ')}.` : undefined;
 }

@@ -1,4 +1,4 @@
-/** The checks of `doctor` on what the agent is authenticated by: its key, or the token of its workload. */
+/** The checks of `doctor` on the agent's credential: its key, or the token of its workload. */
 import { createPrivateKey } from 'node:crypto';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
@@ -7,7 +7,7 @@ import { PROGRAM } from './program-name.ts';
 
 const NEW_KEY = `Let an owner run "${PROGRAM} agent bootstrap --rotate" for a token, and bind a new key with it: ${PROGRAM} agent create NAME --invite abt_…`;
 
-/** Checks the private key itself. */
+/** Checks the private key without the broker. */
 export function examineKeyItself(profile: Profile): Check | undefined {
   if ('tokenFile' in profile) return examineToken(profile);
   const { privateKey } = profile;
@@ -25,7 +25,7 @@ export function examineKeyItself(profile: Profile): Check | undefined {
   }
 }
 
-/** Whether there is a token of the workload. */
+/** Checks that there is a token of the workload. */
 function examineToken(profile: Profile): Check | undefined {
   try {
     agentSigner(profile)();
@@ -37,7 +37,7 @@ function examineToken(profile: Profile): Check | undefined {
   }
 }
 
-/** Checks a token that was signed with the key, or is of the workload, at the broker. */
+/** Checks at the broker a token that was signed with the key, or that belongs to the workload. */
 export function examineKey(profile: Profile, me: Answer | undefined): Check {
   const { agentId } = profile;
   const isSigned = !('tokenFile' in profile);

@@ -1,10 +1,10 @@
-/** Where a broker serves `/git` and `/proxy`: they may have a host of their own (PROXY_HOST). */
+/** Finds the address at which a broker serves `/git` and `/proxy`: they may have a host of their own (PROXY_HOST). */
 
 const TIMEOUT_MS = 3_000;
 
 /**
- * The base URL of both, without a trailing slash, as the broker at `url` says; `url` itself where they have no host of their own, and
- * where the broker does not answer.
+ * Returns the base URL of both, without a trailing slash, as the broker at `url` reports it; `url` itself where they have no host of their
+ * own, and where the broker does not answer.
  *
  * @param url address of the broker, without a trailing slash
  */
@@ -13,7 +13,7 @@ export async function doorAddress(url: string): Promise<string> {
     const answer = await fetch(`${url}/agent-manifest.json`, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     const { base_url: base, proxy_base_url: moved } = (await answer.json()) as Record<string, unknown>;
     if (typeof moved !== 'string' || moved === base) return url;
-    // What goes over TLS must not be led elsewhere without it.
+    // An https address must not be replaced by an http one.
     const isFit = /^https?:\/\/[^/?#@]+$/.test(moved) && (moved.startsWith('https:') || url.startsWith('http:'));
     return isFit ? moved : url;
   } catch {

@@ -1,10 +1,10 @@
-/** Times as options of commands. */
+/** Parses times, lists and numbers in options of commands. */
 import { InvalidArgumentError } from 'commander';
 import { parseExpiry } from '../broker/config-file/expiry.ts';
 
 export type Lasting = number | 'never';
 
-/** Seconds from now. A span such as `30d`, `12h` or `45m`, a moment (RFC 3339), or `never`. Throws InvalidArgumentError. */
+/** Parses a lifetime to seconds from now: a span such as `30d`, `12h` or `45m`, a moment (RFC 3339), or `never`. Throws InvalidArgumentError. */
 export function lastingSeconds(text: string): Lasting {
   if (text === 'never') return text;
   const expiry = parseExpiry(text);
@@ -16,7 +16,7 @@ export function lastingSeconds(text: string): Lasting {
   return Math.round(milliseconds / 1000);
 }
 
-/** A list with commas, without blanks and empty members. Throws InvalidArgumentError when nothing is left. */
+/** Parses a comma-separated list, without blanks and empty members. Throws InvalidArgumentError when nothing is left. */
 export function listed(text: string): string[] {
   const all = text
     .split(',')
@@ -26,18 +26,18 @@ export function listed(text: string): string[] {
   return all;
 }
 
-/** A whole number in a range. */
+/** Returns a parser of a whole number in a range. */
 export const wholeNumber =
   (least: number, most: number) =>
   (text: string): number => {
-    // An empty text, as of a variable that is not set, is no number.
+    // An empty text, as from an unset variable, is not a number.
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (!Number.isInteger(value) || value < least || value > most)
       throw new InvalidArgumentError(`${least} to ${most}.`);
     return value;
   };
 
-/** The moment that a span such as `2h` or `3d` ago was, or the one that is written out (RFC 3339). Throws InvalidArgumentError. */
+/** Parses a past moment: a span such as `2h` or `3d` ago, or a written-out moment (RFC 3339). Throws InvalidArgumentError. */
 export function momentAgo(text: string): string {
   const expiry = parseExpiry(text);
   if (!expiry)
@@ -47,6 +47,6 @@ export function momentAgo(text: string): string {
   return new Date(expiry.kind === 'after' ? Date.now() - expiry.milliseconds : expiry.moment).toISOString();
 }
 
-/** As the owner API takes it. */
+/** Formats a lifetime for the owner API. */
 export const expiresInSeconds = (lasting: Lasting | undefined): { expires_in_seconds?: number | null } =>
   lasting === undefined ? {} : { expires_in_seconds: lasting === 'never' ? null : lasting };

@@ -1,12 +1,12 @@
-/** Edits the entry of one server in a client's configuration, in whatever the client's file is written. */
+/** Edits the entry of one server in a client's configuration, in the format of that client's file. */
 import { type ClientId, clientNamed } from './clients.ts';
 import { changedLines, type Edited, editEntry } from './edit-config.ts';
 import { SERVER_NAME } from './server-entry.ts';
 
-/** What Continue makes of a file that is not there, but for the models that it offers. */
+/** The members that Continue itself writes to a new file, without its default models. */
 const EMPTY_CONTINUE = { name: 'Local Config', version: '1.0.0', schema: 'v1', models: [] };
 
-/** `entry`: undefined takes it out. Throws CommandFailed, naming `path`, when the text cannot be changed. */
+/** Sets the entry, or removes it when `entry` is undefined. Throws CommandFailed, naming `path`, when the text cannot be changed. */
 export async function editClient(
   client: ClientId,
   text: string,
@@ -21,9 +21,9 @@ export async function editClient(
   return (await import('./edit-yaml.ts')).editYaml(text, place, table, { path, empty: EMPTY_CONTINUE });
 }
 
-/** The entry as the client's file has it, in a file of its own. */
+/** Returns the text of a new client file that contains only this entry. */
 export const entryText = async (client: ClientId, entry: object): Promise<string> =>
   (await editClient(client, '', entry, 'a new file')).text.trimEnd();
 
-/** What changed of the entry, for a person: the rest of the file may hold secrets, and is not shown. */
+/** Returns the changed lines of the entry, for a person. The rest of the file may contain secrets, and is not shown. */
 export const entryLines = (before: unknown, after: unknown): string[] => changedLines(SERVER_NAME, before, after);

@@ -13,7 +13,7 @@ export type Edited = {
 };
 
 /**
- * The text with this entry at `[member, name]`; without it when `entry` is undefined. `text` empty: there was no file. Throws
+ * Returns the text with this entry at `[member, name]`; without it when `entry` is undefined. `text` empty: there was no file. Throws
  * CommandFailed, naming `path`, when the text is not a valid configuration.
  */
 export function editEntry(
@@ -94,19 +94,19 @@ function refuseTwice(body: string, path: readonly string[], file: string): void 
   }
 }
 
-/** Whether a text contains exactly these members: verifies the result before it is written. */
+/** Whether a text contains exactly these members. Verifies the result before it is written. */
 function holds(text: string, wanted: Json): boolean {
   const errors: ParseError[] = [];
   return sameJson(parse(text, errors, TOLERANT), wanted) && errors.length === 0;
 }
 
-/** The indentation of the first indented line. */
+/** Returns the indentation of the first indented line. */
 const indentOf = (body: string): string => /^([ \t]+)\S/m.exec(body)?.[1] ?? '  ';
 
-/** Entries are written by this program, with a fixed order of members. */
+/** Compares by text: this program writes entries with a fixed order of members. */
 const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** Line diff of an entry: the lines between the common prefix and suffix. */
+/** Returns a line diff of an entry: the lines between the common prefix and suffix. */
 export function changedLines(name: string, before: unknown, after: unknown): string[] {
   const old = linesOf(name, before);
   const now = linesOf(name, after);

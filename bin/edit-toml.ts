@@ -1,6 +1,6 @@
 /**
- * Edits one table of a client's configuration in TOML, and preserves the rest of the text. The text is changed by lines, and what came of
- * it is parsed: it must say what the old one said, and differ by our table alone.
+ * Edits one table of a client's configuration in TOML, and preserves the rest of the text. Changes the text by lines, then parses the
+ * result, which must equal the old content except for this table.
  */
 import { parse } from 'smol-toml';
 import type { Edited } from './edit-config.ts';
@@ -9,9 +9,9 @@ import { CommandFailed } from './failure.ts';
 type Table = Record<string, unknown>;
 
 /**
- * The text with this table at `[member.name]`, and its objects as tables below it; without it when `entry` is undefined.
+ * Returns the text with this table at `[member.name]`, and its objects as tables below it; without it when `entry` is undefined.
  *
- * @throws CommandFailed, naming `path`, when the text is no TOML, or cannot be changed without touching something else
+ * @throws CommandFailed, naming `path`, when the text is not TOML, or cannot be changed without affecting other content
  */
 export function editToml(
   text: string,
@@ -50,14 +50,14 @@ function read(body: string, path: string): Table {
   try {
     return parse(body);
   } catch (error) {
-    // Its message quotes the file, where others' secrets may be.
+    // The parser's message quotes the file, which may contain secrets.
     const { line } = error as { line?: number };
     const where = line === undefined ? '' : ` (line ${line})`;
     throw new CommandFailed(`${path} is not TOML${where}, so nothing was changed. Correct it, then try again.`);
   }
 }
 
-/** The text without the tables of our server, with the blank lines before each; a comment that stands before another one stays. */
+/** Returns the text without this server's tables and the blank lines before each; a comment in front of another table stays. */
 function withoutTables(body: string, member: string, name: string): string {
   const key = (word: string) => `(?:${word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}|"${word}"|'${word}')`;
   const own = new RegExp(`^[ \\t]*\\[[ \\t]*${key(member)}[ \\t]*\\.[ \\t]*${key(name)}[ \\t]*[.\\]]`);
@@ -75,11 +75,11 @@ function withoutTables(body: string, member: string, name: string): string {
   return lines.filter((_, line) => !gone.has(line)).join('');
 }
 
-/** As it was before our table was appended. */
+/** Undoes the newline that was added before an appended table. */
 const restored = (kept: string, body: string): string =>
   kept === '' || kept.endsWith('\n') ? kept : `${kept}${body.includes('\r\n') ? '\r\n' : '\n'}`;
 
-/** The lines of a table and of the tables in it. */
+/** Returns the lines of a table and of its nested tables. */
 function written(keys: readonly string[], table: Readonly<Record<string, unknown>>): string[] {
   const own = Object.entries(table).filter(([, value]) => !isTable(value));
   const below = Object.entries(table).flatMap(([key, value]) =>
@@ -94,11 +94,11 @@ function written(keys: readonly string[], table: Readonly<Record<string, unknown
 
 const keyOf = (key: string): string => (/^[A-Za-z0-9_-]+$/.test(key) ? key : literal(key));
 
-/** A basic string takes the escapes of JSON, but for DEL. */
+/** Formats a value. A basic string has the escapes of JSON, except for DEL. */
 const literal = (value: unknown): string =>
   Array.isArray(value) ? `[${value.map(literal).join(', ')}]` : JSON.stringify(value).replaceAll('\u007f', '\\u007F');
 
-/** Whether a text says just this; an empty table is as good as none. */
+/** Whether a text has exactly this content; an empty table equals a missing one. */
 function holds(text: string, wanted: Table): boolean {
   try {
     return same(withoutEmpty(parse(text)), withoutEmpty(wanted));
@@ -114,7 +114,7 @@ const withoutEmpty = (root: Table): Table =>
     ),
   );
 
-/** Whether two values are equal, whatever the order of keys; numbers beyond JSON, as moments, by their text. */
+/** Whether two values are equal, regardless of the order of keys; dates are compared by their text. */
 function same(a: unknown, b: unknown): boolean {
   if (a instanceof Date || b instanceof Date) return String(a) === String(b);
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((one, i) => same(one, b[i]));

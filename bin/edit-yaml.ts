@@ -1,6 +1,6 @@
 /**
- * Edits one item of the list `mcpServers` of a configuration in YAML, and preserves the rest of the text. The text is changed by lines,
- * and what came of it is parsed: it must say what the old one said, and differ by our item alone.
+ * Edits one item of the list `mcpServers` of a configuration in YAML, and preserves the rest of the text. Changes the text by lines, then
+ * parses the result, which must equal the old content except for this item.
  */
 import { isMap, isScalar, isSeq, parseDocument, stringify, type YAMLMap, type YAMLSeq } from 'yaml';
 import { canonicalJson } from '../broker/crypto/canonical.ts';
@@ -11,9 +11,9 @@ type Item = Readonly<Record<string, unknown>>;
 type Root = Record<string, unknown>;
 
 /**
- * The text with this item, which is known by its `name`; without it when `entry` is undefined. `empty`: what a file holds that is made.
+ * Returns the text with this item, identified by its `name`; without it when `entry` is undefined. `empty`: the content of a newly created file.
  *
- * @throws CommandFailed, naming `path`, when the text is no YAML, or cannot be changed without touching something else
+ * @throws CommandFailed, naming `path`, when the text is not YAML, or cannot be changed without affecting other content
  */
 export function editYaml(
   text: string,
@@ -54,7 +54,7 @@ const isNamed = (item: unknown, name: string): boolean =>
 function read(body: string, path: string): { root: Root; map: YAMLMap | undefined } {
   const document = parseDocument(body, { keepSourceTokens: true });
   const [error] = document.errors;
-  // Its message quotes the file, where others' secrets may be.
+  // The parser's message quotes the file, which may contain secrets.
   if (error)
     throw new CommandFailed(
       `${path} is not YAML (line ${error.linePos?.[0].line ?? 1}), so nothing was changed. Correct it, then try again.`,
@@ -71,7 +71,7 @@ function listIn(map: YAMLMap | undefined, member: string): YAMLSeq | undefined {
   return isSeq(value) && !value.flow && value.items.length > 0 ? value : undefined;
 }
 
-/** Appended to the list, or as a list of its own at the end. */
+/** Appends the item to the list, or adds a new list at the end. */
 function withItem(body: string, map: YAMLMap | undefined, member: string, entry: Item, eol: string): string {
   const lines = stringify([entry]).trimEnd().split('\n');
   const list = listIn(map, member);
@@ -84,7 +84,7 @@ function withItem(body: string, map: YAMLMap | undefined, member: string, entry:
     return `${body.slice(0, at)}${eol}${lines.map((line) => indent + line).join(eol)}${body.slice(at)}`;
   }
   const written = [`${member}:`, ...lines.map((line) => `  ${line}`)].join(eol);
-  // `mcpServers: []` and `mcpServers:` without anything.
+  // The member exists without items: `mcpServers: []`, or `mcpServers:` without a value.
   const pair = map?.items.find((one) => isScalar(one.key) && one.key.value === member);
   if (pair && isScalar(pair.key) && pair.key.range) {
     const start = pair.key.range[0];
@@ -95,7 +95,7 @@ function withItem(body: string, map: YAMLMap | undefined, member: string, entry:
   return `${start}${written}${eol}`;
 }
 
-/** Without the lines of our item; without the member when nothing is left in it. */
+/** Removes the lines of the item, and the member when it becomes empty. */
 function withoutItem(body: string, map: YAMLMap | undefined, member: string, name: string, isAlone: boolean): string {
   const list = listIn(map, member);
   const item = list?.items.find((one) => isMap(one) && one.get('name') === name) as
@@ -107,7 +107,7 @@ function withoutItem(body: string, map: YAMLMap | undefined, member: string, nam
   const dash = body.lastIndexOf('-', from);
   const [begin, keyEnd] = isAlone && isScalar(key) && key.range ? key.range : [dash, dash];
   const start = body.lastIndexOf('\n', begin) + 1;
-  // Between the member and its first item stand comments alone.
+  // Between the member and its first item there are only comments.
   const comments = body.slice(keyEnd, dash).match(/(?<=\s)#[^\r\n]*/g) ?? [];
   const eol = body.includes('\r\n') ? '\r\n' : '\n';
   const stop = body.slice(0, end).trimEnd().length;
@@ -118,7 +118,7 @@ function withoutItem(body: string, map: YAMLMap | undefined, member: string, nam
 const same = (a: unknown, b: unknown): boolean =>
   a === undefined || b === undefined ? a === b : canonicalJson(a as object) === canonicalJson(b as object);
 
-/** Whether a text says just this; an empty list is as good as none. */
+/** Whether a text has exactly this content; an empty list equals a missing one. */
 function holds(text: string, wanted: Root, member: string): boolean {
   const document = parseDocument(text);
   if (document.errors.length > 0) return false;

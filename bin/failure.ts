@@ -7,14 +7,14 @@ export class OutcomeUnknown extends CommandFailed {}
 /** Wrong usage of a command: exit code 2. */
 export class WrongUsage extends Error {}
 
-/** For `catch`: these words where the broker has no such thing. */
+/** Returns a handler for `catch` that replaces a 404 of the broker by this message. */
 export const whereMissing =
   (message: string) =>
   (error: unknown): never => {
     throw error instanceof RefusedByBroker && error.status === 404 ? new CommandFailed(message) : error;
   };
 
-/** The broker refused, and did nothing. `code`: its error, such as `already_decided`. */
+/** The broker refused the request, and did nothing. `code`: the error code, such as `already_decided`. */
 export class RefusedByBroker extends CommandFailed {
   readonly status: number;
   readonly code: string;

@@ -1,4 +1,4 @@
-/** An agent as a person names one. */
+/** Finds an agent by what a person typed: its name or id. */
 import type { Agent } from '../broker/console/answers.ts';
 import { didYouMean } from '../broker/runtime/did-you-mean.ts';
 import { CommandFailed } from './failure.ts';
@@ -6,7 +6,7 @@ import type { OwnerApi } from './owner-api.ts';
 import { PROGRAM } from './program-name.ts';
 
 /**
- * The one that has this name, agent id (`agt_…`) or uuid. Throws CommandFailed when there is none, with names that are near, or when
+ * Returns the agent with this name, agent id (`agt_…`) or uuid. Throws CommandFailed when there is none, with similar names, or when
  * several have the name, with their ids.
  */
 export async function findAgent(api: OwnerApi, given: string): Promise<Agent> {
@@ -28,7 +28,7 @@ export async function findAgent(api: OwnerApi, given: string): Promise<Agent> {
   );
 }
 
-/** The same as an id; one that is written out is taken as it is, because its agent may be deleted. Throws CommandFailed. */
+/** Returns the id of that agent. A complete id is returned without a look-up, because its agent may be deleted. Throws CommandFailed. */
 export const agentIdOf = async (api: OwnerApi, given: string): Promise<string> =>
   /^(agt_[a-z0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.test(given)
     ? given

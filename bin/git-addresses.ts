@@ -1,9 +1,9 @@
-/** The addresses of a code host, of which `git-setup` and `run` lead git to the broker. */
+/** The addresses of a code host that `git-setup` and `run` rewrite to the broker. */
 
-/** Where the addresses of a code host's repositories begin, as git, people and programs write them: git compares them by letter. */
+/** Returns the prefixes of addresses of a code host's repositories, in the spellings that git, people and programs use: git compares them literally. */
 export function addressesOf({ origin, protocol, hostname, port }: URL): string[] {
   const withPort = port === '' ? [`${origin}:${protocol === 'https:' ? 443 : 80}/`] : [];
-  // A name without a dot in front of a colon is what people use as a short name of their own (`insteadOf = work:`).
+  // Without a dot, the name in front of a colon may be a user's own short name (`insteadOf = work:`).
   const plain = hostname.includes('.') ? [`${hostname}:`, `${hostname}:/`] : [];
   const ssh = [`git@${hostname}:`, `git@${hostname}:/`, ...plain, `ssh://git@${hostname}/`];
   return [`${origin}/`, ...withPort, ...ssh];

@@ -1,18 +1,18 @@
 /** The protocol between git and its credential helpers (git-credential(1), "Input/output format"). */
 
-/** The longest that an agent token may live: the requests of one clone can be minutes apart. */
+/** The longest lifetime of an agent token, in seconds: the requests of one clone can be minutes apart. */
 const LIFETIME_S = 300;
 const CONNECTION_PREFIX = 'connection.';
 
 /**
- * What a helper answers to `get`.
+ * Answers the `get` of a credential helper.
  *
  * @param asked lines `key=value`, as git writes them
  * @param brokerUrl without a trailing slash
- * @param sign makes a token that lives for so many seconds
+ * @param sign makes a token with a lifetime of so many seconds
  * @param now milliseconds
- * @returns lines for git: user name and password. Nothing for another host, or another path of the broker's: git then asks its
- *   next helper
+ * @returns lines for git: user name and password. Empty for another host, or another path of the broker: git then asks its
+ * next helper
  */
 export function answerGit(asked: string, brokerUrl: string, sign: (seconds: number) => string, now: number): string {
   const of = readAttributes(asked);
@@ -31,7 +31,7 @@ function readAttributes(text: string): Map<string, string> {
   return new Map(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
 }
 
-/** Whether the request goes to `/git/` of the broker. The path comes only where credential.useHttpPath is set. */
+/** Whether the request goes to `/git/` of the broker. Git sends the path only where credential.useHttpPath is set. */
 function isGoverned(of: ReadonlyMap<string, string>, brokerUrl: string): boolean {
   const broker = new URL(`${brokerUrl}/git/`);
   const path = `/${of.get('path') ?? ''}`;

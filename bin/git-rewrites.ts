@@ -1,4 +1,4 @@
-/** Rules of git that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`): which of them git takes first. */
+/** Rules of git that rewrite addresses (`url.<base>.insteadOf`, `pushInsteadOf`), and their precedence. */
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { gitConfig, REWRITES, type Setting, settingsIn } from '../mcp/git-config.ts';
@@ -6,13 +6,13 @@ import { gitConfig, REWRITES, type Setting, settingsIn } from '../mcp/git-config
 /** Whether a setting is such a rule. */
 export const isRewrite = ({ name }: Setting): boolean => /\.(?:push)?insteadof$/i.test(name);
 
-/** Whether two settings are one: git writes the last part of a name in small letters. */
+/** Whether two settings are equal: git writes the last part of a name in lower case. */
 export const isSame = (one: Setting, other: Setting): boolean =>
   one.value === other.value && one.name.toLowerCase() === other.name.toLowerCase();
 
 /**
- * Whether git takes this rule before one that is added, for an address of that one: of rules of a kind it takes the longest, and of those of one
- * length the first.
+ * Whether git prefers this rule to an added one, for an address that the added rule matches. Of rules of one kind git takes the longest; of equally long
+ * ones the first.
  */
 export function goesBefore(rule: Setting, added: readonly Setting[]): boolean {
   return added.some((one) => isRewrite(one) && kindOf(one) === kindOf(rule) && rule.value.startsWith(one.value));
@@ -20,16 +20,16 @@ export function goesBefore(rule: Setting, added: readonly Setting[]): boolean {
 
 const kindOf = ({ name }: Setting): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
 
-/** A rule in a file that git reads under a condition alone. */
+/** A rule in a file that git reads only under a condition. */
 export type ConditionalRewrite = Setting & { file: string };
 
 /**
- * The rules in files that git includes under a condition (`includeIf`), whether it holds in this folder or not, and in what those include: in
- * another clone it may. Nothing where git, or a file, cannot be read.
+ * Returns the rules in files that git includes under a condition (`includeIf`), whether or not it holds in this folder, and in their own includes: in
+ * another clone it may hold. Empty when git or a file cannot be read.
  */
 export async function readConditionalRewrites(env: NodeJS.ProcessEnv): Promise<ConditionalRewrite[]> {
   const files = new Set(await conditionalFiles([], env));
-  // What is added meanwhile is visited, too.
+  // The loop also visits files that are added during it.
   for (const file of files)
     for (const more of await conditionalFiles(['--file', file, '--includes'], env)) files.add(more);
   const found = [...files].map(async (file) => {
@@ -39,7 +39,7 @@ export async function readConditionalRewrites(env: NodeJS.ProcessEnv): Promise<C
   return (await Promise.all(found)).flat();
 }
 
-/** Paths that `includeIf` names there. */
+/** Returns the paths that `includeIf` names in that place. */
 async function conditionalFiles(place: readonly string[], env: NodeJS.ProcessEnv): Promise<string[]> {
   const words = [...place, '--null', '--show-origin', '--get-regexp', '^includeif\\..*\\.path$'];
   const entries = ((await gitConfig(words, env)) ?? '').split('\0');
@@ -50,6 +50,6 @@ async function conditionalFiles(place: readonly string[], env: NodeJS.ProcessEnv
   );
 }
 
-/** As git reads it: `~/` is the home folder, and any other path begins at the file that names it (git-config(1), Includes). */
+/** Resolves a path as git does: `~/` is the home folder, and other paths are relative to the file that names them (git-config(1), Includes). */
 const includedPath = (path: string, from: string, { HOME: home }: NodeJS.ProcessEnv): string =>
   path.startsWith('~/') ? join(home || homedir(), path.slice(2)) : resolve(dirname(from), path);

@@ -1,4 +1,4 @@
-/** The configuration of git, and what git-setup wrote into it: known by what it says, so that a person's own values are left alone. */
+/** Reads the configuration of git and finds what git-setup wrote into it, recognised by content, so that a person's own values are never changed. */
 import { existsSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -11,19 +11,25 @@ import { commandLine, ownLauncher } from './server-entry.ts';
 
 export type Scope = 'global' | 'local';
 
-/** An address for which git asks the helper. `profile`: the file that the helper signs by; undefined: the agent is in the environment. */
+/** An address for which git calls the helper. `profile`: the file with the helper's key; undefined: the agent is in the environment. */
 export type Signed = { address: string; profile: string | undefined; settings: readonly Setting[] };
 
-/** A rule that leads git to the broker. `part`: what it is for: `acme/app`, `acme/`, or nothing for all of the host. `by`: who signs there. */
+/**
+ * A rule that leads git to the broker. `part`: the repositories it covers: `acme/app`, `acme/`, or '' for all of the host. `by`: the helper settings of
+ * its target.
+ */
 export type Rule = { setting: Setting; part: string; by: Signed };
 
-/** The broker's own, as `helperCommand` writes it, of whatever release; others name their helper so, too (`!gh auth git-credential`). */
+/** Matches the broker's helper, as `helperCommand` of any release writes it; other helpers have a similar form (`!gh auth git-credential`). */
 const HELPER =
   /^!(?:.*[\s/\\'"])?agent-broker(?:\.js|@\S+)?['"]? git-credential(?: --profile ('[^']*'(?:\\''[^']*')*|\S+))?(?: --at \S+)?$/;
 const CODE_HOST = /^(?:https?:\/\/[^/]+\/|ssh:\/\/git@[^/]+\/|(?:git@[^@:/]+|[^@:/]+\.[^@:/]+):\/?)(.*)$/;
 const USERNAME = /^(?:agent$|connection\.)/;
 
-/** Git runs it in a shell. Without a profile's file the agent is in the environment of whoever runs git. `at`: where the broker serves git, if elsewhere. */
+/**
+ * The helper's command, which git runs in a shell. Without a profile's file the agent is in the environment of whoever runs git. `at`: where the broker
+ * serves git, if elsewhere.
+ */
 export function helperCommand(profile: string | undefined, at: string | undefined): string {
   const launcher = ownLauncher();
   const words = launcher ? [launcher.node, launcher.script] : ['npx', '-y', 'agent-broker'];
@@ -35,11 +41,14 @@ export function helperCommand(profile: string | undefined, at: string | undefine
 /** Whether a helper of git is the broker's. */
 export const isOwnHelper = (value: string): boolean => HELPER.test(value);
 
-/** All values of the scope, in the order in which git reads them. Throws CommandFailed. */
+/** Returns all values of the scope, in the order in which git reads them. Throws CommandFailed. */
 export const readSettings = async (scope: Scope): Promise<Setting[]> =>
   (await Promise.all(placesOf(scope).map(settingsAt))).flat();
 
-/** Files that are not of the global scope, such as `file:.git/config`, with rules of a profile for these parts, or for any. Throws CommandFailed. */
+/**
+ * Returns files outside the global scope, such as `file:.git/config`, with rules of a profile for these parts, or for any without parts. Throws
+ * CommandFailed.
+ */
 export async function otherFilesOf(profile: string | undefined, parts: readonly string[]): Promise<string[]> {
   const entries = (await runGitConfig(['--null', '--show-origin', '--list'])).split('\0');
   const all = entries.flatMap((origin, i) =>
@@ -53,7 +62,7 @@ export async function otherFilesOf(profile: string | undefined, parts: readonly 
   );
 }
 
-/** What git-setup wrote, in this or an earlier version. A rule is its own where its helper signs for what the rule leads to. */
+/** Finds what git-setup wrote, in this or an earlier version. A rule counts only where the broker's helper is set for the rule's target. */
 export function writtenIn(all: readonly Setting[]): { signed: Signed[]; rules: Rule[] } {
   const inSection = Map.groupBy(all, (one) => sectionOf(one));
   const signed = [...inSection].flatMap(([section, settings]) => {
@@ -75,20 +84,20 @@ export function writtenIn(all: readonly Setting[]): { signed: Signed[]; rules: R
   return { signed, rules };
 }
 
-/** The section that a value is in. */
+/** Returns the section that a value is in. */
 export const sectionOf = ({ name }: Pick<Setting, 'name'>): string => name.slice(0, name.lastIndexOf('.'));
 
-/** Whether git takes the settings of an address for another one, too: it compares whole parts of paths. */
+/** Whether git applies the settings of one address to another: git compares whole segments of paths. */
 export const covers = (address: string, other: string): boolean => other === address || other.startsWith(`${address}/`);
 
-/** Those that sign for none of the rules any more, once some of them are gone. */
+/** Returns the helper settings that no remaining rule uses, once some rules are removed. */
 export function leftUnused(all: readonly Signed[], rules: readonly Rule[], gone: readonly Rule[]): Signed[] {
   const uses = ({ by }: Rule, { address }: Signed) => address === by.address || address === `${by.address}.git`;
   const left = rules.filter((rule) => !gone.includes(rule));
   return all.filter((one) => gone.some((rule) => uses(rule, one)) && !left.some((rule) => uses(rule, one)));
 }
 
-/** Takes values out, with sections that are empty then, and writes others after those that are there: each file in one step. Throws CommandFailed. */
+/** Removes values, with sections that become empty, and appends others: each file atomically. Throws CommandFailed. */
 export async function changeSettings(
   scope: Scope,
   { removed, added }: { removed: readonly Setting[]; added: readonly Setting[] },
@@ -96,7 +105,7 @@ export async function changeSettings(
   const written = added.length === 0 ? undefined : await fileToWrite(scope);
   const files = scope === 'local' ? [await localFile()] : globalFiles();
   const distinct = [...new Map(removed.map((one) => [`${one.name}\n${one.value}`, one])).values()];
-  // The one that is written comes last: until then nothing new leads anywhere.
+  // The file with the additions comes last, so that a new rule takes effect only after all removals.
   for (const file of [...files.filter((one) => one !== written), ...(written === undefined ? [] : [written])]) {
     const here = existsSync(file) ? await settingsAt(['--file', file]) : [];
     const gone = distinct.filter((one) => here.some((other) => isSame(one, other)));
@@ -105,11 +114,11 @@ export async function changeSettings(
   }
 }
 
-/** Where git writes what is new in the scope (git-config(1), Files). Throws CommandFailed. */
+/** Returns the file where git writes new settings of the scope (git-config(1), Files). Throws CommandFailed. */
 async function fileToWrite(scope: Scope): Promise<string> {
   if (scope === 'local') return await localFile();
   const { GIT_CONFIG_GLOBAL: given, HOME: home = homedir() } = process.env;
-  // Git puts a new file in its place: of a device such as /dev/null, too, where it may.
+  // Git replaces the file: a device such as /dev/null, too, where it has the permission.
   if (given === '' || (given !== undefined && statSync(given, { throwIfNoEntry: false })?.isFile() === false))
     throw new CommandFailed(
       `GIT_CONFIG_GLOBAL is ${given || 'empty'}, which is no file that settings can be kept in. Name a file there, or unset it. Nothing was written.`,
@@ -121,17 +130,17 @@ const localFile = async (): Promise<string> => join(await commonGitFolder(), 'co
 
 const longestFirst = (a: Signed, b: Signed): number => b.address.length - a.address.length;
 
-/** The file that the helper's command names. */
+/** Returns the profile's file that the helper's command names. */
 function profileOf(helper: string): string | undefined {
   const [, word] = HELPER.exec(helper) ?? [];
   return word?.startsWith("'") ? word.slice(1, -1).replaceAll(`'\\''`, "'") : word;
 }
 
-/** How `git config` is told of each file of the scope. Of the two global ones `--global` is one alone, which depends on which there are. */
+/** Options of `git config` for each file of the scope. `--global` selects only one of the two global files, depending on which exist. */
 const placesOf = (scope: Scope): string[][] =>
   scope === 'local' ? [['--local']] : globalFiles().map((file) => ['--file', file]);
 
-/** Those that are there, in the order in which git reads them (git-config(1), Files). */
+/** Returns the existing global files, in the order in which git reads them (git-config(1), Files). */
 function globalFiles(): string[] {
   const { GIT_CONFIG_GLOBAL: given, XDG_CONFIG_HOME: folder, HOME: home = homedir() } = process.env;
   const files = [join(folder || join(home, '.config'), 'git', 'config'), join(home, '.gitconfig')];

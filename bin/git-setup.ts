@@ -1,4 +1,4 @@
-/** Settings of git that send its requests for a code host to the broker, with a credential helper that signs for it. */
+/** Configures git to send its requests for a code host to the broker, with a credential helper that signs for it. */
 import { readRewrites, type Setting } from '../mcp/git-config.ts';
 import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { doorAddress } from './door-address.ts';
@@ -33,26 +33,26 @@ export type GitSetupOptions = {
 
 export type GitSetupDone = {
   scope: Scope;
-  /** Undefined where settings are removed for a profile that cannot be read. */
+  /** The broker's address; undefined when settings are removed for a profile that cannot be read. */
   broker: string | undefined;
   /** The profile's file; undefined where the agent is in the environment. */
   profile: string | undefined;
   added: Setting[];
-  /** Sections out of which values were taken that git-setup wrote. */
+  /** Sections from which values of git-setup were removed. */
   removed: string[];
   dryRun: boolean;
-  /** Repositories whose rule matches others too, because git compares prefixes of addresses. */
+  /** Repositories whose rule also matches other repositories, because git compares prefixes of addresses. */
   prefixes: string[];
-  /** Where there is nothing to remove: profiles of which there are settings. */
+  /** When there was nothing to remove: the profiles that have settings. */
   others: (string | undefined)[];
-  /** The agent is halted for now. */
+  /** Set when the agent is halted for now. */
   warning?: string;
 };
 
 const REPOSITORY = /^[A-Za-z0-9._-]{1,100}\/(?:[A-Za-z0-9._-]{1,100}|\*)$/;
 
 /**
- * Writes the settings, or removes them. What an earlier run wrote for the same repositories is replaced, and for others stays.
+ * Writes the settings, or removes them. Settings of an earlier run are replaced for the same repositories, and kept for others.
  *
  * @param repositories `owner/repo` or `owner/*`; none: every repository of the host
  * @throws WrongUsage, CommandFailed
@@ -73,7 +73,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   const added = settingsFor(broker, repositories, options, helper);
   const { signed, rules } = writtenIn(await readSettings(scope));
   const sections = new Set(added.map(sectionOf));
-  // Of two rules for the same address git takes the first, wherever it leads.
+  // Of two rules for the same address git takes the first, whatever its target.
   const from = new Set(added.filter(isRewrite).map(({ value }) => value));
   const replaced = rules.filter(({ setting }) => sections.has(sectionOf(setting)) || from.has(setting.value));
   const gone = new Set([
@@ -81,7 +81,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
     ...leftUnused(signed, rules, replaced),
   ]);
   const removed = settingsOf(replaced, gone);
-  // Of all that hold for an address git takes the last, so those for a part of it have to stand after those for more.
+  // Git takes the last matching setting, so settings for a narrower address have to follow those for a wider one.
   const narrower = signed.filter(
     (one) => !gone.has(one) && [...sections].some((section) => covers(section, `credential.${one.address}`)),
   );
@@ -105,7 +105,7 @@ async function setUp(repositories: readonly string[], options: GitSetupOptions):
   return { ...doneBy(scope, options, removed), broker, profile, added, prefixes, ...halted };
 }
 
-/** By what was written, and not by where the broker is now: it may be away, or have moved, and the profile may be gone. */
+/** Removes settings by what was written, not by the broker's current address: the broker may be unreachable or moved, and the profile deleted. */
 async function undo(repositories: readonly string[], options: GitSetupOptions): Promise<GitSetupDone> {
   const scope = options.local ? 'local' : 'global';
   const profile = profilePath(process.env, options.profile);
@@ -113,7 +113,7 @@ async function undo(repositories: readonly string[], options: GitSetupOptions): 
   const parts = repositories.map(partOf);
   const own = signed.filter((one) => one.profile === profile);
   const gone = rules.filter(({ part, by }) => own.includes(by) && (parts.length === 0 || parts.includes(part)));
-  // Undone of some repositories, the helper stays for the others.
+  // When only some repositories are undone, the helper stays for the others.
   const removed = settingsOf(gone, parts.length === 0 ? own : leftUnused(own, rules, gone));
   const broker = signed.length === 0 ? agentOf(options.profile).url : urlOf(options.profile);
   if (!options.dryRun) await changeSettings(scope, { removed, added: [] });
@@ -131,7 +131,7 @@ const doneBy = (scope: Scope, { dryRun = false }: GitSetupOptions, removed: read
   ...{ added: [], removed: [...new Set(removed.map(sectionOf))], dryRun, prefixes: [], others: [] },
 });
 
-/** Rules before what signs for them, by which they are known. */
+/** Rules come before their helper settings, by which the rules are recognised. */
 const settingsOf = (rules: Iterable<Rule>, signed: Iterable<Signed>): Setting[] => [
   ...[...rules].map(({ setting }) => setting),
   ...[...signed].flatMap(({ settings }) => settings),
@@ -156,7 +156,7 @@ function urlOf(file: string | undefined): string | undefined {
 
 const partOf = (repository: string): string => repository.replace(/\*$/, '');
 
-/** Where the broker has a repository, or all of an owner. */
+/** Returns the broker's address of a repository, or of all repositories of an owner. */
 const addressOf = (broker: string, repository: string): string => `${broker}/git/${partOf(repository)}`;
 
 function settingsFor(
@@ -168,7 +168,7 @@ function settingsFor(
   const at = hostOf(host);
   const rewritten = (repositories.length === 0 ? [''] : repositories).flatMap((one) =>
     addressesOf(at).flatMap((from) =>
-      // For pushes rules of their own go before the others, however short they are.
+      // For pushes, pushInsteadOf rules take precedence over insteadOf rules, however short.
       ['insteadOf', 'pushInsteadOf'].map((rule) => ({
         name: `url.${addressOf(broker, one)}.${rule}`,
         value: from + partOf(one),
@@ -178,20 +178,20 @@ function settingsFor(
   const signed = repositories.length === 0 ? [`${broker}/git`] : repositories.flatMap((one) => signedFor(broker, one));
   const username = connection === undefined ? 'agent' : `connection.${connection}`;
   const credentials = signed
-    // Those for a part after those for more.
+    // Settings for a narrower address come after those for a wider one.
     .sort((one, other) => one.length - other.length)
     .flatMap((address) => [
       { name: `credential.${address}.useHttpPath`, value: 'true' },
-      // Ends the list of inherited ones.
+      // Clears the list of inherited helpers.
       { name: `credential.${address}.helper`, value: '' },
       { name: `credential.${address}.helper`, value: helper },
-      // In any case, because the connection of an address for more would be taken otherwise.
+      // Always set, because otherwise the connection of a wider address would apply.
       { name: `credential.${address}.username`, value: username },
     ]);
   return [...credentials, ...rewritten];
 }
 
-/** What git calls a repository, or all of an owner: it compares whole parts of paths. */
+/** Returns git's addresses of a repository, or of an owner: git compares whole segments of paths. */
 function signedFor(broker: string, repository: string): string[] {
   const address = addressOf(broker, repository);
   return address.endsWith('/') ? [address.slice(0, -1)] : [address, `${address}.git`];
@@ -204,7 +204,7 @@ function hostOf(text: string): URL {
   return url;
 }
 
-/** What was done, and what to do next. */
+/** Describes the result and the next steps. */
 export function inWords(done: GitSetupDone): string {
   const { scope, profile, added, removed, dryRun, prefixes, others, warning } = done;
   const where = scope === 'local' ? 'this clone' : 'all of your clones on this machine';
@@ -236,7 +236,7 @@ export function inWords(done: GitSetupDone): string {
 const undoOf = (profile: string | undefined): string =>
   `${PROGRAM} git-setup --undo${profile === undefined ? '' : ` --profile ${commandLine([profile])}`}`;
 
-/** Some policies hold what writes, as `default` does, and a first push that is refused says nothing of refs. */
+/** Some policies hold writes, as `default` does, and git shows no reason when a first push is refused. */
 const WHAT_A_PUSH_NEEDS = `A push that a policy holds for an approval, as "default" does, is refused: git cannot wait. To let the agent push branches under agent/, an owner gives it a policy with the rule
   { effect: allow, platforms: [codehost], scopes: ["codehost:contents.*"] }
 and refs: ["agent/*"] in its grant.`;

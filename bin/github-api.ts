@@ -1,24 +1,24 @@
-/** What the command line asks of GitHub, or of a GitHub Enterprise server, about an App. */
+/** Requests of the command line to GitHub, or a GitHub Enterprise server, about an App. */
 import type { KeyObject } from 'node:crypto';
 import { type GitHubSite, gitHubSite } from '../broker/platforms/github-site.ts';
 import { signAppJwt } from '../broker/token-source/app-request.ts';
 import { CommandFailed } from './failure.ts';
 
-/** `url`: of the web site. Throws CommandFailed. */
+/** Returns the site of a URL. `url`: of the web site. Throws CommandFailed. */
 export function siteOf(url: string): GitHubSite {
   const site = gitHubSite(url);
   if (!site) throw new CommandFailed(`${url} is not the address of a GitHub, such as https://github.acme.example.`);
   return site;
 }
 
-/** An App that was just made: its key is shown this once. */
+/** An App that was just created. GitHub shows its key only this once. */
 export type MadeApp = { id: number; name: string; html_url: string; pem: string };
 
-/** The App of a code that GitHub gave (REST API, "Create a GitHub App from a manifest"). Throws CommandFailed. */
+/** Exchanges GitHub's code for the new App (REST API, "Create a GitHub App from a manifest"). Throws CommandFailed. */
 export async function convertManifest({ api, web }: GitHubSite, code: string): Promise<MadeApp> {
   const made = await ask(`${api}/app-manifests/${encodeURIComponent(code)}/conversions`, { method: 'POST' });
   const { id, name, html_url, pem } = objectOf(made);
-  // A browser is sent to the page of the App.
+  // A browser is sent to this page, so it must be on the same site.
   const isPage = typeof html_url === 'string' && URL.parse(html_url)?.origin === web;
   if (typeof id !== 'number' || typeof pem !== 'string' || !isPage)
     throw new CommandFailed('GitHub made the App and did not say its id and key. Look at it in your settings there.');
@@ -27,7 +27,7 @@ export async function convertManifest({ api, web }: GitHubSite, code: string): P
 
 export type App = { name: string; html_url: string };
 
-/** What GitHub knows of the App that signs with this key. Throws CommandFailed, as when the key is another App's. */
+/** Reads the App that signs with this key. Throws CommandFailed, also when the key belongs to another App. */
 export async function readApp({ api }: GitHubSite, appId: string, key: KeyObject): Promise<App> {
   const { name, html_url } = objectOf(await askAsApp(`${api}/app`, appId, key));
   return { name: String(name), html_url: String(html_url) };
@@ -35,7 +35,7 @@ export async function readApp({ api }: GitHubSite, appId: string, key: KeyObject
 
 export type AppInstallation = { id: number; account: string; suspended: boolean };
 
-/** Where the App is installed, the first hundred. Throws CommandFailed. */
+/** Lists the first hundred installations of the App. */
 export async function listInstallations(
   { api }: GitHubSite,
   appId: string,

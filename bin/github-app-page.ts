@@ -1,26 +1,26 @@
 /**
- * A page on this machine that sends a browser to GitHub with the manifest of an App, and takes the code with which GitHub sends it
- * back ("Registering a GitHub App from a manifest"). Nobody but the browser that opened it gets anything from it.
+ * A page on this machine that sends a browser to GitHub with the manifest of an App, and receives the code with which GitHub redirects it
+ * back ("Registering a GitHub App from a manifest"). Only the browser that opened the page gets anything from it.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { CommandFailed } from './failure.ts';
 
-/** GitHub's code is good for an hour. */
+/** GitHub's code is valid for an hour. */
 const PATIENCE_MS = 3600_000;
 
 export type ManifestPage = {
-  /** To be opened in a browser. */
+  /** Address of the page, to open in a browser. */
   url: string;
-  /** The code of the App that was made. Rejects with CommandFailed when nobody made one within an hour. */
+  /** The code of the App that was created. Rejects with CommandFailed after an hour without one. */
   code: Promise<string>;
-  /** Where the browser goes next; undefined: nowhere, and it says so. */
+  /** Sends the browser to the next page; undefined: shows that the work is complete. */
   finish(next: string | undefined): void;
   close(): void;
 };
 
-/** `action`: where the manifest is posted to. `manifest`: all but `redirect_url`. */
+/** Starts the page. `action`: where the manifest is posted to. `manifest`: everything but `redirect_url`. */
 export async function openManifestPage(action: string, manifest: Record<string, unknown>): Promise<ManifestPage> {
   const [start, state] = [randomBytes(24).toString('base64url'), randomBytes(24).toString('base64url')];
   let waiting: ServerResponse | undefined;
@@ -84,6 +84,6 @@ function same(given: string, wanted: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** HTML. */
+/** Escapes a text for an HTML attribute. */
 const inAttribute = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

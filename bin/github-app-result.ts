@@ -1,4 +1,4 @@
-/** What the command line tells of a GitHub App, for programs and for people. */
+/** The command line's result about a GitHub App, for programs and for people. */
 
 import { isAbsolute, relative, resolve } from 'node:path';
 import { stringify } from 'yaml';
@@ -6,7 +6,7 @@ import type { GitHubSite } from '../broker/platforms/github-site.ts';
 import type { AppInstallation } from './github-api.ts';
 import { PROGRAM } from './program-name.ts';
 
-/** `key_file`: where the key is. `governance`: what to write, in YAML. */
+/** `key_file`: path of the key. `governance`: the lines for the governance file, in YAML. */
 export type GitHubAppResult = {
   app_id: string;
   name: string;
@@ -17,10 +17,10 @@ export type GitHubAppResult = {
   governance: string;
 };
 
-/** `html_url`: the App's page, whose place differs between github.com and Enterprise Server. */
+/** `html_url`: the App's page, whose path differs between github.com and Enterprise Server. */
 export const installationUrl = (html_url: string): string => `${html_url}/installations/new`;
 
-/** What is known of an App. `keyFile`: as it was named. */
+/** Builds the result for an App. `keyFile`: the path as the person wrote it. */
 export function resultOf(
   site: GitHubSite,
   app: {
@@ -47,7 +47,7 @@ export function resultOf(
   };
 }
 
-/** One installation goes into the platform; of several, each connection says its own. */
+/** A single installation is written into the platform; with several, each connection names its own. */
 function governanceOf(site: GitHubSite, appId: string, keyFile: string, installations: AppInstallation[]): string {
   const near = relative(process.cwd(), resolve(keyFile));
   const [only, other] = installations;
@@ -77,7 +77,7 @@ function governanceOf(site: GitHubSite, appId: string, keyFile: string, installa
   });
 }
 
-/** For a person. */
+/** Formats the result for a person. */
 export function inWords(result: GitHubAppResult): string {
   const { app_id, name, key_file, installations, installation_url, governance } = result;
   const places = installations.map(

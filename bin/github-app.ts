@@ -1,4 +1,4 @@
-/** Makes a GitHub App in a browser, or takes one that is there, and says what to write into the governance file. */
+/** Creates a GitHub App in a browser, or uses an existing one, and prints what to write into the governance file. */
 
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -30,14 +30,14 @@ export type GitHubAppOptions = {
   wait: boolean;
 };
 
-/** GitHub's limit. */
+/** GitHub's limit for names of Apps, in characters. */
 const LONGEST_NAME = 34;
 const ORGANISATION = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$/;
-/** Until somebody has installed it. */
+/** How long to wait for a person to install the App. */
 const INSTALL_PATIENCE_MS = 10 * 60_000;
 const ASK_EVERY_MS = 3_000;
 
-/** `say`: for a person, while the command waits for them. Throws CommandFailed; WrongUsage. */
+/** Runs the command. `say` shows a line to the person while the command waits for them. Throws CommandFailed; WrongUsage. */
 export async function gitHubApp(options: GitHubAppOptions, say: (text: string) => void): Promise<GitHubAppResult> {
   const site = siteOf(options.host);
   if (options.appId === undefined) return await makeApp(site, options, say);
@@ -63,7 +63,7 @@ async function makeApp(
     default_permissions: permissionsOf(options.scopes?.split(',')),
   };
   const keyFile = options.keyFile ?? 'github-app.pem';
-  // Before the App is made: its key is shown once.
+  // The file is reserved before the App is created, because GitHub shows its key only once.
   reserve(keyFile);
   const page = await openManifestPage(
     `${site.web}${org === undefined ? '' : `/organizations/${org}`}/settings/apps/new`,
@@ -90,7 +90,7 @@ async function makeApp(
   return resultOf(site, { ...made, appId: String(made.id), keyFile, installations });
 }
 
-/** Throws WrongUsage. */
+/** Returns the permissions for these scopes. Throws WrongUsage. */
 function permissionsOf(scopes: readonly string[] | undefined): Record<string, string> {
   try {
     return permissionsFor(scopes);
@@ -104,7 +104,7 @@ function permissionsOf(scopes: readonly string[] | undefined): Record<string, st
 function reserve(keyFile: string): void {
   try {
     mkdirSync(dirname(resolve(keyFile)), { recursive: true });
-    // One that is empty was left by a command that was ended.
+    // An empty file was left by a command that was interrupted.
     const isFree = statSync(keyFile, { throwIfNoEntry: false })?.size === 0;
     if (isFree) rmSync(keyFile);
     writeFileSync(keyFile, '', { mode: 0o600, flag: 'wx' });
@@ -118,7 +118,7 @@ function reserve(keyFile: string): void {
   }
 }
 
-/** Throws CommandFailed: GitHub does not show this key a second time, and the App is there. */
+/** Writes the key to its file. Throws CommandFailed with instructions: the App exists, and GitHub does not show this key again. */
 function keep(keyFile: string, { id, name, html_url, pem }: MadeApp): void {
   try {
     writeFileSync(keyFile, pem);
@@ -136,7 +136,7 @@ function keyIn(file: string) {
   return read.key;
 }
 
-/** What fails meanwhile is told, and asked again: the App is made, and GitHub may not know its key everywhere yet. */
+/** Polls until the App is installed. Errors are reported and retried: the new App may not be known on all of GitHub's servers yet. */
 async function untilInstalled(
   site: GitHubSite,
   { id, pem }: MadeApp,

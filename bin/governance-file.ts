@@ -8,7 +8,7 @@ import { readText } from './read-text.ts';
 
 export type GovernanceFile = { text: string; governance: Governance; values: Resolved };
 
-/** `secrets: false`: its public keys only. Throws CommandFailed with every problem in the file, one on each line. */
+/** Reads and parses the file. `secrets: false`: resolves its public keys only. Throws CommandFailed with every problem in the file, one on each line. */
 export async function readGovernanceFile(file: string, options: { secrets?: boolean } = {}): Promise<GovernanceFile> {
   const { parseGovernance } = await import('../broker/config-file/parse.ts');
   const { resolveReferences } = await import('../broker/config-file/secrets.ts');
@@ -20,7 +20,7 @@ export async function readGovernanceFile(file: string, options: { secrets?: bool
   return { text, governance: parsed.governance, values: resolved.values };
 }
 
-/** Ends the command with problems, each with its file and line. */
+/** Fails with the problems, each with its file and line. */
 export async function refuse(problems: readonly Problem[]): Promise<never> {
   const { formatProblem } = await import('../broker/config-file/problems.ts');
   throw new CommandFailed(problems.map(formatProblem).join('\n'));

@@ -1,4 +1,4 @@
-/** Grants as a person writes them: a platform, presets or scopes by short names, and limits for all of them. */
+/** Parses grants as a person writes them: a platform, presets or scopes by short names, and limits for all of them. */
 import { EXPIRY_FORMS, parseExpiry } from '../broker/config-file/expiry.ts';
 import { didYouMean } from '../broker/runtime/did-you-mean.ts';
 import type { BrokerConnection } from './connection.ts';
@@ -6,15 +6,15 @@ import { CommandFailed, WrongUsage } from './failure.ts';
 import { type ShownGrant, shortOf } from './grants-in-words.ts';
 import { listPlatforms, platformNamed, readPlatform, type WholePlatform } from './owner-platforms.ts';
 
-/** `words`: presets, or scopes with or without what stands before their colon. */
+/** `words`: presets, or scopes with or without the prefix before their colon. */
 export type GrantWords = { platform: string; words: string[] };
 
 export type LimitOptions = { repos?: string[]; recipients?: string[]; expires?: string; requireApproval?: boolean };
 
 /**
- * What the words mean at this broker.
+ * Resolves the words against the platforms of this broker.
  *
- * @throws CommandFailed, which lists what there is; WrongUsage for limits that limit nothing
+ * @throws CommandFailed, which lists the valid words; WrongUsage for limits that have no effect
  */
 export async function resolveGrants(
   broker: BrokerConnection,
@@ -53,7 +53,7 @@ export const hasRepositories = ({ builtin, manifest }: WholePlatform): boolean =
 
 const hasRecipients = ({ manifest }: WholePlatform): boolean => Object.keys(manifest.recipients ?? {}).length > 0;
 
-/** A limit that applies to none of the platforms would be taken for one that does. */
+/** Refuses a limit that applies to none of the platforms: the person would think that it limits something. */
 function refuseIdle(
   flag: string,
   limit: readonly string[] | undefined,
@@ -74,7 +74,7 @@ function scopesOf(platform: WholePlatform, words: readonly string[]): { scopes: 
     if (preset) return preset.scopes;
     const found = known.find((scope) => scope === word) ?? known.find((scope) => shortOf(scope) === word);
     if (found) return [found];
-    // The tools of an MCP server come and go; its manifest need not know them all.
+    // The tools of an MCP server change; its manifest may not list all of them.
     if (platform.kind === 'mcp') return [word];
     const near = didYouMean(word, [...known.map(shortOf), ...platform.presets.map(({ name }) => name)]);
     throw new CommandFailed(`${platform.platform_id} has no scope or preset "${word}".${near}\n${listed(platform)}`);
@@ -82,7 +82,7 @@ function scopesOf(platform: WholePlatform, words: readonly string[]): { scopes: 
   return { scopes: [...new Set(scopes)], presets };
 }
 
-/** What may be granted on a platform, presets with what they contain. */
+/** Lists what can be granted on a platform, presets with their scopes. */
 export function listed({ presets, scopes }: WholePlatform): string {
   const all = scopes.map(({ scope }) => shortOf(scope));
   const sets = presets.map(

@@ -1,6 +1,6 @@
-/** What an agent is granted, for a person. */
+/** Describes an agent's grants for a person. */
 
-/** As `POST /owner/invites` takes it. */
+/** A grant as `POST /owner/invites` accepts it. */
 export type Grant = {
   platformId: string;
   scopes: string[];
@@ -10,13 +10,13 @@ export type Grant = {
   require_approval?: true;
 };
 
-/** A grant with what a person should see of it. `presets`: those that were named. */
+/** A grant with details to show to a person. `presets`: the presets that were named. */
 export type ShownGrant = Grant & { platform: string; presets: string[]; hasRepositories: boolean };
 
-/** Without what stands before the colon. */
+/** Returns the scope without the prefix before the colon. */
 export const shortOf = (scope: string): string => scope.slice(scope.indexOf(':') + 1);
 
-/** For a person: what an agent gets, with its limits, and what is not limited. */
+/** Describes an agent's grants, their limits, and what is not limited. */
 export function grantsInWords(grants: readonly ShownGrant[]): string[] {
   return grants.flatMap((grant) => {
     const { platformId, platform, scopes, presets, repos, recipients, expires_in_seconds: seconds } = grant;

@@ -44,7 +44,7 @@ export function removeMember(text: string, member: Node): string {
   const rest = text.slice(own === undefined ? end : own + 1);
   const last = lastToken(text, open, member.offset);
   const isAlone = siblings.length === 1 && last.end === open + 1;
-  // The rest of the line must not be joined to a preceding line comment.
+  // The rest of the line must not become part of a preceding line comment.
   const joins = last.kind === LINE_COMMENT && !/^[ \t]*\r?\n/.test(rest);
   const before = text.slice(0, joins ? member.offset : last.end);
   const after = joins ? rest.replace(/^[ \t]+/, '') : rest;
@@ -56,7 +56,7 @@ export function removeMember(text: string, member: Node): string {
   return isAlone ? before + after.trimStart() : before + after;
 }
 
-/** The last token in `[from, to)` except white space, comments included. Exists: the bracket at `from`. */
+/** Returns the last token in `[from, to)` except white space, comments included. There is always one: the bracket at `from`. */
 function lastToken(text: string, from: number, to: number): { kind: SyntaxKind; end: number } {
   const scanner = createScanner(text);
   scanner.setPosition(from);
@@ -67,7 +67,7 @@ function lastToken(text: string, from: number, to: number): { kind: SyntaxKind; 
   return last;
 }
 
-/** The position of the comma between two positions, outside of comments. */
+/** Returns the position of the comma between two positions, outside of comments. */
 function commaAfter(text: string, from: number, to: number): number | undefined {
   const scanner = createScanner(text);
   scanner.setPosition(from);
@@ -76,7 +76,7 @@ function commaAfter(text: string, from: number, to: number): number | undefined 
   return undefined;
 }
 
-/** The indentation of the line of this position. */
+/** Returns the indentation of the line of this position. */
 const indentAt = (text: string, offset: number): string =>
   /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))?.[0] ?? '';
 

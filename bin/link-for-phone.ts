@@ -2,10 +2,10 @@
 import { isIP } from 'node:net';
 import { renderUnicodeCompact } from 'uqr';
 
-/** A link as a QR code (ISO/IEC 18004) of half blocks, with the quiet zone of four modules; light on dark, as terminals are. */
+/** Renders a link as a QR code (ISO/IEC 18004) of half blocks, with the quiet zone of four modules; light on dark, as terminals are. */
 export const asQrCode = (link: string): string => renderUnicodeCompact(link, { border: 4 });
 
-/** Why a phone cannot open a link, or use passkeys behind it, and what to do; undefined when it probably can. */
+/** Returns why a phone cannot open a link, or use passkeys on its page, and what to do; undefined when it probably can. */
 export function notForPhones(link: string): string | undefined {
   const { hostname, protocol } = new URL(link);
   const host = hostname.replace(/^\[|\]$/g, '');

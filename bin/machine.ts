@@ -1,6 +1,6 @@
-/** Where programs keep their settings on a machine. Paths are lists of words. */
+/** The folders where programs keep their settings on a machine. Paths are lists of segments. */
 
-/** The machine of a client. `home`: the user's. `cwd`: the project's. */
+/** The machine that a client runs on. `home`: the user's home folder. `cwd`: the project's folder. */
 export type Machine = {
   platform: NodeJS.Platform;
   environment: Readonly<Record<string, string | undefined>>;
@@ -8,17 +8,17 @@ export type Machine = {
   cwd: string;
 };
 
-/** The folder for settings of programs with windows. */
+/** The folder for settings of desktop programs. */
 export function appDataFolder({ platform, environment, home }: Machine): readonly string[] {
   if (platform === 'win32') return environment.APPDATA ? [environment.APPDATA] : [home, 'AppData', 'Roaming'];
   if (platform === 'darwin') return [home, 'Library', 'Application Support'];
   return xdgConfigFolder(environment.XDG_CONFIG_HOME, home);
 }
 
-/** The same of Windows, for what stays on this machine. */
+/** The Windows folder for settings that stay on this machine. */
 export const localAppDataFolder = ({ environment, home }: Machine): readonly string[] =>
   environment.LOCALAPPDATA ? [environment.LOCALAPPDATA] : [home, 'AppData', 'Local'];
 
-/** That of the XDG Base Directory Specification. */
+/** The configuration folder of the XDG Base Directory Specification. */
 export const xdgConfigFolder = (given: string | undefined, home: string): readonly string[] =>
   given ? [given] : [home, '.config'];

@@ -1,4 +1,4 @@
-/** Creates an agent with a key that is generated here: with an owner's session, an invite, or a bootstrap token. */
+/** Creates an agent whose key is generated on this machine: with an owner's session, an invite, or a bootstrap token. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -25,11 +25,11 @@ export type MadeAgent = {
   owner_id: string;
   status: string;
   url: string;
-  /** What it was granted; of an invited agent whoever invited it knows. */
+  /** The agent's grants; undefined for an invited agent, whose grants are set by the invite. */
   grants: ShownGrant[];
 };
 
-/** Options for a new agent. */
+/** Adds the options for a new agent. */
 export const withTerms = (command: Command): Command =>
   withConnection(command)
     .option('--policy <name>', 'the policy that it is under; otherwise the default one')
@@ -43,7 +43,7 @@ export const withTerms = (command: Command): Command =>
     .option('--expires <time>', 'until when: a span such as 30d, or a moment such as 2027-01-31T18:00:00Z')
     .option('--require-approval', 'every call waits for an approval');
 
-/** `codehost=issues` or `codehost=issues.read,issues.write` */
+/** Parses `codehost=issues` or `codehost=issues.read,issues.write`. */
 function readGrant(text: string, before: GrantWords[] = []): GrantWords[] {
   const [, platform = '', list = ''] = /^([^=\s]+)=(\S+)$/.exec(text) ?? [];
   const words = list.split(',').filter((word) => word !== '');
@@ -59,14 +59,14 @@ const readList = (text: string, before: string[] = []): string[] => [
     .filter((one) => one !== ''),
 ];
 
-/** Whether anything was said of what the agent may do. */
+/** Whether the options define what the agent may do. */
 export const saysTerms = ({ policy, grant, repos, recipients, expires, requireApproval }: Terms): boolean =>
   [policy, grant, repos, recipients, expires, requireApproval].some((one) => one !== undefined);
 
 /**
- * What a new agent would be, looked up at the broker, of which nothing changes.
+ * Looks up at the broker what a new agent would be granted. Changes nothing.
  *
- * @throws CommandFailed where it would be refused; WrongUsage
+ * @throws CommandFailed where the agent would be refused; WrongUsage
  */
 export async function lookUpTerms(broker: BrokerConnection, name: string, terms: Terms): Promise<ShownGrant[]> {
   await refuseBadName(name);
@@ -100,7 +100,7 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
   const grants = options.invite === undefined ? await lookUpTerms(broker, name, options) : [];
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const private_key = privateKey.export({ format: 'pem', type: 'pkcs8' });
-  // Before binding: an agent whose key cannot be stored would be lost.
+  // Reserved before binding: an agent whose key cannot be stored would be lost.
   reserve(path, { url: broker.url, private_key });
   let bound: Bound;
   try {
@@ -121,7 +121,7 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
   return { agent_id, owner_id, status, url, grants };
 }
 
-/** The rule of governance files, which could not list the agent otherwise. Throws WrongUsage. */
+/** Checks the name by the rule of governance files, which could not list the agent otherwise. Throws WrongUsage. */
 async function refuseBadName(name: string): Promise<void> {
   const { isAgentName, NAME_FORM } = await import('../broker/config-file/name.ts');
   if (!isAgentName(name))
@@ -171,7 +171,7 @@ function complete(path: string, profile: { agent_id: string; owner_id: string } 
 
 type Bound = { agent_id: string; owner_id: string; status: string; proxy_url?: string };
 
-/** Unknown whether the broker bound the key. */
+/** The broker may or may not have bound the key. */
 class MaybeBound extends CommandFailed {}
 
 type Invited = { policy: string | undefined; grants: readonly ShownGrant[] };
@@ -187,7 +187,7 @@ export async function makeInvite(
   });
 }
 
-/** As the owner API takes them of a new agent. */
+/** Formats the terms for the owner API. */
 export const termsOf = ({ policy, grants }: Invited) => ({
   ...(policy !== undefined && { policy }),
   ...(grants.length > 0 && {
@@ -195,7 +195,7 @@ export const termsOf = ({ policy, grants }: Invited) => ({
   }),
 });
 
-/** Binds by an invite, as invited agents do. A failed invite is revoked: then no key was bound. */
+/** Binds the key with a new invite, as invited agents do. An invite that was not used is revoked: then no key was bound. */
 async function inviteAndBind(broker: BrokerConnection, name: string, invited: Invited, pem: string): Promise<Bound> {
   const invite = await makeInvite(broker, name, invited);
   try {

@@ -1,4 +1,4 @@
-/** How MCP clients are configured by hand to start `agent-broker mcp` as one agent. */
+/** Snippets that configure MCP clients by hand to start `agent-broker mcp` as one agent. */
 import { configFile, serverEntry } from './client-config.ts';
 import { CLIENTS, type ClientId, clientNamed } from './clients.ts';
 import { entryText } from './edit-client.ts';
@@ -7,7 +7,7 @@ import { commandLine, type Launcher, plainEntry, SERVER_NAME } from './server-en
 
 export type Snippet = {
   client: string;
-  /** What to do with the text. */
+  /** What the person has to do with the text. */
   how: string;
   text: string;
 };
@@ -28,9 +28,9 @@ export async function mcpSnippets(
   const { command, args } = plainEntry({ profile, launcher, platform });
   const line = (...words: string[]) => commandLine(words, platform === 'win32');
   const named = `AGENT_BROKER_PROFILE=${profile}`;
-  // Those with a command of their own that adds a server.
+  // Clients with a command of their own for adding a server.
   const commands: { [client in ClientId]?: string } = {
-    // The name comes before -e, which takes all words up to `--`.
+    // The name comes before -e, which consumes all words up to `--`.
     'claude-code': line('claude', 'mcp', 'add', SERVER_NAME, '-e', named, '--', command, ...args),
     codex: line('codex', 'mcp', 'add', SERVER_NAME, '--env', named, '--', command, ...args),
     gemini: line('gemini', 'mcp', 'add', '-s', 'user', '-e', named, SERVER_NAME, command, ...args),

@@ -1,4 +1,4 @@
-/** What an agent may do now, and whether it is halted, as the broker tells it. */
+/** Reads an agent's permissions, and whether it is halted, from the broker. */
 import type { Halt } from '../mcp/client/action.ts';
 import { type AgentClient, type BrokerError, connectAgent } from '../mcp/client/connect-agent.ts';
 import type { Permissions } from '../mcp/client/permissions.ts';
@@ -8,7 +8,7 @@ import { PROGRAM } from './program-name.ts';
 
 const TIMEOUT_MS = 3_000;
 
-/** `permissions`: undefined where the broker does not tell. `refused`: why it does not take the agent's token. */
+/** `permissions`: undefined when the broker does not report them. `refused`: why the broker rejects the agent's token. */
 type Standing = { permissions?: Permissions | undefined; halt?: Halt | undefined; refused?: BrokerError };
 
 async function askStanding(profile: Profile): Promise<Standing> {
@@ -22,7 +22,7 @@ async function askStanding(profile: Profile): Promise<Standing> {
   }
 }
 
-/** Throws CommandFailed where the profile's key cannot sign, or its address is none. */
+/** Returns a client for the agent. Throws CommandFailed where the profile's key cannot sign, or its address is invalid. */
 function agentOf(profile: Profile): AgentClient {
   try {
     return connectAgent(profile);
@@ -31,21 +31,22 @@ function agentOf(profile: Profile): AgentClient {
   }
 }
 
-/** Of the agent of this profile; undefined where the broker does not tell. */
+/** Returns the permissions of this profile's agent; undefined when the broker does not report them. */
 export const ownPermissions = async (profile: Profile): Promise<Permissions | undefined> =>
   (await askStanding(profile)).permissions;
 
 /**
- * The same, and a sentence for the person where the agent is refused and may go on later: suspended, stopped by a breaker, or with another clock.
+ * Returns the permissions, and a sentence for the person where the agent is refused temporarily: suspended, stopped by a breaker, or because of its
+ * clock.
  *
- * @throws CommandFailed for one that is revoked, expired, or unknown by this key: it never calls again. `instead`: what to do, as a sentence
+ * @throws CommandFailed when the agent is revoked, expired, or unknown by this key: it can never call again. `instead`: what to do, as a sentence
  */
 export async function standingOfAgent(
   profile: Profile,
   instead: string,
 ): Promise<Pick<Standing, 'permissions'> & { warning?: string }> {
   const { permissions, halt, refused } = await askStanding(profile);
-  // As for one that was deleted: the broker does not tell which it is.
+  // A deleted agent gets the same answer: the broker does not distinguish the two.
   if (refused?.code === 'invalid_signature')
     throw new CommandFailed(
       `The broker at ${profile.url} does not know the agent ${profile.agentId} by this key: it was deleted, or has another key. Nothing was written. ${instead}`,

@@ -1,13 +1,13 @@
-/** The owner API as commands ask it, with the types of the schemas that its routes declare. */
+/** The owner API for commands, with the types of the schemas that its routes declare. */
 import type { Answer, Body, Method, Path } from '../broker/console/answers.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
 
 export type OwnerApi = {
   /** Address of the broker, without a trailing slash. */
   url: string;
-  /** The same without types. */
+  /** The connection without types. */
   broker: BrokerConnection;
-  /** As `BrokerConnection.ask`. */
+  /** Like `BrokerConnection.ask`, with types. */
   ask<M extends Method, P extends Path<M>>(
     method: M,
     path: P,
@@ -16,7 +16,7 @@ export type OwnerApi = {
   ): Promise<Answer<M, P>>;
 };
 
-/** As an owner: see `connectAsOwner`. */
+/** Connects as an owner: see `connectAsOwner`. */
 export async function openOwnerApi(options: ConnectionOptions): Promise<OwnerApi> {
   const broker = await connectAsOwner(options);
   return {
@@ -27,8 +27,8 @@ export async function openOwnerApi(options: ConnectionOptions): Promise<OwnerApi
 }
 
 /**
- * A list that comes in pages, to its last one. `read` takes the cursor of the page before, and answers the items and the next
- * cursor; null: it was the last.
+ * Reads all pages of a list. `read` takes the cursor of the previous page, and returns the items and the next cursor; null after
+ * the last page.
  */
 export async function pagesOf<T>(
   read: (before: string | undefined) => Promise<{ items: readonly T[]; next: string | null }>,

@@ -1,4 +1,4 @@
-/** The platforms of the broker, as its owner API tells them, and how a person names one. */
+/** Lists the platforms of the broker from its owner API, and finds one by what a person typed. */
 import { BUILTIN_NAMES, type BuiltinName } from '../broker/platforms/builtin-names.ts';
 import type { BrokerConnection } from './connection.ts';
 import { CommandFailed } from './failure.ts';
@@ -29,7 +29,7 @@ export type WholePlatform = OwnedPlatform & {
   presets: { name: string; scopes: string[] }[];
 };
 
-/** What a test of a connection found. */
+/** The result of testing a connection. */
 export type Tested = {
   ok: boolean;
   detail: string;
@@ -57,7 +57,7 @@ const isBuiltin = (word: string): word is BuiltinName => BUILTIN_NAMES.some((nam
 export const described = ({ platform_id, name, base_url }: OwnedPlatform): string =>
   `${platform_id} (${name === platform_id ? '' : `${name} at `}${base_url})`;
 
-/** What there is, and how to add what is not, as the end of a message. */
+/** Lists the platforms, and how to add one, as the end of a message. */
 function whatThereIs(platforms: readonly OwnedPlatform[]): string {
   const there =
     platforms.length === 0
@@ -66,7 +66,7 @@ function whatThereIs(platforms: readonly OwnedPlatform[]): string {
   return `${there}\nAdd one: ${PROGRAM} add NAME, where NAME is ${BUILTIN_NAMES.join(', ')}; an MCP server: ${PROGRAM} add-mcp ADDRESS; others come with a governance file (docs/platforms.md).`;
 }
 
-/** The platform of this id, or the only one that is this built-in one. Throws CommandFailed, which lists what there is. */
+/** Returns the platform with this id, or the only one of this built-in. Throws CommandFailed, which lists the platforms. */
 export function platformNamed<P extends OwnedPlatform>(word: string, platforms: readonly P[]): P {
   const exact = platforms.find(({ platform_id: id }) => id === word);
   if (exact) return exact;

@@ -1,4 +1,4 @@
-/** The version in package.json, when running from source or built. */
+/** Reads the version from package.json, whether running from source or built. */
 import { readFileSync } from 'node:fs';
 
 export function packageVersion(): string {

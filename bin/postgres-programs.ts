@@ -1,4 +1,4 @@
-/** PostgreSQL's own programs on this machine: what backs up and restores a database. */
+/** Runs PostgreSQL's own programs on this machine, which back up and restore a database. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ export const postgresPrograms: PostgresPrograms = {
       return file;
     };
     try {
-      // Command lines can be read by everybody on a machine, so the password is in none.
+      // Command lines can be read by every user of the machine, so the password is never in one.
       const database = databaseUrl === undefined ? undefined : libpqUrl(databaseUrl, roots);
       const env: Record<string, string> = database ? { PGPASSWORD: database.password } : {};
       const { code, stdout, stderr } = await start(program, env, [
@@ -44,7 +44,7 @@ export const postgresPrograms: PostgresPrograms = {
 };
 
 function start(program: string, more: Record<string, string>, words: readonly string[]): Promise<Ended> {
-  // Not what else this process was given: its environment may hold the master key.
+  // The rest of this process's environment is left out: it may contain the master key.
   const env = { ...pick((name) => OWN.has(name) || /^PG[A-Z]+$/.test(name)), ...more };
   return new Promise((resolve, reject) => {
     const child = spawn(program, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -62,7 +62,7 @@ function start(program: string, more: Record<string, string>, words: readonly st
 
 const OWN = new Set(['PATH', 'HOME', 'LANG', 'SystemRoot']);
 
-/** `PG…`: libpq's own settings, such as PGSSLROOTCERT. */
+/** Selects variables. `PG…`: libpq's own settings, such as PGSSLROOTCERT. */
 const pick = (isWanted: (name: string) => boolean): Record<string, string> =>
   Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) =>

@@ -1,18 +1,18 @@
-/** How a person types the name of this program, for the commands that messages tell to run next. */
+/** How a person types the name of this program, for the commands that messages suggest. */
 import { existsSync, realpathSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { ownScript, SERVER_NAME } from './server-entry.ts';
 
-/** What decides. `path`: the PATH variable. `script`: the launcher that runs. */
+/** What the name depends on. `path`: the PATH variable. `script`: the running launcher. */
 export type Surroundings = { path: string | undefined; script: string; platform: NodeJS.Platform };
 
 /**
- * `agent-broker` where that name on the PATH is this very installation, else `npx agent-broker`, which finds the one of a checkout or of a
- * project, and otherwise fetches it. The folders that npx and npm add to the PATH are there for what they start alone: they do not count.
+ * Returns `agent-broker` where that name on the PATH is this installation, otherwise `npx agent-broker`, which finds the one of a checkout or
+ * project, or fetches it. Folders that npx and npm add to the PATH exist only for the programs they start, and are ignored.
  */
 export function programName({ path = '', script, platform }: Surroundings): string {
   const isOwn = (folder: string): boolean => {
-    // On Windows npm puts a script of its own there, and no link.
+    // On Windows npm puts a script of its own there instead of a link.
     if (platform === 'win32') return existsSync(join(folder, `${SERVER_NAME}.cmd`));
     try {
       return realpathSync(join(folder, SERVER_NAME)) === realpathSync(script);
@@ -24,5 +24,5 @@ export function programName({ path = '', script, platform }: Surroundings): stri
   return folders.some(isOwn) ? SERVER_NAME : `npx ${SERVER_NAME}`;
 }
 
-/** The same for this process. */
+/** The program's name for this process. */
 export const PROGRAM = programName({ path: process.env.PATH, script: ownScript(), platform: process.platform });

@@ -28,7 +28,7 @@ export function readWords(words: readonly string[]): Read | undefined {
   }
 }
 
-/** Serves and returns true; or returns false for the full command line. */
+/** Serves and returns true; returns false when the full command line is needed. */
 export async function quickMcp(words: readonly string[]): Promise<boolean> {
   const read = readWords(words);
   if (read === undefined) return false;

@@ -1,17 +1,17 @@
-/** A secret that a command is given: from standard input, a variable of the environment, or a terminal; never from its arguments. */
+/** Reads a secret from standard input, an environment variable, or a terminal; never from command-line arguments. */
 import { buffer } from 'node:stream/consumers';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { textOfBytes } from './read-text.ts';
 import { askSecret, canAsk } from './terminal/prompt.ts';
 
-/** `stdin`: read it to its end. `env`: the name of a variable. */
+/** `stdin`: read standard input to its end. `env`: the name of a variable. */
 export type SecretFrom = { stdin?: boolean | undefined; env?: string | undefined };
 
 /**
- * The secret, without the newline at its end. `what`: as "the token". `flags`: how to give it without a terminal. `made`: where or with what a
- * person makes it, shown to those who are asked.
+ * Returns the secret, without the newline at its end. `what`: such as "the token". `flags`: how to give it without a terminal. `made`: where or with
+ * what a person creates it, shown at the prompt.
  *
- * @throws WrongUsage when it was not said where it is and nobody can be asked; CommandFailed when there is none
+ * @throws WrongUsage when the options name no source and there is no terminal; CommandFailed when the secret is empty
  */
 export async function readSecret(
   { stdin, env }: SecretFrom,

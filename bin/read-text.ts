@@ -1,12 +1,12 @@
-/** Reads texts that people wrote, none with replacement characters for bytes that are no text. */
+/** Reads texts that people wrote, and refuses invalid UTF-8 instead of replacing bytes. */
 import { readFileSync } from 'node:fs';
 import { textIn } from '../broker/console/static/utf8.js';
 import { CommandFailed } from './failure.ts';
 
 /**
- * What a file says, or standard input (0), without a byte order mark. `called`: what errors begin with.
+ * Returns the text of a file, or of standard input (0), without a byte order mark. `called`: the start of error messages.
  *
- * @throws CommandFailed when it cannot be read, or is not in UTF-8
+ * @throws CommandFailed when the text cannot be read, or is not in UTF-8
  */
 export function readText(file: string | 0, called: string): string {
   let bytes: Uint8Array<ArrayBuffer>;
@@ -18,7 +18,7 @@ export function readText(file: string | 0, called: string): string {
   return textOfBytes(bytes, called);
 }
 
-/** The same of bytes that were read already. */
+/** Decodes bytes in the same way. */
 export function textOfBytes(bytes: Uint8Array<ArrayBuffer>, called: string): string {
   try {
     return textIn(bytes);

@@ -21,8 +21,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 const MOST_LINKS = 40;
 
 /**
- * If `path` is a symbolic link, its target is replaced or created. Permissions and the group are preserved, and the
- * owner, which only root can: else EPERM. The rights of a group that its user is not in are left out, as another group would have them.
+ * If `path` is a symbolic link, its target is replaced or created. Permissions, group and owner are preserved; only root can preserve another
+ * owner: otherwise EPERM. When the user is not in the file's group, the group's permissions are dropped, because another group would get them.
  * A new file has mode 0600. The temporary file has an unpredictable name and mode 0600, and is always removed. Throws errors of the file system.
  */
 export function replaceFile(path: string, text: string): void {
@@ -39,7 +39,7 @@ export function replaceFile(path: string, text: string): void {
   }
 }
 
-/** Gives a new file the owner and the group of an old one. False: it has another group, as whoever is in no group may give it no file. */
+/** Gives a new file the owner and the group of an old one. Returns false when the group could not be set, because the user is not in that group. */
 function giveTo(path: string, old: Stats): boolean {
   const { uid, gid } = statSync(path);
   if (process.getuid === undefined || (old.uid === uid && old.gid === gid)) return true;
@@ -53,21 +53,21 @@ function giveTo(path: string, old: Stats): boolean {
 }
 
 /**
- * Whether `replaceFile` would do, without a trace: nothing is made but an empty file, which is taken away again. `mode`: the rights of a
- * file that nobody may write, which to replace would ignore; undefined else. Throws errors of the file system: where the file (as on a
- * file system that is read-only, and for root too) or the folder cannot be written.
+ * Checks whether `replaceFile` would succeed, without leaving a trace: only an empty file is created, and removed. `mode`: the mode of a
+ * read-only file, which replacing would ignore; otherwise undefined. Throws errors of the file system where the file (as on a
+ * read-only file system, for root too) or the folder cannot be written.
  */
 export function tryReplacing(path: string): { mode: number | undefined } {
   let folder = dirname(path);
   if (existsSync(folder)) {
     const target = targetOf(path);
     const mode = statSync(target, { throwIfNoEntry: false })?.mode;
-    // By its bits, as root may write whatever they say.
+    // Checked by the mode bits, because root may write regardless of them.
     if (mode !== undefined && (mode & 0o222) === 0) return { mode: mode & 0o777 };
     if (mode !== undefined) accessSync(target, constants.W_OK);
     folder = dirname(target);
   }
-  // Where a file can be made, a folder can.
+  // Where a file can be created, a missing folder can be created, too.
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
   const probe = join(folder, `.${basename(path)}.${randomUUID()}.part`);
   try {

@@ -1,4 +1,4 @@
-/** `agent-broker request-access`: an agent, or a command of `agent-broker run`, asks the owners for what it was refused. */
+/** `agent-broker request-access`: an agent, or a command of `agent-broker run`, requests access that it was refused. */
 import { visible } from '../broker/console/static/visible.js';
 import { type AgentClient, type AccessAsk as Asked, agentClient } from '../mcp/client/agent-client.ts';
 import { connectAgent } from '../mcp/client/connect-agent.ts';
@@ -12,20 +12,20 @@ import { printJson } from './terminal/output.ts';
 
 export type RequestOptions = { reason?: string; wait: number; profile?: string; json?: boolean };
 
-/** `granted`: there is nothing to ask for, or an owner granted it; `other`: an owner granted something else. */
+/** `granted`: access exists already, or an owner granted it; `other`: an owner granted something else. */
 type Told = {
   status: 'granted' | 'other' | Exclude<AccessStatus['status'], 'approved'>;
   detail: string;
   note?: string | undefined;
-  /** Of the request; undefined: there was nothing to ask for. */
+  /** The token of the request; undefined when there was nothing to request. */
   requestToken?: string;
 };
 
-/** As long as the broker keeps one request waiting. */
+/** The broker's limit for one long poll. */
 const ONE_WAIT_SECONDS = 50;
 
 /**
- * Asks, and waits for the decision as long as the options say. The exit code is 0 when the scope can be used now, and else 1.
+ * Requests access, and waits for the decision as long as the options say. The exit code is 0 when the scope can be used now, otherwise 1.
  *
  * @throws CommandFailed when no owner could grant it, or the broker does not answer
  */
@@ -48,7 +48,7 @@ export async function requestAccess(
   }
 }
 
-/** The run that this process is part of: its sidecar signs what shows the run's placeholder. */
+/** The run that this process belongs to: its sidecar signs requests with the run's placeholder. */
 function runOf({ AGENT_BROKER_RUN_URL: url, AGENT_BROKER_RUN_KEY: key }: NodeJS.ProcessEnv) {
   return url && key ? { url, token: () => key } : undefined;
 }
@@ -60,14 +60,14 @@ async function ask(
 ): Promise<Told> {
   const what = asked.scope === undefined ? asked.platform : `${asked.scope} on ${asked.platform}`;
   const opened = await client.requestAccess(asked);
-  // Without a scope the broker asks for the one that is lacking.
+  // Without a scope the broker itself chooses the missing one.
   if (!opened.ok && opened.error.code === 'conflict' && asked.scope !== undefined)
     return { status: 'granted', detail: opened.error.message };
   const { requestToken } = unwrap<AccessRequest>(opened);
   if (wait > 0) process.stderr.write(visible(`The owners are asked for ${what}: waiting ${wait} seconds at most.\n`));
   const { status, note } = await decided(client, requestToken, wait);
   if (status !== 'approved') return { status, note, requestToken, detail: undecided(status, what) };
-  // A run serves the connections that there were when it began.
+  // A run serves only the connections that existed when it began.
   const next = `Make the call again${isRun ? '; if its connection is new, start the run again' : ''}.`;
   const { permissions } = unwrap(await client.permissions());
   return holds(permissions, asked)

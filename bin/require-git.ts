@@ -1,4 +1,4 @@
-/** Whether git would be of use to an agent, as the broker says. */
+/** Checks with the broker whether the agent can use git. */
 import type { Profile } from '../mcp/profile.ts';
 import { CommandFailed } from './failure.ts';
 import { standingOfAgent } from './own-permissions.ts';
@@ -9,7 +9,7 @@ const PLATFORM = 'codehost';
 const SCOPES = [`${PLATFORM}:contents.read`, `${PLATFORM}:contents.write`];
 
 /**
- * Passes where the agent may clone or push something, and where the broker does not answer, because nothing is known then. Answers a
+ * Returns when the agent may clone or push something, and when the broker does not answer, because nothing is known then. The result is a
  * warning where the agent is halted for now.
  *
  * @throws CommandFailed with what an owner can do

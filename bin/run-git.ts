@@ -1,13 +1,13 @@
-/** `git config` as our commands run it, with errors that a person reads. */
+/** Runs `git config`, and `git` for the folder of a clone, with errors for people. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { CommandFailed } from './failure.ts';
 
 const run = promisify(execFile);
-/** What git says is told apart by its words. */
+/** Messages of git are recognised by their English text. */
 const inEnglish = () => ({ env: { ...process.env, LC_ALL: 'C' } });
 
-/** Runs `git config`. Answers what it prints; nothing where there is no such file yet. Throws CommandFailed. */
+/** Runs `git config`. Returns its output; empty where the file does not exist yet. Throws CommandFailed. */
 export async function runGitConfig(words: readonly string[]): Promise<string> {
   try {
     return (await run('git', ['config', ...words], inEnglish())).stdout;
@@ -23,7 +23,7 @@ export async function runGitConfig(words: readonly string[]): Promise<string> {
   }
 }
 
-/** The folder of the clone that this folder is in, which all of its worktrees share. Throws CommandFailed. */
+/** Returns the git folder of the current clone, which all of its worktrees share. Throws CommandFailed. */
 export async function commonGitFolder(): Promise<string> {
   try {
     return (await run('git', ['rev-parse', '--git-common-dir'], inEnglish())).stdout.trimEnd();
@@ -32,7 +32,7 @@ export async function commonGitFolder(): Promise<string> {
   }
 }
 
-/** Git keeps its hands off a clone that belongs to another user, as one that is mounted into a container, and `git config` says only that there is none. */
+/** Git ignores a clone that belongs to another user, such as one mounted into a container, and `git config` reports only that there is none. */
 async function whyNoClone(): Promise<string> {
   try {
     await run('git', ['rev-parse', '--git-dir'], inEnglish());

@@ -8,7 +8,7 @@ import { otherProxyIn, proxyVariables } from '../mcp/sidecar/proxy-variables.ts'
 import type { ConnectProxy } from '../mcp/sidecar/tunnel.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 
-/** Throws CommandFailed where there is nothing that a proxy could open, or another proxy would be left out. */
+/** Creates the proxy. Throws CommandFailed where there is no address that a proxy could serve, or where another proxy would be bypassed. */
 export async function makeProxy(
   addresses: readonly PlatformAddress[],
   { parent, isStrict, tell }: { parent: Environment } & Pick<ConnectProxy, 'isStrict' | 'tell'>,
@@ -23,12 +23,12 @@ export async function makeProxy(
     throw new CommandFailed(
       'No platform of this agent is known to be at an https address, so there is nothing to be a proxy for. A broker of an earlier version does not say where platforms are.',
     );
-  // Loaded on use: it is a third of what the sidecar is.
+  // Loaded on demand: this module is a third of the sidecar's size.
   const { makeAuthority } = await import('../mcp/sidecar/authority.ts');
   return { addresses: opened, authority: makeAuthority([...new Set(opened.map(({ host }) => host))]), isStrict, tell };
 }
 
-/** Where several connections are at one address, those that are not taken: sentences for the person. */
+/** Where several connections share an address, returns sentences for the person about those that are not used. */
 export function notTaken(addresses: readonly PlatformAddress[]): string[] {
   const places = Map.groupBy(addresses, (one) => `${originOf(one)}${one.path}`);
   return [...places].flatMap(([place, [taken, ...others]]) =>
@@ -60,13 +60,13 @@ function readNamed(path: string, kind: string): string {
   }
 }
 
-/** Of the person; wget reads one file of them. */
+/** Reads the person's settings of wget, which reads only one such file. */
 function wgetSettings({ WGETRC, HOME }: Environment): string {
   const path = WGETRC || (HOME && join(HOME, '.wgetrc'));
   return path && (WGETRC || existsSync(path)) ? readNamed(path, 'file of settings of wget') : '';
 }
 
-/** Where distributions of Linux have their roots in one file (as Go's crypto/x509 looks for them). */
+/** Files of root certificates on Linux distributions (the list of Go's crypto/x509). */
 const BUNDLES = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -75,7 +75,7 @@ const BUNDLES = [
   '/etc/ssl/cert.pem',
 ];
 
-/** In PEM. Node can tell, too, but reads each of them for that: 100 ms and 8 MB. */
+/** Returns the system's roots in PEM. Node can return them, too, but parses each one: 100 ms and 8 MB. */
 function systemRoots(): string {
   const bundle = process.platform === 'linux' ? BUNDLES.find((path) => existsSync(path)) : undefined;
   if (bundle !== undefined) return readFileSync(bundle, 'utf8');
@@ -88,14 +88,14 @@ export type Port = { connection: string; variable: string; port: number; address
 const variableOf = (connection: string): string =>
   `AGENT_BROKER_${connection.toUpperCase().replace(/[^A-Z0-9]+/g, '_')}_PORT`;
 
-/** Reads `<connection>[=<port>]` of each. Throws CommandFailed, or WrongUsage. */
+/** Parses each `<connection>[=<port>]`. Throws CommandFailed, or WrongUsage. */
 export function readPorts(
   written: readonly string[],
   granted: readonly Granted[],
   addresses: readonly PlatformAddress[],
 ): Port[] {
   const ports = written.map((text) => {
-    // A label may hold an equals sign.
+    // A label may contain an equals sign.
     const isWhole = granted.some(({ name }) => name === text);
     const [, connection = text, number = '0'] = (!isWhole && /^(.*)=(\d{1,5})$/s.exec(text)) || [];
     if (Number(number) > 65_535) throw new WrongUsage(`${number} is no port: --port <connection>[=<port>].`);

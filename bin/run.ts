@@ -35,7 +35,7 @@ export type RunOptions = CallerOptions & {
   proxy?: boolean;
   profile?: string;
   strict?: boolean;
-  /** How many seconds a call waits that a person has to approve. */
+  /** How many seconds a call waits for an approval. */
   wait?: number;
   verbose?: boolean;
 };
@@ -43,8 +43,8 @@ export type RunOptions = CallerOptions & {
 const CODE_HOST = new URL('https://github.com');
 
 /**
- * Runs the command to its end. Answers its exit code: 128 and the number of a signal that ended it, 127 if there is no such command,
- * 126 if it cannot be run. `say`: writes a line for the person.
+ * Runs the command to its end. Returns its exit code: 128 plus the number of the signal that ended it, 127 if the command is not found,
+ * 126 if it cannot be run. `say`: shows a line to the person.
  *
  * @throws CommandFailed before the command is started
  */
@@ -63,7 +63,7 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
   try {
     const placeholder = newPlaceholder();
     const codehost = codehostOf(chosen);
-    // Windows has none that gh knows.
+    // On Windows gh supports no Unix socket.
     const socket = process.platform === 'win32' ? undefined : socketIn(folder);
     const connections = granted.map(({ name }) => name);
     const door = { ...broker, url: await doorAddress(broker.url) };
@@ -92,8 +92,8 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     tellChosen(chosen, made.kept, options, say);
     if (proxy && options.connection.length === 0)
       for (const line of notTaken(proxy.addresses)) say(`agent-broker: ${line}`);
-    // It waits most of the time: less garbage of TLS is kept (92 MB in place of 148 after 3,600 connections). Set last, because code
-    // that was compiled and stored before is not found with another flag.
+    // The sidecar is idle most of the time: less garbage of TLS is kept (92 MB in place of 148 after 3,600 connections). Set last, because cached
+    // compiled code is not found with another flag.
     setFlagsFromString('--optimize-for-size');
     return await runToItsEnd(words, environment, say);
   } finally {
@@ -102,10 +102,10 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
   }
 }
 
-/** Of the longest path of a Unix socket, on the system that takes the least of it, in bytes (macOS, unix(4)). */
+/** The longest path of a Unix socket in bytes, on the system with the lowest limit (macOS, unix(4)). */
 const LONGEST_SOCKET = 103;
 
-/** The folder of a run, in one for temporary files where a socket's path is short enough. */
+/** Creates the folder of a run, in a folder for temporary files where a socket's path is short enough. */
 function makeFolder(): string {
   const make = (parent: string) => mkdtempSync(join(parent, 'agent-broker-run-'));
   const folder = make(tmpdir());
@@ -114,14 +114,14 @@ function makeFolder(): string {
   return make('/tmp');
 }
 
-/** Where the sidecar listens, too. */
+/** The Unix socket that the sidecar also listens on. */
 const socketIn = (folder: string): string => join(folder, 'socket');
 
 function brokerOf(file: string | undefined): Broker {
   try {
     const profile = readProfile(process.env, file);
     const token = agentSigner(profile);
-    // What is not there now need not be found by the first request of the command.
+    // Reports a missing token before the command starts, instead of at its first request.
     if ('tokenFile' in profile) token();
     return { url: profile.url, token };
   } catch (error) {
@@ -156,7 +156,7 @@ async function askGranted(broker: Broker): Promise<Granted[]> {
   return granted;
 }
 
-/** Those that the options name, in their order; without any, all. */
+/** Returns the connections that the options name, in that order; all of them without any name. */
 function named(granted: readonly Granted[], names: readonly string[]): Granted[] {
   if (names.length === 0) return [...granted];
   return names.map((name) => {
@@ -186,7 +186,7 @@ function tellChosen(
     );
 }
 
-/** A terminal sends these to all of its programs itself. */
+/** A terminal sends these signals to all of its processes itself. */
 const OF_TERMINALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
 const PASSED_ON: readonly NodeJS.Signals[] = [...OF_TERMINALS, 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'];
 
@@ -196,12 +196,12 @@ function runToItsEnd(
   say: (line: string) => void,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
-    // From before there is a command: one that came meanwhile is seen when there is.
+    // Registered before the command starts: a signal that arrives meanwhile is handled once it has started.
     const passOn = (signal: NodeJS.Signals) => {
       if (!(OF_TERMINALS.includes(signal) && process.stdin.isTTY)) child.kill(signal);
     };
     for (const signal of PASSED_ON) process.on(signal, passOn);
-    // On Windows most commands of npm (npx, claude, …) are scripts, which Node's own does not find.
+    // On Windows most commands of npm (npx, claude, …) are scripts, which Node's own spawn does not find.
     const child = spawn(command, args, { env, stdio: 'inherit' });
     const end = () => {
       for (const signal of PASSED_ON) process.off(signal, passOn);

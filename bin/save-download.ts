@@ -1,14 +1,16 @@
-/** Writes what a broker sends into a file. */
+/** Writes a download from the broker to a file. */
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { CommandFailed } from './failure.ts';
 
-/** The file has its content when that is whole; only its owner may read it. Throws CommandFailed when the answer breaks off. */
+/**
+ * Writes the pieces, and moves the file into place when it is complete; only its owner may read it. Throws CommandFailed when the download breaks off.
+ */
 export async function saveDownload(pieces: AsyncIterable<Uint8Array>, path: string): Promise<void> {
   const part = `${path}.part`;
   try {
-    // Of a save that broke off, with rights or a target of its own.
+    // Removes the part of an interrupted download, which may have other permissions or be a link.
     await rm(part, { force: true });
     await pipeline(pieces, createWriteStream(part, { flags: 'wx', mode: 0o600 }));
     await rename(part, path);

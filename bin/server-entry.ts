@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 export const SERVER_NAME = 'agent-broker';
 
-/** The running Node, and the launcher's file. */
+/** The running Node, and the path of the launcher. */
 export type Launcher = { node: string; script: string };
 
 /** The format of most clients. */
@@ -18,7 +18,7 @@ export type ServerEntry = {
 export type Started = { profile: string; launcher: Launcher | undefined; platform: NodeJS.Platform };
 
 /**
- * The entry in the format of most clients. `launcher` undefined: by npx and the package name; else by its path, which starts in a
+ * Returns the entry in the format of most clients. `launcher` undefined: by npx and the package name; otherwise by the launcher's path, which starts in a
  * tenth of the time and does not depend on the PATH of a desktop program.
  */
 export function plainEntry({ profile, launcher, platform }: Started): ServerEntry {
@@ -33,7 +33,7 @@ export function plainEntry({ profile, launcher, platform }: Started): ServerEntr
   return { command, args, env: { AGENT_BROKER_PROFILE: profile } };
 }
 
-/** One quoted line for a shell: this machine's, if nothing else is said. */
+/** Quotes words as one line for a shell: this machine's by default. */
 export const commandLine = (words: readonly string[], windows = process.platform === 'win32'): string =>
   words
     .map((word) => {
@@ -42,7 +42,7 @@ export const commandLine = (words: readonly string[], windows = process.platform
     })
     .join(' ');
 
-/** The launcher of this program, if its path is permanent. */
+/** Returns the launcher of this program, if its path is permanent. */
 export function ownLauncher(): Launcher | undefined {
   return lastingLauncher(process.execPath, ownScript());
 }
@@ -54,7 +54,7 @@ export function ownScript(): string {
   return fileURLToPath(existsSync(beside) ? beside : new URL('../../bin/agent-broker.js', import.meta.url));
 }
 
-/** The same for a given path: npx's cache is not permanent. */
+/** Returns the launcher for a given path; undefined in npx's cache, which is not permanent. */
 export function lastingLauncher(node: string, script: string): Launcher | undefined {
   return /[\\/]_npx[\\/]/.test(script) ? undefined : { node, script };
 }

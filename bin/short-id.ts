@@ -1,12 +1,12 @@
-/** Ids as a person types them: as many characters from the beginning as tell one from the others. */
+/** Abbreviated ids: prefixes that are long enough to be unique. */
 import { CommandFailed, WrongUsage } from './failure.ts';
 
-/** Fewer characters are not taken, and not printed. */
+/** The shortest prefix that is accepted and printed. */
 export const LEAST = 6;
-/** An id, or its beginning. */
+/** Matches an id, or its prefix. */
 const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
 
-/** The shortest beginning of each id that no other one of them has, `LEAST` characters at least. */
+/** Returns the shortest unique prefix of each id, of at least `LEAST` characters. */
 export function shortIds(ids: readonly string[]): Map<string, string> {
   const sorted = ids.toSorted();
   const shared = (a: string, b = ''): number => {
@@ -23,8 +23,8 @@ export function shortIds(ids: readonly string[]): Map<string, string> {
 }
 
 /**
- * The one whose id begins with `given`; undefined when there is none. Throws WrongUsage for a text that is no id, and
- * CommandFailed with the candidates when there are several. `describe`: a candidate in one line.
+ * Returns the item whose id begins with `given`; undefined when there is none. Throws WrongUsage for a text that is not an id prefix, and
+ * CommandFailed with the candidates when there are several. `describe`: formats a candidate in one line.
  */
 export function findByPrefix<T extends { id: string }>(
   all: readonly T[],

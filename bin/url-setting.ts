@@ -1,10 +1,10 @@
-/** The address of a receiver, which is a setting, and not an option. */
+/** Distinguishes the address of a receiver, which is a setting, from the option `--url`. */
 import type { ConnectionOptions } from './connection.ts';
 import { WrongUsage } from './failure.ts';
 
 /**
- * Throws WrongUsage where `--url` was given for a kind that needs the setting `url`, which is missing: it was meant for that, and the request,
- * with the owner's session, would go to the receiver.
+ * Throws WrongUsage where `--url` was given and the kind requires a setting `url` that is missing: the address was meant as that setting, and
+ * the request would send the owner's session to the receiver.
  */
 export function expectUrlSetting(
   kind: string,
