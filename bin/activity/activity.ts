@@ -1,4 +1,4 @@
-/** What is on record, newest last, as a terminal is read; and what comes, as it comes. */
+/** `agent-broker activity`: prints audit rows, newest last as terminals are read, and follows new ones. */
 import type { AuditRow } from '../../broker/console/answers.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { agentIdOf } from '../find-agent.ts';
@@ -11,7 +11,7 @@ import { lineOfRow } from './row-line.ts';
 
 export type ActivityOptions = ConnectionOptions & RowFilter & { json?: boolean; follow?: boolean; limit: number };
 
-/** What options ask for; the agent may be named by its name. */
+/** Builds the filter from options; an agent given by name is resolved to its id. */
 export async function filterOf(api: OwnerApi, options: RowFilter): Promise<RowFilter> {
   const { agent, platform, result, since, text } = options;
   return {
@@ -36,7 +36,7 @@ export async function showActivity(options: ActivityOptions): Promise<void> {
     printLines(rows.map((row) => lineOfRow(row, names, terminalWidth())));
   };
   const rows = (await readRows(api, filter, limit)).toReversed();
-  // While following, a call has one line: when it is over.
+  // While following, a call is printed once, when it has ended.
   const shown = follow ? rows.filter(({ state }) => state === 'final') : rows;
   await print(api, shown);
   if (!follow) {
@@ -45,7 +45,7 @@ export async function showActivity(options: ActivityOptions): Promise<void> {
   }
   const leaving = new AbortController();
   process.once('SIGINT', () => leaving.abort());
-  // Whoever reads may end first, as `head` does.
+  // The reader of the output may end first, as `head` does.
   process.stdout.on('error', () => leaving.abort());
   await followRows({
     connect: () => openOwnerApi(options),

@@ -1,4 +1,4 @@
-/** What is on record as a file: all rows that fit, read as they come, however many. */
+/** `agent-broker activity export`: streams all matching audit rows into a file, however many. */
 import { pipeline } from 'node:stream/promises';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
@@ -9,21 +9,21 @@ import { queryOf, type RowFilter } from './read-rows.ts';
 
 export type ExportOptions = ConnectionOptions & RowFilter & { format: 'jsonl' | 'csv'; output?: string };
 
-/** A file has its name when it is whole. Throws CommandFailed for a terminal, and when the answer breaks off. */
+/** Writes the export. The file gets its name only when it is complete. Throws CommandFailed for a terminal, and when the download breaks off. */
 export async function exportActivity(options: ExportOptions): Promise<void> {
-  // It is written as it is on record: words of agents could act on a terminal.
+  // An export is written unescaped, and texts of agents could contain control sequences for a terminal.
   if (options.output === undefined && process.stdout.isTTY)
     throw new CommandFailed('An export is for a file or another program: add --output <file>, or a pipe.');
   const api = await openOwnerApi(options);
   const query = queryOf(await filterOf(api, options));
   query.set('format', options.format);
   const pieces = await api.broker.download(`/owner/audit/export?${query}`);
-  // Rows hold the words of agents.
+  // Rows contain texts of agents, so only the file's owner may read it.
   if (options.output !== undefined) return await saveDownload(pieces, options.output);
   try {
     await pipeline(pieces, process.stdout, { end: false });
   } catch (error) {
-    // Whoever reads may end first, as `head` does.
+    // The reader of the output may end first, as `head` does.
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return;
     throw new CommandFailed(`The export is not whole: ${(error as Error).message}.`);
   }

@@ -1,34 +1,34 @@
-/** Rows as they come, each once: over broken connections and restarts of the broker, too. */
+/** Follows the audit: prints each row once as it arrives, across broken connections and restarts of the broker. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AuditRow } from '../../broker/console/answers.ts';
 import { CommandFailed, RefusedByBroker } from '../failure.ts';
 import type { OwnerApi } from '../owner-api.ts';
 import { type RowFilter, readRows } from './read-rows.ts';
 
-/** It asks, as the events that owners are sent (/owner/events) tell what waits, and nothing of what is on record. */
+/** Polls, because the events for owners (/owner/events) report only what waits for a decision, and no audit rows. */
 const EVERY_MS = 1_000;
-/** A row is dated when its call began, and comes when that ended: an answer is waited for this long at most. */
+/** A row is dated when its call began, and arrives when the call ended: at most this much later, in milliseconds. */
 const LATE_MS = 150_000;
-/** Most calls end sooner: so far is looked back each time, and as far as above now and then. */
+/** Most calls end sooner: each poll looks back this far, every tenth as far as LATE_MS. */
 const SOON_MS = 10_000;
 const SWEEP_EVERY = 10;
 
 type Following = {
-  /** Connects again; throws CommandFailed while there is nothing to connect to. */
+  /** Reconnects. Throws CommandFailed while there is no broker to connect to. */
   connect: () => Promise<OwnerApi>;
   filter: RowFilter;
-  /** Rows that were read already, oldest first. */
+  /** Rows that were already printed, oldest first. */
   printed: readonly AuditRow[];
   print: (api: OwnerApi, rows: AuditRow[]) => Promise<void>;
-  /** Told once when the broker does not answer, and once when it does again. */
+  /** Called once when the broker becomes unreachable, and once when it is back. */
   tell: (words: string) => void;
   signal: AbortSignal;
 };
 
-/** Until the signal. Throws what the broker refuses. Rows come when they are final, oldest first of those that came at once. */
+/** Follows until the signal is aborted. Prints final rows, oldest first within one poll. Throws refusals of the broker. */
 export async function followRows({ connect, filter, printed, print, tell, signal }: Following): Promise<void> {
   const seen = new Map<string, number>();
-  /** Calls that are under way, and when they began. */
+  /** Calls in flight by id, with the time when they began. */
   const open = new Map<string, number>();
   let newest = 0;
   const note = (row: AuditRow): void => {
@@ -41,14 +41,14 @@ export async function followRows({ connect, filter, printed, print, tell, signal
     }
   };
   for (const row of printed) note(row);
-  /** What is older than that was left out by its number. Ids are in the order of time (UUIDv7). */
+  /** Rows before this id were cut off by the limit of the first page. Ids are in the order of time (UUIDv7). */
   const oldest = printed[0]?.id ?? '';
   let api: OwnerApi | undefined;
   let isDown = false;
   for (let round = 0; !signal.aborted; round++) {
     try {
       api ??= await connect();
-      // After an outage, what happened before it may have come late, too.
+      // After an outage, rows from before it may arrive late, too.
       const back = isDown || round % SWEEP_EVERY === 0 ? LATE_MS : SOON_MS;
       const from = Math.min(newest - back, ...open.values());
       const since =
@@ -72,6 +72,6 @@ export async function followRows({ connect, filter, printed, print, tell, signal
   }
 }
 
-/** Whether it may work the next time: only what the broker itself refuses does not. Its sessions end, which a new one mends. */
+/** Whether a retry may succeed: refusals of the broker are permanent, except 429, and 401, for which reconnecting obtains a new session. */
 const isPassing = (error: unknown): boolean =>
   error instanceof CommandFailed && !(error instanceof RefusedByBroker && error.status !== 401 && error.status !== 429);

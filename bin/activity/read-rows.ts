@@ -1,4 +1,4 @@
-/** Rows on record as commands ask for them. */
+/** Reads audit rows for commands. */
 import type { AuditRow } from '../../broker/console/answers.ts';
 import type { OwnerApi } from '../owner-api.ts';
 import type { Names } from './row-line.ts';
@@ -13,10 +13,10 @@ export type RowFilter = {
   text?: string;
 };
 
-/** As many as the broker answers at once. */
+/** The broker's limit for one page. */
 const PAGE = 200;
 
-/** Newest first; at most `limit`, which may be Infinity. `filter.agent`: an agent id. `filter.result`: `change` for what owners did. */
+/** Returns rows, newest first; at most `limit`, which may be Infinity. `filter.agent`: an agent id. `filter.result`: `change` for changes by owners. */
 export async function readRows(api: OwnerApi, filter: RowFilter, limit: number): Promise<AuditRow[]> {
   const query = queryOf(filter);
   const found: AuditRow[] = [];
@@ -31,7 +31,7 @@ export async function readRows(api: OwnerApi, filter: RowFilter, limit: number):
   return found;
 }
 
-/** The filter as the owner API takes it. */
+/** Formats the filter as a query of the owner API. */
 export function queryOf(filter: RowFilter): URLSearchParams {
   const query = new URLSearchParams();
   for (const name of ['agent', 'platform', 'since', 'kind', 'reason', 'text'] as const) {
@@ -43,7 +43,7 @@ export function queryOf(filter: RowFilter): URLSearchParams {
   return query;
 }
 
-/** Whom rows speak of. */
+/** Reads the names of the agents and owners that rows refer to. */
 export async function readNames(api: OwnerApi): Promise<Names> {
   const { agents } = await api.ask('GET', '/owner/agents');
   const { owners } = await api.ask('GET', '/owner/owners');

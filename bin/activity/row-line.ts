@@ -1,4 +1,4 @@
-/** A row on record in one line, in the words of the console's activity. */
+/** Formats an audit row in one line, with the same texts as the console's activity page. */
 import type { AuditRow } from '../../broker/console/answers.ts';
 import {
   actorOf,
@@ -17,7 +17,7 @@ export type Names = ReadonlyMap<string, string>;
 
 const RESULT_COLUMNS = 13;
 
-/** `width`: of the terminal, in columns; what is no terminal has no end. */
+/** `width`: of the terminal, in columns; infinite for other outputs. */
 export function lineOfRow(row: AuditRow, names: Names, width: number): Line {
   const result = padded(badgeLine(resultOf(row)), RESULT_COLUMNS);
   return cut(
@@ -31,12 +31,12 @@ function whatOf(row: AuditRow, names: Names): Line {
   const agent = who ? line`${styled('bold', who)} ` : line``;
   if (row.kind === 'event' && !row.method)
     return line`${agent}${deedInWords(row.reason)}${row.platform_name ? ` · ${row.platform_name}` : ''}`;
-  // One without a template says no more than method and path.
+  // Without a template the sentence only repeats method and path.
   const what = row.sentence?.template ? `${who ? 'asked to ' : ''}${row.sentence.text}` : callInWords(row);
   return line`${agent}${what}${row.platform_name ? ` on ${row.platform_name}` : ''}`;
 }
 
-/** Of a call why it was answered as it was, of a change or a decision who made it. */
+/** Returns the reason for the result of a call; for a change or a decision, who made it. */
 function whyOf(row: AuditRow, names: Names): Line {
   if (row.kind === 'action') return styled('quiet', line`: ${reasonInWords(row, actorOf(row, names))}`);
   const by = whoOf(row.flags, names);

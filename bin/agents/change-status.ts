@@ -1,4 +1,4 @@
-/** Suspends, resumes, revokes and forgets agents. */
+/** Suspends, resumes, revokes and deletes agents. */
 import { type ConnectionOptions, print } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { agentIdOf, findAgent } from '../find-agent.ts';
@@ -10,7 +10,7 @@ import { canAsk, confirm } from '../terminal/prompt.ts';
 export type StatusVerb = 'suspend' | 'resume' | 'revoke' | 'delete';
 export type StatusOptions = ConnectionOptions & { json?: boolean; reason?: string; yes?: true };
 
-/** Of what there is no way back from it asks first. Throws CommandFailed, WrongUsage. */
+/** Asks for confirmation first where the change cannot be undone. Throws CommandFailed, WrongUsage. */
 export async function changeStatus(verb: StatusVerb, given: string, options: StatusOptions): Promise<void> {
   const asks = (verb === 'revoke' || verb === 'delete') && !options.yes;
   if (asks && (options.json || !canAsk()))

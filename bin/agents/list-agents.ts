@@ -1,4 +1,4 @@
-/** The organisation's agents, one line each. */
+/** Lists the organisation's agents, one line each. */
 import type { ConnectionOptions } from '../connection.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { line, styled } from '../terminal/line.ts';

@@ -1,4 +1,4 @@
-/** An agent in full: what it is, what it may do, and what it did last. */
+/** Shows an agent in full: its properties, permissions and latest calls. */
 import type { Agent, OwnedGrant, WholeAgent } from '../../broker/console/answers.ts';
 import { CONTAINED, STATUS } from '../../broker/console/static/agents/words.js';
 import { limitOf } from '../../broker/console/static/policies/effects.js';
@@ -15,7 +15,7 @@ import { type Line, line, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 
-/** Events that say when an agent got the key that it has. */
+/** Reasons of audit rows that record when an agent got its current key. */
 const BINDING = ['agent_bound', 'agent_invited', 'registration_key_claimed'];
 
 export async function showAgent(given: string, options: ConnectionOptions & { json?: boolean }): Promise<void> {
@@ -109,7 +109,7 @@ async function waitingOf(api: OwnerApi, agent: Agent): Promise<{ id: string; sho
     .map((one) => ({ id: one.id, short: one.short, what: whatOf(one).text }));
 }
 
-/** As far as it is on record: keys of a governance file are not. */
+/** Returns when the agent got its key, or null without an audit row about that, as for keys from a governance file. */
 async function boundAt(api: OwnerApi, agent: Agent): Promise<string | null> {
   const found = await Promise.all(
     BINDING.map(async (reason) => (await readRows(api, { agent: agent.agent_id, reason }, 1))[0]?.created_at),

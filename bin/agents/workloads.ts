@@ -1,4 +1,4 @@
-/** Agents that keep no key: tokens of their workload are taken for them, through the owner API. */
+/** Agents that keep no key: the broker accepts tokens of their workload. Managed through the owner API. */
 import type { WholeAgent } from '../../broker/console/answers.ts';
 import { type ConnectionOptions, connectAsOwner, givenUrl, print } from '../connection.ts';
 import { agentIdOf } from '../find-agent.ts';
@@ -34,7 +34,7 @@ export async function removeWorkload(given: string, options: Options): Promise<v
   );
 }
 
-/** Makes an agent that has no key. */
+/** Creates an agent without a key. */
 export async function createWithWorkload(name: string, options: WorkloadOptions & Terms): Promise<void> {
   const broker = await connectAsOwner(options);
   const grants = await lookUpTerms(broker, name, options);

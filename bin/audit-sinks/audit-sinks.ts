@@ -1,4 +1,4 @@
-/** Where the audit is pushed to: listed, added, tried, paused, moved and removed. */
+/** Manages audit sinks, the destinations that the audit is pushed to: lists, adds, tests, pauses, moves and removes them. */
 
 import type { AuditSink, Body } from '../../broker/console/answers.ts';
 import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
@@ -47,7 +47,7 @@ export async function listSinks(options: Options): Promise<void> {
   );
 }
 
-/** `key=value`, as the owner API takes them. Throws WrongUsage. */
+/** Parses `key=value` settings into the form that the owner API accepts. Throws WrongUsage. */
 function settingsOf(given: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(
     given.map((setting) => {
@@ -62,16 +62,16 @@ function settingsOf(given: readonly string[]): Record<string, unknown> {
   );
 }
 
-/** A word, or the index of a row. */
+/** Parses a start position: a word, or the index of a row. */
 const startOf = (text: string): unknown => (/^\d{1,15}$/.test(text) ? Number(text) : text);
 
-/** A secret of parts is written as a JSON object. */
+/** A secret with several parts is given as a JSON object. */
 function secretOf(text: string): unknown {
   const parsed = parseStrictJson(text);
   return parsed.ok && typeof parsed.value === 'object' && parsed.value !== null ? parsed.value : text;
 }
 
-/** Throws WrongUsage; CommandFailed with what the broker says against it. */
+/** Adds an audit sink. Throws WrongUsage; CommandFailed with the broker's reason for a refusal. */
 export async function addSink(
   name: string,
   kind: string,
@@ -96,7 +96,7 @@ export async function addSink(
     ...(from !== undefined && { from: startOf(from) }),
     ...(secret !== undefined && { secret: secretOf(secret) }),
   };
-  // What a kind takes is for the broker to say: it may know more of them than this command.
+  // The broker validates the kind: it may support more kinds than this command was written for.
   const made = await (await openOwnerApi(options)).ask(
     'POST',
     '/owner/audit-sinks',
@@ -110,7 +110,7 @@ export async function addSink(
   ]);
 }
 
-/** Sets the exit code to 1 when one would not take rows. */
+/** Tests sinks. Sets the exit code to 1 when a sink would not accept rows. */
 export async function testSinks(given: readonly string[], options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { sinks } = await api.ask('GET', '/owner/audit-sinks');
@@ -128,7 +128,7 @@ export async function testSinks(given: readonly string[], options: Options): Pro
   if (options.json) printJson(results);
 }
 
-/** Pauses or resumes one, or moves it to another row. Throws CommandFailed. */
+/** Pauses or resumes a sink, or moves it to another row. Throws CommandFailed. */
 export async function changeSink(
   given: string,
   { status, from }: { status?: 'active' | 'paused'; from?: string },
@@ -147,7 +147,7 @@ export async function changeSink(
   ]);
 }
 
-/** Throws CommandFailed when there is none. */
+/** Removes a sink. Throws CommandFailed when it does not exist. */
 export async function removeSink(given: string, options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { id, name } = await find(api, given);

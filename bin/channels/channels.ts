@@ -1,4 +1,4 @@
-/** Channels on which owners are told: listed, added, tried and removed. */
+/** Manages the channels on which owners are notified: lists, adds, tests and removes them. */
 import type { Body, Channel } from '../../broker/console/answers.ts';
 import { didYouMean } from '../../broker/runtime/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
@@ -56,12 +56,12 @@ function rulesInWords({ events, agents, platforms, quiet }: Channel['rules']): s
   ].join(' ');
 }
 
-/** What is a list also if it has one entry. */
+/** Settings that are lists even with a single entry. */
 const LISTS = new Set(['to']);
-/** What is a number. */
+/** Settings that are numbers. */
 const NUMBERS = new Set(['port', 'thread']);
 
-/** `U0123456789:ann@acme.example,…`, as the owner API takes it. */
+/** Parses `U0123456789:ann@acme.example,…` into the form that the owner API accepts. */
 function peopleOf(text: string): Record<string, string> {
   const pairs = text.split(',').map((one) => one.split(':'));
   if (pairs.some(([id, email, more]) => !id || !email || more !== undefined))
@@ -69,7 +69,7 @@ function peopleOf(text: string): Record<string, string> {
   return Object.fromEntries(pairs);
 }
 
-/** `key=value`, as the owner API takes them. Throws WrongUsage. */
+/** Parses `key=value` settings into the form that the owner API accepts. Throws WrongUsage. */
 function settingsOf(given: readonly string[]): Record<string, unknown> {
   const settings: Record<string, unknown> = {};
   for (const setting of given) {
@@ -90,7 +90,7 @@ function quietOf({ quiet, zone }: AddOptions): object | undefined {
   return { from, to, zone: zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone };
 }
 
-/** Throws WrongUsage; CommandFailed with what the broker says against it. */
+/** Adds a channel. Throws WrongUsage; CommandFailed with the broker's reason for a refusal. */
 export async function addChannel(
   name: string,
   kind: string,
@@ -123,7 +123,7 @@ export async function addChannel(
     ...(quiet && { quiet }),
     ...(remind !== undefined && { remind_minutes: remind }),
   };
-  // What a kind takes is for the broker to say: it may know more of them than this command.
+  // The broker validates the kind: it may support more kinds than this command was written for.
   const made = await (await openOwnerApi(options)).ask(
     'POST',
     '/owner/channels',
@@ -138,7 +138,7 @@ export async function addChannel(
   ]);
 }
 
-/** Sets the exit code to 1 when one did not take the test notice. */
+/** Tests channels. Sets the exit code to 1 when a channel did not accept the test notice. */
 export async function testChannels(given: readonly string[], options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { channels } = await api.ask('GET', '/owner/channels');
@@ -155,7 +155,7 @@ export async function testChannels(given: readonly string[], options: Options): 
   if (options.json) printJson(results);
 }
 
-/** Throws CommandFailed when there is none. */
+/** Removes a channel. Throws CommandFailed when it does not exist. */
 export async function removeChannel(given: string, options: Options): Promise<void> {
   const api = await openOwnerApi(options);
   const { id, name } = named((await api.ask('GET', '/owner/channels')).channels, given);

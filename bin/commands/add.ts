@@ -37,7 +37,7 @@ export function addAddCommand(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (platform: BuiltinName, options: AddOptions) => {
       const { addPlatform } = await import('../add-platform.ts');
-      // As GitHub's own tools and actions name another GitHub than github.com.
+      // The variable by which GitHub's own tools and actions name a server other than github.com.
       const elsewhere = platform === 'github' ? process.env.GITHUB_API_URL : undefined;
       const given = { ...(elsewhere && { baseUrl: elsewhere }), ...options };
       const added = await addPlatform(platform, given, (text) => process.stderr.write(`${text}\n`));
@@ -45,7 +45,7 @@ export function addAddCommand(program: Command): void {
     });
 }
 
-/** Lacking scopes that are named; the rest is counted. */
+/** Most missing scopes that are listed by name; the rest are counted. */
 const MOST = 6;
 
 function inWords({ builtin, platform, base_url, connection, made, test, presets }: Added): string {

@@ -33,7 +33,7 @@ export function addBackupCommand(program: Command): void {
         const fault = startFault(error, config);
         throw fault instanceof Error ? new CommandFailed(fault.message, { cause: error }) : fault;
       });
-      // The backup is whole without: a standby, or a user who may only read, can be backed up from.
+      // Noting the time may fail, and the backup is complete without it: the source may be a standby, or the user may have read access only.
       await noteBackup(databaseUrl === undefined ? { file: storeFile } : { databaseUrl }, about.now).catch((error) => {
         process.stderr.write(
           `The backup is made, but its time could not be noted in the store, so that the console and the metrics do not know of it: ${error.message}\n`,

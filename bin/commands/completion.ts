@@ -3,7 +3,7 @@ import { completionScript, SHELLS, type Shell } from '../completion/scripts.ts';
 import { treeOf } from '../completion/tree.ts';
 import { PROGRAM } from '../program-name.ts';
 
-/** Into files: a checkout is not where a shell starts, and starting it should start no program. */
+/** Writes the scripts into files: a shell does not start in the checkout, and starting a shell should not start another program. */
 const HOW: Record<Shell, string> = {
   bash: `${PROGRAM} completion bash > ~/.agent-broker.bash && echo '. ~/.agent-broker.bash' >> ~/.bashrc`,
   zsh: `${PROGRAM} completion zsh > ~/.agent-broker.zsh && echo '. ~/.agent-broker.zsh' >> ~/.zshrc   # after compinit`,

@@ -30,14 +30,14 @@ export function addConnectCommand(program: Command): void {
       const { connectClient, inWords, isNewAgent } = await import('../connect-client.ts');
       const { askClient, askTerms } = await import('../ask-connect.ts');
       const client = named ?? (await askClient());
-      // Whoever named the client said what they want.
+      // Interactive questions are only for people who did not name a client.
       const asks = named === undefined && !options.undo && isNewAgent(client, options);
       const done = await connectClient(client, asks ? await askTerms(options) : options);
       print(options, done, () => inWords(done));
     });
 }
 
-/** Throws InvalidArgumentError, which says what to do by hand. */
+/** Parses the name of a client. Throws InvalidArgumentError, which explains how to configure another client by hand. */
 function clientOf(word: string): ClientId {
   const known = CLIENTS.find((client) => client === word);
   if (known) return known;

@@ -5,7 +5,7 @@ import { wholeNumber } from '../duration.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 
-/** A number of seconds in a range, or `default`. */
+/** Parses a number of seconds in a range, or `default`. */
 const seconds = (least: number, most: number) => (text: string) =>
   text === 'default' ? text : wholeNumber(least, most)(text);
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { canAsk } from '../terminal/prompt.ts';
 
-/** `stop`: aborted on a signal; then the demo ends, and removes what it made. */
+/** `stop`: aborted on a signal; the demo then ends and removes its files. */
 export function addDemoCommand(program: Command, stop?: AbortSignal): void {
   program
     .command('demo')

@@ -16,14 +16,15 @@ export function addGitCredentialCommand(program: Command): void {
       const { AgentKeyError, agentSigner } = await import('../../mcp/client/signer.ts');
       const { readFileSync } = await import('node:fs');
       const asked = readFileSync(0, 'utf8');
-      // A token is signed for each request, so there is nothing to keep or to forget. Of operations to come a helper says nothing (gitcredentials(7)).
+      // A token is signed for each request, so there is nothing to store or erase. A helper ignores unknown operations without output
+      // (gitcredentials(7)).
       if (operation !== 'get') return;
       try {
         const profile = readProfile(process.env, options.profile);
         process.stdout.write(answerGit(asked, options.at ?? profile.url, agentSigner(profile), Date.now()));
       } catch (error) {
         if (!(error instanceof ProfileError || error instanceof AgentKeyError)) throw error;
-        // Nobody who is asked for a password at a terminal could write one.
+        // Stops git from prompting for a password: no person could type a token.
         process.stdout.write('quit=1\n');
         throw new CommandFailed(error.message);
       }

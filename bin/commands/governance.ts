@@ -34,7 +34,7 @@ export function addGovernanceCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {
       const { text } = (await (await connect(options)).ask('GET', '/owner/governance')) as { text: string };
-      // Into a file or a pipe it goes exactly as it is.
+      // A file or a pipe gets the text exactly as it is.
       if (file === undefined && !options.json && !process.stdout.isTTY) process.stdout.write(`${text.trimEnd()}\n`);
       else if (file === undefined) print(options, { text }, () => text.trimEnd());
       else {
@@ -61,7 +61,7 @@ async function connect(options: Options): Promise<BrokerConnection> {
   return await connectAsPipeline(pipeline, options);
 }
 
-/** Reads the file and what it names, here, where the secrets are; the broker gets the values and seals them. */
+/** Reads the file, and the secrets that it references, on this machine, where they are; the broker receives the values and seals them. */
 async function send(what: 'plan' | 'apply', file: string, options: Options): Promise<Answer> {
   const { withoutSecrets } = options;
   const { text, values: resolved } = await readGovernanceFile(file, { secrets: !withoutSecrets });

@@ -25,7 +25,7 @@ export function addInboxCommand(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (id: string, _options: Options, command: Command) => {
       const { showWaiting } = await import('../inbox/show.ts');
-      // The options that stand before `show` count, too.
+      // Options before the word `show` apply, too.
       await showWaiting(id, command.optsWithGlobals<Options>());
     });
 }

@@ -14,7 +14,11 @@ const seconds = (text: string): number => {
 
 type Options = CallerOptions & { profile?: string; wait: number };
 
-/** @throws WrongUsage */
+/**
+ * Returns the configured caller.
+ *
+ * @throws WrongUsage
+ */
 function configuredOrWrong(options: CallerOptions): ReturnType<typeof configuredCaller> {
   try {
     return configuredCaller(options, process.env);

@@ -3,7 +3,7 @@ import { wholeNumber } from '../duration.ts';
 import type { RequestOptions } from '../request-access.ts';
 
 const MOST_WAIT_SECONDS = 600;
-/** Shorter than what agent programs let a command take. */
+/** Shorter than the time limit of agent programs for a command. */
 const WAIT_SECONDS = 50;
 
 export function addRequestAccessCommand(program: Command): void {

@@ -1,4 +1,4 @@
-/** Sealed secrets: an owner authorises one, and whoever has it sends it encrypted, without any other access. */
+/** Sealed secrets: an owner authorises one, and the person who has it sends it encrypted, without any other access. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -131,7 +131,7 @@ function readAuthorization(path: string): Authorization {
   return file as Authorization;
 }
 
-/** Never from arguments, which other processes and the shell's history can see. Strips one trailing newline. */
+/** Reads the secret, never from arguments, which other processes and the shell's history can read. Strips one trailing newline. */
 async function readSecret(from: string | undefined): Promise<string> {
   if (from === undefined && process.stdin.isTTY)
     throw new WrongUsage('Send the secret to standard input (< FILE, or through a pipe), or name a file with --from.');

@@ -33,7 +33,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
         if (error instanceof ConfigError) throw new CommandFailed(error.message);
         throw error;
       }
-      // So that crash reports and child processes do not get the key in their environment.
+      // Removed so that crash reports and child processes do not get the key in their environment.
       delete process.env.AGENT_BROKER_MASTER_KEY;
       delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
       delete process.env.DATABASE_URL;
@@ -44,7 +44,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       delete process.env.OIDC_CLIENT_SECRET;
       delete process.env.OTEL_EXPORTER_OTLP_HEADERS;
 
-      // No drain when stopped at a terminal.
+      // At a terminal the process stops without draining.
       const drainMs = 1000 * (config.drainSeconds ?? (process.stdout.isTTY ? 0 : 5));
       const hadKey = existsSync(config.keyFile);
       const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
@@ -55,7 +55,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
               throw startFault(error, config);
             })
           : undefined;
-      // Elsewhere the output is a log, and whoever reads it within 15 minutes could sign in as an admin.
+      // Without a terminal the output is a log: anybody who reads it within 15 minutes could sign in as an admin.
       const printsLink = options.printLink ?? process.stdout.isTTY;
       let link: string | undefined;
       let isRestored = false;
@@ -81,9 +81,9 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
         });
       } catch (error) {
         await sandbox?.close();
-        // The next start finds it there, and says nothing of it.
+        // The next start will find the key file, and so print no notice about it.
         if (!hadKey && existsSync(config.keyFile)) process.stderr.write(`${newKeyNotice(config.keyFile)}\n`);
-        // Stopped before it served: other errors are consequences.
+        // The start was interrupted: errors after that are consequences.
         if (stop.aborted) return;
         throw error;
       }
@@ -99,7 +99,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       );
       await running.stop();
       await sandbox?.close();
-      // An exit waits for the threads of the pool, and one that a file system keeps does not come back. All else is closed.
+      // process.exit waits for the threads of the pool, and one blocked by a file system does not return. Everything else is closed by now.
       if (running.broker.auditFolder?.isBusy()) {
         process.stderr.write('AUDIT_FOLDER does not answer: killing this process, which cannot exit.\n');
         process.kill(process.pid, 'SIGKILL');
@@ -138,11 +138,11 @@ const newKeyNotice = (keyFile: string): string =>
 function greeting(at: {
   baseUrl: string;
   masterKeyCreated: boolean;
-  /** A sign-in link of the first admin, if one is to be printed. */
+  /** A sign-in link for the first admin, if one is to be printed. */
   link: string | undefined;
-  /** Whether the store was restored, and waits for its review. */
+  /** Whether the store was restored and its review is pending. */
   isRestored: boolean;
-  /** Whether other devices may open the links, as far as the address tells. */
+  /** Whether other devices may be able to open the links, judging by the address. */
   elsewhere: boolean;
   sandboxUrl: string | undefined;
   config: Pick<Config, 'dataFolder' | 'databaseUrl' | 'keyFile' | 'oidc'>;
@@ -182,8 +182,8 @@ function greeting(at: {
 const FIRST_READ = '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}';
 
 /**
- * How the program is started on the broker of a data folder: with the variable, where that is not the default one, so that a command of
- * another terminal does not reach another broker.
+ * Returns the command that starts the program on the broker of a data folder: with the variable, where the folder is not the default, so that a command
+ * in another terminal does not connect to another broker.
  */
 export function programOn(folder: string, platform: NodeJS.Platform): string {
   if (folder === '.agent-broker') return PROGRAM;
@@ -192,7 +192,7 @@ export function programOn(folder: string, platform: NodeJS.Platform): string {
     : `AGENT_BROKER_DATA=${commandLine([folder], false)} ${PROGRAM}`;
 }
 
-/** Lines for a shell: for PowerShell on Windows, whose `curl` is another program in its older versions, and which has other quotes. */
+/** Example lines for a shell; for PowerShell on Windows, whose quotes differ, and where `curl` is another program in older versions. */
 export const firstCall = (baseUrl: string, platform: NodeJS.Platform, program: string): string[] =>
   platform === 'win32'
     ? [

@@ -83,7 +83,7 @@ function keySetIn(file: string): { kid?: string }[] {
     const { keys } = JSON.parse(read(file)) as { keys: { kid?: string }[] };
     if (Array.isArray(keys)) return keys;
   } catch {
-    // Told below.
+    // Reported by the throw below.
   }
   throw new CommandFailed(`${file} is no key set.`);
 }

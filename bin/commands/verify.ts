@@ -31,7 +31,7 @@ export function addVerifyCommand(program: Command): void {
     });
 }
 
-/** Who requested what; for an event, as much as is known. */
+/** Describes who requested what; for an event, as much as is known. */
 function whatOf({ agent, method, platform, path, scope, organisation, change }: JsonObject): string {
   const { by, how } = (change as JsonObject | undefined) ?? {};
   const who = how === 'token' ? 'by itself' : by && `by owner ${by}`;

@@ -15,12 +15,12 @@ export function completionScript(shell: Shell, tree: readonly Node[]): string {
     : bash(tree, 'complete -p npx > /dev/null 2>&1');
 }
 
-/** Single quotes are what all three shells take as it is. */
+/** Quotes a text: all three shells take single quotes literally. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 const namesOf = (flags: readonly Flag[]): string[] => flags.flatMap(({ names }) => names);
 
-/** `taken`: a test that is true where npx is completed already. */
+/** `taken`: a shell test that is true when a completion for npx exists already. */
 function bash(tree: readonly Node[], taken: string): string {
   const paths = tree.filter(({ path }) => path !== '').map(({ path }) => quoted(path));
   const words = tree.map(

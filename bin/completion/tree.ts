@@ -1,15 +1,15 @@
-/** What a shell may complete: the commands with their options and arguments, as they are declared. */
+/** The command line as data for completion scripts: commands with their options and arguments, as they are declared. */
 import type { Argument, Command, Option } from 'commander';
 
 export type Flag = {
-  /** `--name`, and `-n` where there is one. */
+  /** `--name`, and `-n` if the option has a short form. */
   names: string[];
   description: string;
-  /** Undefined: it takes no value. */
+  /** Undefined when the option takes no value. */
   value: Value | undefined;
 };
 
-/** What may stand there: one of these words, a path, or what nobody knows beforehand. */
+/** Possible values: one of these words, a path, or any text. */
 export type Value = { words: string[] } | 'path' | 'any';
 
 export type Node = {
@@ -17,11 +17,11 @@ export type Node = {
   path: string;
   commands: { name: string; description: string }[];
   flags: Flag[];
-  /** What its arguments may be. */
+  /** Possible values of the arguments. */
   words: string[];
 };
 
-/** Every command, the program itself first; hidden ones are left out. */
+/** Returns every command, the program itself first; hidden commands are left out. */
 export function treeOf(program: Command, path: readonly string[] = []): Node[] {
   const help = program.createHelp();
   const commands = help.visibleCommands(program);

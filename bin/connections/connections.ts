@@ -1,4 +1,4 @@
-/** Connections to platforms: which there are, and whether they work. */
+/** Lists the connections to platforms, tests them, and sets their time limits. */
 import type { Connection } from '../../broker/console/answers.ts';
 import { badgeOf, isOfPeople, testInWords } from '../../broker/console/static/connections/words.js';
 import { agoInWords } from '../../broker/console/static/shell/duration.js';
@@ -34,18 +34,18 @@ export async function listConnections(options: Options): Promise<void> {
   );
 }
 
-/** The badge of the console. */
+/** Formats the same badge as the console's. */
 function stateOf(connection: Connection): Line {
   const { at, ...badge } = badgeOf(connection);
   const ago = at === undefined ? '' : ` ${agoInWords(Math.max(0, Date.now() - Date.parse(at)))}`;
   return line`${badgeLine(badge)}${ago}`;
 }
 
-/** In seconds; `default`: as for any connection. */
+/** In seconds; `default`: the value for any connection. */
 export type PatienceOptions = Options & { idle?: Seconds; wait?: Seconds };
 type Seconds = number | 'default';
 
-/** Throws WrongUsage when there is nothing to change, and CommandFailed when there is no such connection. */
+/** Changes the time limits of a connection. Throws WrongUsage when there is nothing to change, and CommandFailed when the connection does not exist. */
 export async function setPatience(given: string, options: PatienceOptions): Promise<void> {
   const { idle, wait } = options;
   if (idle === undefined && wait === undefined) throw new WrongUsage('Say what to change, with --idle or --wait.');
@@ -64,8 +64,8 @@ export async function setPatience(given: string, options: PatienceOptions): Prom
 }
 
 /**
- * Asks each platform once, with the credential; without names, all of them but those for which people give tokens of their own. Sets the exit code to 1
- * when one was refused or not reached.
+ * Tests connections with one request each; without names, all of them except those for which people give tokens of their own. Sets the exit code
+ * to 1 when a credential was refused, or a platform not reached.
  */
 export async function testConnections(given: readonly string[], options: Options): Promise<void> {
   const api = await openOwnerApi(options);
@@ -89,7 +89,7 @@ export async function testConnections(given: readonly string[], options: Options
   if (options.json) printJson(results);
 }
 
-/** Throws CommandFailed when there is none of this name or id. */
+/** Finds a connection by label or id. Throws CommandFailed when it does not exist. */
 function named(connections: readonly Connection[], given: string): Connection {
   const found = connections.find(({ id, label }) => label === given || id === given.toLowerCase());
   if (found) return found;

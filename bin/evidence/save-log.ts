@@ -1,4 +1,4 @@
-/** Saves what an auditor keeps apart from the broker: the receipt log, its verifier keys, its checkpoints and the keys of receipts. */
+/** Saves the copies that an auditor keeps apart from the broker: the receipt log, its verifier keys, its checkpoints and the keys of receipts. */
 import { hash } from 'node:crypto';
 import {
   createReadStream,
@@ -19,23 +19,23 @@ import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { saveDownload } from '../save-download.ts';
 
-/** What a check without the keys of receipts cannot tell, or that is about what was saved and not about the rows. */
+/** Problems that cannot be checked without the keys of receipts, or that concern the saved files instead of the rows. */
 const NOT_OF_ROWS: readonly ProblemKind[] = ['unchecked', 'unsigned', 'receipt', 'no_receipt'];
 
-/** Where it is in a folder. */
+/** Names of the files in the folder. */
 const LOG = 'log.jsonl';
 const LOG_KEYS = 'log.key';
 const RECEIPT_KEYS = 'receipt-keys.json';
 const CHECKPOINTS = 'checkpoints';
 
-/** `newReceiptKeys`: by `kid`, those that were not there when the folder was saved before. */
+/** `newReceiptKeys`: the `kid`s of keys that were not in the folder before. */
 export type SavedLog = { size: number; checkpoints: number; newLogKeys: number; newReceiptKeys: string[] };
 
 /**
- * Saves the log up to its newest checkpoint into a folder, over what it has of it, and adds the checkpoint to those that are there. Keys
- * that were saved before stay. Throws CommandFailed, and leaves what was saved, when the broker does not have a verifier key any more that it had,
- * signed another log of as many rows before, or exports rows that are not those of the checkpoints that were saved: the only copy of what was
- * logged may be the one that is here.
+ * Saves the log up to its newest checkpoint into a folder, replacing the saved log, and adds the checkpoint to the saved ones. Keys that were
+ * saved before stay. Throws CommandFailed, and keeps the saved files unchanged, when the broker lost a verifier key that it had, signed a
+ * different log of the same size before, or exports rows that differ from the saved checkpoints: the saved files may then be the only copy of
+ * what was logged.
  */
 export async function saveLog(folder: string, options: ConnectionOptions): Promise<SavedLog> {
   const { broker, ask } = await openOwnerApi(options);
@@ -47,7 +47,7 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
     throw new CommandFailed(
       `The broker does not name a verifier key that ${join(folder, LOG_KEYS)} has: ${gone[0]}. Nothing was saved. A log never loses a key: find out why before you trust another one.`,
     );
-  // Before the export, which then goes as far, or further.
+  // Read before the export, which then includes at least as many rows.
   const note = await textAt(broker, `/orgs/${id}/checkpoint`);
   const size = Number(note.split('\n')[1]);
   const noted = savedText(folder, join(CHECKPOINTS, `${size}`));
@@ -79,7 +79,7 @@ export async function saveLog(folder: string, options: ConnectionOptions): Promi
   };
 }
 
-/** The files in a folder that `saveLog` wrote. */
+/** Paths of the files in a folder that `saveLog` wrote. */
 export const filesIn = (folder: string): { log: string; key: string; receiptKeys: string; checkpoint: string[] } => ({
   log: join(folder, LOG),
   key: join(folder, LOG_KEYS),
@@ -89,7 +89,7 @@ export const filesIn = (folder: string): { log: string; key: string; receiptKeys
     : [],
 });
 
-/** Throws CommandFailed when an export does not go on from the checkpoints of a folder. */
+/** Throws CommandFailed when an export does not continue the checkpoints of a folder. */
 async function refuseOther(
   file: string,
   { folder, keys, note, size }: { folder: string; keys: readonly string[]; note: string; size: number },
@@ -97,7 +97,7 @@ async function refuseOther(
   const { linesOf: linesIn } = await import('../../broker/console/static/verify/export-lines.js');
   const { verifyLogExport } = await import('../../broker/console/static/verify/log-export.js');
   const { readVerifierKeys } = await import('../../broker/console/static/verify/note.js');
-  // Of as many rows it was compared, and others may have co-signed it since.
+  // The checkpoint of this size was compared before, and may have been co-signed since.
   const kept = readdirSync(join(folder, CHECKPOINTS)).filter((name) => name !== `${size}`);
   const { problems } = await verifyLogExport(
     linesIn(Readable.toWeb(createReadStream(file)).pipeThrough(new TextDecoderStream())),
@@ -115,7 +115,7 @@ async function refuseOther(
     );
 }
 
-/** Of a note: without signatures, of which a checkpoint may have others later. */
+/** Returns the text of a note without its signatures, which may be added to a checkpoint later. */
 const signedTextOf = (note: string): string => note.slice(0, note.lastIndexOf('\n\n') + 1);
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');

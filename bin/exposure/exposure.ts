@@ -1,4 +1,4 @@
-/** `agent-broker doctor --exposure`: what a command could read without the broker. Nothing is changed, and no value is told. */
+/** `agent-broker doctor --exposure`: lists the credentials that a command could read without the broker. Changes nothing, and prints no values. */
 import { statSync } from 'node:fs';
 import { gitConfig, settingsIn } from '../../mcp/git-config.ts';
 import { isOwnHelper } from '../git-settings.ts';
@@ -9,21 +9,21 @@ import type { Finding, Place } from './finding.ts';
 import { recognise } from './key-forms.ts';
 import { findVariables, named } from './variables.ts';
 
-/** Where clouds tell a machine its credentials (AWS, Google Cloud, Azure). */
+/** The address at which clouds serve credentials to their machines (AWS, Google Cloud, Azure). */
 export const METADATA = '169.254.169.254';
 const METADATA_TIMEOUT_MS = 1_000;
 
-/** `metadata`: host, with a port or without, that is asked whether it answers; undefined: none is. */
+/** `metadata`: host, with or without a port, that is probed for an answer; undefined: no probe. */
 export async function findExposure(place: Place, metadata: string | undefined): Promise<Finding[]> {
   const [inGit, address] = await Promise.all([findInGit(place), metadata === undefined ? [] : findMetadata(metadata)]);
   return [...findVariables(place), ...findFiles(place), ...inGit, ...findSockets(place), ...address];
 }
 
-/** What git is set to that gives it credentials, as it holds in the working folder. */
+/** Finds git settings that contain or provide credentials, as they apply in the working folder. */
 async function findInGit({ env, cwd }: Place): Promise<Finding[]> {
   const listed = await gitConfig(['--null', '--list'], env, cwd);
   return settingsIn(listed ?? '').flatMap(({ name, value }): Finding[] => {
-    // Of `run`, and worth nothing elsewhere.
+    // The header of `run`, with a placeholder that is worthless elsewhere.
     if (env.AGENT_BROKER_RUN_URL && name.startsWith(`http.${env.AGENT_BROKER_RUN_URL}/`)) return [];
     const what = /^credential\.(.*\.)?helper$/.test(name) ? helperIn(value) : keyIn(name, value);
     if (what === undefined) return [];
@@ -34,18 +34,18 @@ async function findInGit({ env, cwd }: Place): Promise<Finding[]> {
 
 type InGit = Omit<Finding, 'where'>;
 
-/** A program from which git gets passwords, but the broker's own. */
+/** Describes a credential helper of git, other than the broker's own. */
 function helperIn(value: string): InGit | undefined {
   if (value === '' || isOwnHelper(value)) return undefined;
   return {
     kind: 'helper',
-    // A script may hold anything.
+    // A script may contain secrets, so only a plain program name is shown.
     what: `git gets passwords from ${/^[\w./-]+(?= |$)/.exec(value)?.[0] ?? 'a script'}`,
     advice: `After "${PROGRAM} git-setup" git asks the broker’s helper for its repositories; take this one out, or keep it out of the command’s reach.`,
   };
 }
 
-/** A credential in an address, or in a header that git sends (as actions/checkout leaves one behind). */
+/** Finds a credential in an address, or in a header that git sends (as actions/checkout leaves behind). */
 function keyIn(name: string, value: string): InGit | undefined {
   const isHeader = /^http\.(.*\.)?extraheader$/.test(name) && /^(?:proxy-)?authorization:/i.test(value);
   const found = isHeader ? undefined : recognise('', `${name} ${value}`);
@@ -80,7 +80,7 @@ function isSocket(path: string): boolean {
   }
 }
 
-/** Any answer will do: it is there. */
+/** Any response counts: it shows that the address is reachable. */
 async function findMetadata(host: string): Promise<Finding[]> {
   const address = `http://${host}/`;
   try {
@@ -99,7 +99,7 @@ async function findMetadata(host: string): Promise<Finding[]> {
   ];
 }
 
-/** For a person. `words`: the command. `isAsked`: whether it was asked if a metadata address answers. */
+/** Formats the findings for a person. `words`: the command. `isAsked`: whether the metadata address was probed. */
 export function exposureInWords(findings: readonly Finding[], words: readonly string[], isAsked: boolean): Line[] {
   const command = words.length === 0 ? 'a command' : words.join(' ');
   const found = findings.flatMap(({ where, what, advice }) => [
@@ -107,7 +107,7 @@ export function exposureInWords(findings: readonly Finding[], words: readonly st
     line`    ${what}`,
     line`    ${styled('quiet', advice)}`,
   ]);
-  // Without it "nothing was found" would be taken for more than was looked at.
+  // Without this line, "nothing was found" would seem to cover more than was checked.
   const unasked = isAsked
     ? []
     : [line`The metadata address of a cloud, which may give a machine credentials, was not asked: add --metadata.`];

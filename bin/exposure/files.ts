@@ -1,11 +1,11 @@
-/** Files in which tools keep credentials, and what stands in them. */
+/** Finds files in which tools keep credentials, and describes their content. */
 import { closeSync, constants, openSync, readSync, statSync } from 'node:fs';
 import type { Finding, Place } from './finding.ts';
 import { KEPT } from './kept-files.ts';
 
 const MOST_BYTES = 1024 * 1024;
 
-/** The beginning of a regular file that can be read; undefined: there is none. Never waits, as a pipe would let one. */
+/** Returns the beginning of a readable regular file; undefined for anything else. Never blocks, as opening a pipe could. */
 function beginningOf(path: string): string | undefined {
   try {
     if (!statSync(path).isFile()) return undefined;
@@ -21,7 +21,7 @@ function beginningOf(path: string): string | undefined {
   }
 }
 
-/** Files with credentials that the command could read, each once. */
+/** Returns the files with credentials that the command could read, each once. */
 export function findFiles(place: Place): Finding[] {
   const seen = new Set<string>();
   return KEPT.flatMap(({ paths, what, look, advice }) =>

@@ -1,11 +1,11 @@
-/** The files in which tools keep credentials: where they are, how they are known, and what to do about them. */
+/** The files in which tools keep credentials: their paths, how to recognise them, and advice. */
 import { readdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { PROGRAM } from '../program-name.ts';
 import type { Place } from './finding.ts';
 import { variablesIn } from './variables.ts';
 
-/** `look`: what a text holds, in words without values; undefined: no credential. Without it, the file itself is one. */
+/** `look`: describes the content without values; undefined: no credential. Without `look`, the file itself is a credential. */
 export type Kept = {
   paths: (place: Place) => readonly string[];
   what: string;
@@ -18,7 +18,7 @@ const under =
   ({ home }: Place): string[] =>
     paths.map((path) => join(home, path));
 
-/** What is in a folder by a name that fits. */
+/** Returns the files in a folder whose name matches. */
 function inFolder(folder: string, name: RegExp): string[] {
   try {
     return readdirSync(folder)
@@ -29,7 +29,7 @@ function inFolder(folder: string, name: RegExp): string[] {
   }
 }
 
-/** The same from the working folder to the root. */
+/** Returns the matching files from the working folder up to the root. */
 function upwards({ cwd }: Place, name: RegExp): string[] {
   const found: string[] = [];
   for (let folder = cwd; ; folder = dirname(folder)) {
@@ -39,7 +39,7 @@ function upwards({ cwd }: Place, name: RegExp): string[] {
 }
 
 const config = ({ env, home }: Place): string => env.XDG_CONFIG_HOME || join(home, '.config');
-/** In the folders in which tools keep settings: that of XDG, those of Windows, those of macOS. Each tool has its file in one of them. */
+/** Paths in the folders in which tools keep settings: XDG's, Windows' and macOS'. Each tool has its file in one of them. */
 const inConfigs = (place: Place, ...paths: string[]): string[] =>
   [
     config(place),
@@ -57,7 +57,7 @@ const HIDE = 'Keep it out of reach: start the command as another user, or in a s
 const ADD = (name: string) => `Connect it with "${PROGRAM} add ${name}"`;
 const ADD_REGISTRY = `${ADD('npm')}, and take the line out; ${PROGRAM} run sets a registry and a token of its own`;
 
-/** In the files of rclone, s3cmd, gsutil and MinIO's client: a name with a value. */
+/** A secret with its value in the files of rclone, s3cmd, gsutil and MinIO's client. */
 const STORE_KEY =
   /(?:^|[\s"'{,])(?:(?:aws_|gs_)?secret_access_key|secret_key|secretKey|pass|token|client_secret|service_account_credentials|account_key|key)["']?[ \t]*[=:][ \t]*["']?[^\s"',}]/m;
 
@@ -68,7 +68,7 @@ export const KEPT: readonly Kept[] = [
         ? [join(place.env.GH_CONFIG_DIR, 'hosts.yml')]
         : inConfigs(place, 'gh/hosts.yml', 'GitHub CLI/hosts.yml'),
     what: 'the sign-in of gh',
-    // Without a token in the file it is in the system's keyring, where gh gets it.
+    // Without a token in the file, the token is in the system's keyring, where gh reads it.
     look: (text) => listed(each(text, /^['"]?([\w.-]+)['"]?:\s*$/gm), 'for') ?? 'in the keyring',
     advice: `${ADD('github')}, then "gh auth logout"; ${PROGRAM} run gives gh a configuration of its own`,
   },
@@ -80,14 +80,14 @@ export const KEPT: readonly Kept[] = [
     advice: `Connect the hosts, and take their entries out. ${HIDE}`,
   },
   {
-    // pnpm reads these of its own beside those of npm (pnpm, "Authentication Settings").
+    // pnpm reads files of its own in addition to npm's (pnpm, "Authentication Settings").
     paths: (place) => [
       place.env.npm_config_userconfig || join(place.home, '.npmrc'),
       ...upwards(place, /^\.npmrc$/),
       ...inConfigs(place, 'pnpm/auth.ini', 'pnpm/rc', 'pnpm/config/rc'),
     ],
     what: 'tokens of registries',
-    // A variable in braces is in the environment, and looked at there.
+    // A variable in braces refers to the environment, which is searched separately.
     look: (text) =>
       listed(each(text, /^\s*((?:\/\/[^\s=]+:)?_(?:authToken|auth|password))\s*=\s*(?!\$\{|\s*$)/gm), 'in'),
     advice: ADD_REGISTRY,

@@ -1,14 +1,14 @@
-/** Keys of platforms, by how they begin and by the variables in which their tools look for them. */
+/** Recognises keys of platforms by their prefix, and by the variables from which their tools read them. */
 
 type KeyForm = {
   platform: string;
-  /** As `agent-broker add` takes it; undefined: no built-in platform. */
+  /** The name for `agent-broker add`; undefined: not a built-in platform. */
   add?: string;
   form?: RegExp;
   names?: readonly string[];
 };
 
-/** The first form that fits counts. */
+/** In order of precedence: the first matching form counts. */
 const KEY_FORMS: readonly KeyForm[] = [
   {
     platform: 'GitHub',
@@ -68,15 +68,15 @@ const KEY_FORMS: readonly KeyForm[] = [
   { platform: 'a JWT', form: /\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}/ },
 ];
 
-/** How variables for credentials are called. */
+/** Names that variables for credentials typically have. */
 const LIKE_A_CREDENTIAL = /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
-/** Shorter values of variables that are only named like one are settings. */
+/** Shorter values of variables with such a name are taken for settings. */
 const LEAST = 8;
 
-/** What a value is, by its form, else by the name that it has. `add`: as `agent-broker add` takes the platform. */
+/** The kind of a credential, by the form of its value, otherwise by its name. `add`: the name of the platform for `agent-broker add`. */
 export type Recognised = { platform: string; add: string | undefined };
 
-/** Undefined: it is no credential, as far as name and form tell. */
+/** Recognises a credential; undefined when name and value do not look like one. */
 export function recognise(name: string, value: string): Recognised | undefined {
   if (value === '') return undefined;
   const found =

@@ -1,10 +1,10 @@
-/** Credentials in variables: of the environment, and of `.env` files. */
+/** Finds credentials in variables: of the environment, and of `.env` files. */
 
 import { PROGRAM } from '../program-name.ts';
 import type { Finding, Place } from './finding.ts';
 import { type Recognised, recognise } from './key-forms.ts';
 
-/** What a variable is called for a person: `a key of GitHub`, or what is said itself. */
+/** Describes a variable's content for a person: `a key of GitHub`, or a description that already begins with an article. */
 export const named = ({ platform }: Recognised): string => (/^an? /.test(platform) ? platform : `a key of ${platform}`);
 
 const adviceFor = ({ add }: Recognised): string =>
@@ -12,12 +12,12 @@ const adviceFor = ({ add }: Recognised): string =>
     ? `Start the command without it: ${PROGRAM} run --strict leaves it out. A platform of your own is connected in governance.yaml.`
     : `Connect it with "${PROGRAM} add ${add}"; ${PROGRAM} run then puts a placeholder in its place, and --strict leaves it out.`;
 
-/** In the environment. What `agent-broker run` itself has put there is worth nothing elsewhere, and left out. */
+/** Searches the environment. Values that `agent-broker run` itself has set are worthless elsewhere, and left out. */
 export function findVariables({ env }: Place): Finding[] {
   const placeholder = env.AGENT_BROKER_RUN_KEY;
   return Object.entries(env).flatMap(([name, value = '']) => {
     if (placeholder !== undefined && value.includes(placeholder)) return [];
-    // Of `run`, which passes none of them on.
+    // The broker's own variables, which `run` does not pass on.
     if (name.startsWith('AGENT_BROKER_')) return [];
     const found = recognise(name, value);
     return found ? [{ kind: 'variable' as const, where: name, what: named(found), advice: adviceFor(found) }] : [];
@@ -26,7 +26,7 @@ export function findVariables({ env }: Place): Finding[] {
 
 const LINE = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/;
 
-/** What a file of variables holds: their names, with what they are; undefined: no credential. */
+/** Lists the credentials in a file of variables, by name and kind; undefined when there are none. */
 export function variablesIn(text: string): string | undefined {
   const found = text.split('\n').flatMap((line) => {
     const [, name, quoted = ''] = LINE.exec(line) ?? [];

@@ -1,9 +1,9 @@
-/** A grant for a person to read. */
+/** Formats a grant for a person. */
 import type { OwnedGrant } from '../../broker/console/answers.ts';
 import { type Line, line } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
 
-/** What is granted where, and below it every limit. */
+/** Returns the scopes and where they apply, followed by every limit. */
 export function grantLines(grant: OwnedGrant): Line[] {
   const { platform, connection, scopes, repos, recipients, refs, ref_changes, expires_at, expired } = grant;
   const listed = (what: string, all: readonly string[] | null): string[] =>

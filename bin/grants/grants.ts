@@ -1,4 +1,4 @@
-/** Lists, makes, changes and removes what an agent is granted, through the owner API. */
+/** Lists, creates, changes and removes an agent's grants, through the owner API. */
 import type { Agent, Body, ChangedGrant, OwnedGrant } from '../../broker/console/answers.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { expiresInSeconds, type Lasting } from '../duration.ts';
@@ -91,7 +91,7 @@ const meant = (grants: readonly OwnedGrant[], platform: string, connection: stri
 
 async function send(api: OwnerApi, agent: Agent, platform: string, options: GrantOptions): Promise<void> {
   const { scopes, repos, recipients, expires, approval, connection } = options;
-  // One word takes a limit away: none of a list's own entries reads like it.
+  // A single keyword removes a limit; no valid entry of a list is equal to it.
   const limit = (all: string[] | undefined, none: string) => (all?.length === 1 && all[0] === none ? null : all);
   const body: Body<'POST', '/owner/agents/x/grants/y'> = {
     ...(scopes && { scopes: await scopesNamed(api, platform, scopes) }),
@@ -111,11 +111,11 @@ async function send(api: OwnerApi, agent: Agent, platform: string, options: Gran
   ]);
 }
 
-/** The platform that is meant by its id, or by what it is, such as github. Throws CommandFailed with what there is. */
+/** Resolves a platform given by its id, or by its built-in such as github. Throws CommandFailed with the list of platforms. */
 const platformOf = async (api: OwnerApi, given: string): Promise<string> =>
   platformNamed(given, await listPlatforms(api.broker)).platform_id;
 
-/** In full, of presets and short names. Throws CommandFailed with what there is. */
+/** Expands presets and short names to full scopes. Throws CommandFailed with the list of scopes. */
 async function scopesNamed(api: OwnerApi, platform: string, words: string[]): Promise<string[]> {
   const grants = await resolveGrants(api.broker, [{ platform, words }], {});
   return grants.flatMap(({ scopes }) => scopes);

@@ -1,4 +1,4 @@
-/** Corrects a held call before it is decided, and shows what it is then. */
+/** Corrects a held call before it is decided, and shows the corrected call. */
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { readJsonObject } from '../json-option.ts';
@@ -10,7 +10,7 @@ import { findWaiting, pickWaiting } from './waiting.ts';
 
 export type CorrectOptions = ConnectionOptions & { body?: string; endpoint?: string; json?: boolean };
 
-/** The hash of the request as it was read goes along: what somebody else corrected meanwhile is not corrected once more. */
+/** Sends the hash of the request that was read, so that a concurrent correction by somebody else is not overwritten. */
 export async function correctCall(id: string, options: CorrectOptions): Promise<void> {
   const { endpoint } = options;
   const data = options.body === undefined ? undefined : readJsonObject('--body', options.body);

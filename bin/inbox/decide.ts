@@ -1,4 +1,4 @@
-/** Decides what waits: shown, asked, sent with the hash of what was shown, and what came of it in one line each. */
+/** Decides items of the inbox: shows each, asks, sends the decision with the hash of what was shown, and prints the result in one line each. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { whatBecame } from '../../broker/console/static/inbox/words.js';
 import { platformAnswer } from '../../broker/console/static/request-view/answer.js';
@@ -15,15 +15,15 @@ import { findWaiting, pickWaiting, type Waiting, whatOf, whoOf } from './waiting
 import { approvingWord, denyingWord, PATHS, type Terms } from './word.ts';
 
 export type DecideOptions = ConnectionOptions & { json?: boolean; yes?: boolean };
-/** `wait`: how many seconds for the platform's answer; null: not at all. */
+/** `wait`: how many seconds to wait for the platform's answer; null: do not wait. */
 type Decision = { verb: 'approve'; terms: Terms; wait: number | null } | { verb: 'deny'; reason: string | undefined };
-/** `ok`: decided, and of a call that was waited for: made. */
+/** `ok`: decided, and if the call was waited for, made. */
 type Result = { id: string; kind: Waiting['kind']; ok: boolean; words: string; answer?: unknown };
 
-/** How often is looked whether the platform has answered. */
+/** Poll interval for the platform's answer. */
 const LOOK_MS = 300;
 
-/** Decides one after the other, and sets the exit code to 1 when one of them was not decided, or not made. */
+/** Decides one item after the other, and sets the exit code to 1 when one of them was not decided, or its call not made. */
 export async function decideAll(ids: readonly string[], decision: Decision, options: DecideOptions): Promise<void> {
   if (!options.yes && (options.json || !canAsk()))
     throw new WrongUsage(
@@ -32,7 +32,7 @@ export async function decideAll(ids: readonly string[], decision: Decision, opti
   const api = await openOwnerApi(options);
   const me = await api.ask('GET', '/owner/me');
   const waiting = await findWaiting(api, me);
-  // An id that is wrong means that something else was meant: then nothing is decided.
+  // A wrong id suggests that the person meant something else: then nothing is decided.
   const chosen = [...new Set(ids.map((id) => pickWaiting(waiting, id)))];
   const results: Result[] = [];
   for (const one of chosen) {
@@ -76,7 +76,7 @@ async function decideOne(
   }
 }
 
-/** The reason that was given, or the one that is asked for; of an agent that registers itself there is none. */
+/** Returns the given reason, or asks for one; registrations of agents take no reason. */
 async function reasonFor({ kind }: Whole, given: string | undefined): Promise<string | undefined> {
   if (given !== undefined || kind === 'registration') return given;
   return (await askLine('Reason, for the agent to read (may be empty): ')) || undefined;
@@ -99,7 +99,7 @@ async function sent(api: OwnerApi, whole: Decidable, word: object, decision: Dec
 
 type Held = Extract<Whole, { kind: 'approval' }>['item'];
 
-/** Made, when the platform did what it was asked; without waiting, when it was decided. */
+/** The result is ok when the platform performed the call; without waiting, when the call was approved. */
 function outcomeOf(held: Held, wait: number | null): Pick<Result, 'ok' | 'words'> {
   const { words } = whatBecame('approval', held);
   if (wait === null) return { ok: held.status === 'approved', words };
@@ -112,7 +112,7 @@ function outcomeOf(held: Held, wait: number | null): Pick<Result, 'ok' | 'words'
   return { ok: held.execution_error === null && !refused, words };
 }
 
-/** The call goes on whoever waits: as soon as the decision is stored, nobody does. */
+/** Approves without waiting for the call, which continues after the request is aborted: aborts it as soon as the decision is stored. */
 async function decidedOnly(api: OwnerApi, id: string, post: (signal: AbortSignal) => Promise<unknown>): Promise<Held> {
   const leaving = new AbortController();
   let failure: unknown;
@@ -147,13 +147,13 @@ async function made(api: OwnerApi, id: string, post: () => Promise<unknown>, wai
   }
 }
 
-/** Why one was not decided, and what to do now. */
+/** Explains why an item was not decided, and what to do now. */
 function whyNot(one: Waiting, error: CommandFailed): string {
   if (error instanceof OutcomeUnknown)
     return `${error.message} It may have been decided all the same: look with ${PROGRAM} inbox.`;
   if (!(error instanceof RefusedByBroker)) return error.message;
   if (error.code === 'request_changed') return 'It has changed since it was shown. Nothing was decided: look again.';
-  // What an owner may not do here, a passkey or another owner may on its page.
+  // An approval that this owner may not give here may be possible on its page, with a passkey or for another owner.
   if (error.status === 403 && one.kind === 'approval') return `${error.message} Its page: ${one.item.approve_url}`;
   return error.message;
 }

@@ -15,7 +15,7 @@ const COLUMNS = [
   { title: 'HELD BY', least: 8 },
 ];
 
-/** Below this, in seconds, it is said that time is short. */
+/** With less time left than this, in seconds, the list says that time is short. */
 const SOON = 600;
 
 /** Prints everything that waits, one line each. */
@@ -42,7 +42,7 @@ const linesOf = (waiting: readonly Waiting[]): Line[] => [
   styled('quiet', `Look: ${PROGRAM} inbox show ID   Decide: ${PROGRAM} approve ID, or deny ID --reason TEXT`),
 ];
 
-/** How long it can be decided yet; of what has no end, nothing. */
+/** Returns the time left to decide; empty for items that do not expire. */
 export function leftOf({ kind, item }: Waiting): Line {
   const seconds = kind === 'person' ? null : item.expires_in_seconds;
   if (seconds === null) return line`-`;

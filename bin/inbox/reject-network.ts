@@ -1,4 +1,4 @@
-/** Rejects all agents that registered themselves from the network of one of them: a list that a stranger filled is not read one by one. */
+/** Rejects all agents that registered themselves from the network of one of them, so that a list flooded by a stranger need not be read item by item. */
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
@@ -8,7 +8,7 @@ import { canAsk, confirm } from '../terminal/prompt.ts';
 import type { DecideOptions } from './decide.ts';
 import { findWaiting, pickWaiting, whoOf } from './waiting.ts';
 
-/** Throws WrongUsage, CommandFailed; nothing is rejected before all ids were found. */
+/** Rejects the networks of these registrations. Throws WrongUsage, CommandFailed; rejects nothing before all ids were found. */
 export async function rejectNetworks(
   ids: readonly string[],
   options: DecideOptions & { reason?: string },

@@ -1,4 +1,4 @@
-/** A held call in full, as the approval page shows it: what a person decides on. */
+/** Formats a held call in full, as the approval page shows it to the person who decides. */
 import type { ExactRequest, HeldCall } from '../../broker/console/answers.ts';
 import { heldBy } from '../../broker/console/static/inbox/words.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
@@ -13,7 +13,7 @@ import { oddities, oddRecipient } from '../../broker/console/static/visible.js';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { othersWords, unseenIn, warnings, wrapped } from '../terminal/own-words.ts';
 
-/** A fact and its value, the value wrapped beside its name. */
+/** Formats a field with its name; a long value is wrapped beside the name. */
 export function fact(name: string, value: Line | string, width: number): Line[] {
   const [first = '', ...more] = wrapped(
     typeof value === 'string' ? line`${value}`.text : value.text,
@@ -72,7 +72,7 @@ export function sheetOf(held: HeldCall, width: number): Line[] {
   ];
 }
 
-/** Of one that an owner corrected: what the agent had asked. */
+/** For a call that an owner corrected: what the agent had requested. */
 function askedLines({ asked, corrected }: HeldCall, width: number): Line[] {
   if (!asked) return [];
   return [
@@ -96,7 +96,7 @@ function callLines(request: ExactRequest, platform: string, width: number): Line
   ];
 }
 
-/** Those that are odd first: nobody reads a hundred addresses. */
+/** Unusual recipients first, because nobody reads a hundred addresses. */
 function recipientLines(recipients: readonly string[], width: number): Line[] {
   if (recipients.length === 0) return [];
   const sorted = recipients
@@ -125,7 +125,7 @@ function bodyLines(body: unknown, width: number): Line[] {
   ];
 }
 
-/** Every text in a body and the name that it has, with its place. */
+/** Yields every text in a body, with its member name and path. */
 function* textsIn(value: unknown, at: string, name = ''): Generator<{ at: string; name: string; text: string }> {
   if (typeof value !== 'object' || value === null) {
     yield { at, name, text: typeof value === 'string' ? value : '' };

@@ -1,4 +1,4 @@
-/** One thing that waits, in full. */
+/** Shows one item of the inbox in full. */
 import type { AccessRequest, HeldCall, Registration } from '../../broker/console/answers.ts';
 import { askedScope, lackInWords, namesOf } from '../../broker/console/static/inbox/words.js';
 import { inWords } from '../../broker/console/static/shell/duration.js';
@@ -12,7 +12,7 @@ import { othersWords, unseenIn, warnings } from '../terminal/own-words.ts';
 import { fact, sheetOf } from './sheet.ts';
 import { findWaiting, pickWaiting, type Waiting, whatOf, whoOf } from './waiting.ts';
 
-/** All that there is to know of one, as it is now. */
+/** An item with all details, as it is now. */
 export type Whole =
   | { kind: 'approval'; id: string; item: HeldCall }
   | { kind: 'access'; id: string; item: AccessRequest }
@@ -39,7 +39,7 @@ export async function readWhole(api: OwnerApi, one: Waiting): Promise<Whole> {
   return one;
 }
 
-/** What a person decides on. `width`: columns of the terminal; `baseUrl`: of the broker, as browsers reach it. */
+/** Formats an item for the person who decides. `width`: columns of the terminal; `baseUrl`: of the broker, for browsers. */
 export function linesOfWhole(whole: Whole, width: number, baseUrl: string): Line[] {
   const left = whole.kind === 'person' ? null : whole.item.expires_in_seconds;
   const end = left === null ? [] : fact('Time left', inWords(left * 1000), width);

@@ -1,15 +1,15 @@
-/** What an owner lets pass beside an approval, from the options of a command. */
+/** Builds a standing approval, given together with an approval, from the options of a command. */
 import type { Body, HeldCall } from '../../broker/console/answers.ts';
 import { standingSentence } from '../../broker/console/static/standing/sentence.js';
 import type { Lasting } from '../duration.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 
-/** `free`: `/text`, or `/amount=500` for a number of at most so much. */
+/** `free`: parts that may vary: `/text`, or `/amount=500` for a number of at most so much. */
 export type StandingWanted = { count: number; free: readonly string[] } & ({ until: string } | { session: true });
 
 type StandingBody = NonNullable<Body<'POST', '/owner/approvals/x/approve'>['standing']>;
 
-/** From `--next`, `--for`, `--session` and `--free`; undefined: none of them is there. Throws WrongUsage. */
+/** Reads `--next`, `--for`, `--session` and `--free`; undefined without any of them. Throws WrongUsage. */
 export function standingWanted(options: {
   next?: number;
   for?: Lasting;
@@ -28,7 +28,7 @@ export function standingWanted(options: {
   return { count: next, free, until: new Date(Date.now() + lasting * 1000).toISOString() };
 }
 
-/** As the owner API takes it. Throws CommandFailed where this call cannot have one. */
+/** Formats it for the owner API. Throws CommandFailed where this call cannot have a standing approval. */
 export function standingWord({ standing: offer }: HeldCall, wanted: StandingWanted): StandingBody {
   if (!offer?.possible) throw new CommandFailed(`It can only be approved by itself. ${offer?.why ?? ''}`.trim());
   const free = wanted.free.map((text) => {
@@ -47,7 +47,7 @@ export function standingWord({ standing: offer }: HeldCall, wanted: StandingWant
   return 'session' in wanted ? { count, session: true, free } : { count, until: wanted.until, free };
 }
 
-/** What it will let pass, in words. @param longestSessionSeconds of the broker */
+/** Describes what the standing approval allows. @param longestSessionSeconds of the broker */
 export const standingInWords = (body: StandingBody, longestSessionSeconds: number): string =>
   standingSentence({
     count: body.count,

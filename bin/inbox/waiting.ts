@@ -1,4 +1,4 @@
-/** What waits for an owner, as the console's inbox has it. */
+/** Lists what waits for an owner's decision, the same items as the console's inbox. */
 import type {
   ListedAccessRequest,
   ListedCall,
@@ -23,10 +23,10 @@ export type Waiting = { id: string; short: string } & (
 );
 type Found = Waiting extends infer One ? (One extends Waiting ? Omit<One, 'short'> : never) : never;
 
-/** As many as the broker answers at once. */
+/** The broker's limit for one page. */
 const PAGE = 200;
 
-/** Everything that waits, oldest first. Accounts of people only for those who may see them. */
+/** Returns every waiting item, oldest first. Accounts of people are included only for owners who may see them. */
 export async function findWaiting(api: OwnerApi, { role }: Pick<Me, 'role'>): Promise<Waiting[]> {
   const query = (before: string | undefined) =>
     `status=pending&limit=${PAGE}${before === undefined ? '' : `&before=${before}`}`;
@@ -55,7 +55,7 @@ export async function findWaiting(api: OwnerApi, { role }: Pick<Me, 'role'>): Pr
     .map((one) => ({ ...one, short: short.get(one.id) ?? one.id }) as Waiting);
 }
 
-/** The one that is meant by an id or its beginning. Throws WrongUsage, or CommandFailed when nothing that waits has it. */
+/** Finds a waiting item by its id or a prefix. Throws WrongUsage, or CommandFailed when no waiting item matches. */
 export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting {
   const found = findByPrefix(waiting, given, (one) => `${whoOf(one)}: ${whatOf(one).text}`);
   if (found) return found;
@@ -64,7 +64,7 @@ export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting
   );
 }
 
-/** Who asks. */
+/** Returns the name of the requester. */
 export const whoOf = ({ kind, item }: Waiting): string => {
   if (kind === 'registration') return item.agent_name;
   if (kind === 'person') return item.agent ?? 'a person';
@@ -72,7 +72,7 @@ export const whoOf = ({ kind, item }: Waiting): string => {
   return `${item.agent.name}${parent ? ` (a child of ${parent.name})` : ''}`;
 };
 
-/** What is asked. */
+/** Describes the request. */
 export function whatOf({ kind, item }: Waiting): Line {
   if (kind === 'registration') return line`asks to become an agent`;
   if (kind === 'person')
@@ -82,14 +82,14 @@ export function whatOf({ kind, item }: Waiting): Line {
   return line`${item.sentence.text} on ${item.platform_name}${person === '' ? '' : ` ${person}`}`;
 }
 
-/** What keeps it waiting. */
+/** Returns the reason why the item waits. */
 export function whyOf({ kind, item }: Waiting): Line {
   if (kind === 'approval') return line`${heldBy(item.held_because)}`;
   if (kind === 'access') return line`${lackInWords(item.reason_code)}`;
   return line`${kind === 'person' ? 'nobody confirmed whose it is' : 'nobody checked who it is'}`;
 }
 
-/** Whether letters in it may look like others; said in words, because nobody sees it. */
+/** Warns about letters that look like others, which a person cannot see. */
 export function warningOf(one: Waiting): Line {
   const path = one.kind === 'approval' ? one.item.path : '';
   return oddities(`${whoOf(one)} ${path}`).length > 0 ? styled('wait', '(odd letters) ') : line``;

@@ -1,4 +1,4 @@
-/** What an owner says to what waits, as the owner API takes it. */
+/** Builds an owner's decision on an inbox item, as the owner API accepts it. */
 import type { Body } from '../../broker/console/answers.ts';
 import { namesOf } from '../../broker/console/static/inbox/words.js';
 import { expiresInSeconds, type Lasting } from '../duration.ts';
@@ -22,14 +22,14 @@ type Word =
   | Body<'POST', '/owner/access-requests/x/approve'>
   | Body<'POST', '/owner/registrations/x/approve'>;
 
-/** Where a decision is sent. Accounts of people are decided in the console alone. */
+/** Paths of decisions. Accounts of people are decided only in the console. */
 export const PATHS = {
   approval: '/owner/approvals',
   access: '/owner/access-requests',
   registration: '/owner/registrations',
 } as const;
 
-/** Throws CommandFailed, with what has to be said in addition or elsewhere. */
+/** Builds an approval. Throws CommandFailed, when details are missing, or the decision has to be made elsewhere. */
 export function approvingWord(whole: Whole, terms: Terms, baseUrl: string): Word {
   const takes = (...names: (keyof Terms)[]) => {
     const other = Object.keys(terms).find((name) => !names.includes(name as keyof Terms));
@@ -55,7 +55,7 @@ export function approvingWord(whole: Whole, terms: Terms, baseUrl: string): Word
       return {
         ...(terms.scopes && { scopes: narrowed(whole.item.requested_scopes, terms.scopes) }),
         ...(terms.name !== undefined && { name: terms.name }),
-        // The policy that was shown, and no other that has become the default since.
+        // Names the policy that was shown, in case another one has become the default since.
         ...((terms.policy ?? whole.item.policy?.id) && { policy: terms.policy ?? whole.item.policy?.id }),
       };
     case 'person':
@@ -94,8 +94,8 @@ function accessWord(
 type Asked = Extract<Whole, { kind: 'registration' }>['item']['requested_scopes'];
 
 /**
- * Those of the scopes that were asked for that are named: as they are, by what stands after their colon, or with their platform, as they
- * are shown. Throws CommandFailed for a name of none.
+ * Returns those of the requested scopes that are named: in full, by the part after their colon, or with their platform, as they
+ * are shown. Throws CommandFailed for a name that matches none.
  */
 function narrowed(asked: Asked, names: readonly string[]): Asked {
   const namesOfOne = (scope: string, platformId: string) => [
@@ -118,7 +118,7 @@ function narrowed(asked: Asked, names: readonly string[]): Asked {
     .filter(({ scopes }) => scopes.length > 0);
 }
 
-/** Throws CommandFailed where no reason can be said. */
+/** Builds a denial. Throws CommandFailed where a reason is not supported. */
 export function denyingWord(whole: Whole, reason: string | undefined, baseUrl: string): { note?: string } {
   if (whole.kind === 'person') throw inTheConsole(baseUrl);
   if (whole.kind === 'registration' && reason !== undefined)

@@ -1,9 +1,9 @@
-/** Connects to the broker as a pipeline: with a token that the platform of the job issues for it. */
+/** Connects to the broker as a pipeline, with a token that the job's platform issues for it. */
 import { claimsOf } from '../../broker/auth/claimed.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner, givenToken } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 
-/** `audience`: as `pipeline add` printed it, the address of the broker and the id of the pipeline. Throws CommandFailed. */
+/** `audience`: as `pipeline add` printed it: the address of the broker and the id of the pipeline. Throws CommandFailed. */
 export async function connectAsPipeline(audience: string, options: ConnectionOptions): Promise<BrokerConnection> {
   const [, url] = /^(https?:\/\/.+)\/pipelines\/[0-9a-f-]{36}$/.exec(audience) ?? [];
   if (url === undefined)
@@ -19,7 +19,7 @@ export async function connectAsPipeline(audience: string, options: ConnectionOpt
   return await connectAsOwner({ url: options.url ?? url, ownerToken });
 }
 
-/** Of the job that runs (https://docs.github.com/en/actions/reference/security/oidc, "Methods for requesting the OIDC token"). */
+/** Requests the token of the running job (https://docs.github.com/en/actions/reference/security/oidc, "Methods for requesting the OIDC token"). */
 async function fromGitHub(audience: string): Promise<string> {
   const { ACTIONS_ID_TOKEN_REQUEST_URL: url, ACTIONS_ID_TOKEN_REQUEST_TOKEN: token } = process.env;
   if (url === undefined || token === undefined)

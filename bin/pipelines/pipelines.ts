@@ -1,4 +1,4 @@
-/** Pipelines on the command line: which there are, and trusting or removing one. */
+/** Manages the pipelines that the broker trusts: lists, adds and removes them. */
 import type { Pipeline } from '../../broker/console/answers.ts';
 import { type ConnectionOptions, print } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
@@ -52,7 +52,7 @@ export async function removePipeline(name: string, options: Options): Promise<vo
   print(options, answer, () => `The pipeline ${name} is removed: its next request is refused.`);
 }
 
-/** Issuer and subject, by the platform's own form of them. Throws CommandFailed. */
+/** Builds issuer and subject in the form of the platform. Throws CommandFailed. */
 function meantBy(options: AddOptions): { issuer: string; subject: string } {
   const { github, gitlab, issuer, subject } = options;
   if ([github, gitlab, issuer].filter((one) => one !== undefined).length !== 1)
@@ -64,7 +64,7 @@ function meantBy(options: AddOptions): { issuer: string; subject: string } {
   return { issuer: issuer ?? '', subject };
 }
 
-/** https://docs.github.com/en/actions/reference/security/oidc, "Example subject claims" */
+/** The subject's format: https://docs.github.com/en/actions/reference/security/oidc, "Example subject claims" */
 function onGitHub(repository: string, { branch, environment, pullRequests }: AddOptions): string {
   const ways = [
     ...(branch === undefined ? [] : [`ref:refs/heads/${branch}`]),
@@ -76,7 +76,7 @@ function onGitHub(repository: string, { branch, environment, pullRequests }: Add
   return `repo:${repository}:${ways[0]}`;
 }
 
-/** https://docs.gitlab.com/ci/secrets/id_token_authentication/, `sub` */
+/** The subject's format: https://docs.gitlab.com/ci/secrets/id_token_authentication/, `sub` */
 function onGitLab(project: string, { branch }: AddOptions): string {
   if (branch === undefined) throw new CommandFailed('With --gitlab, say which jobs with --branch.');
   return `project_path:${project}:ref_type:branch:ref:${branch}`;

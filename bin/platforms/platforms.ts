@@ -1,4 +1,4 @@
-/** Platforms in the terminal: which there are, and updates of the built-in ones. */
+/** Lists platforms, and updates built-in ones. */
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
@@ -40,13 +40,13 @@ export async function listPlatforms(options: Options): Promise<void> {
 
 export type UpdateOptions = Options & { dryRun?: true; yes?: true };
 
-/** So many changes are shown of a platform, and so many characters of each; `--json` has all of them. */
+/** Most changes that are shown of a platform, and most characters of each; `--json` includes everything. */
 const MOST_SHOWN = 40;
 const LONGEST_SHOWN = 300;
 
 /**
- * Gives each platform the manifest of this release after a look at what changes, or says only that. Without names: all that have an update.
- * Throws CommandFailed when there is no such platform, and when somebody declined one of them; WrongUsage where nobody can be asked.
+ * Updates each platform to the manifest of this release after showing the changes; with `dryRun` only shows them. Without names: all that have an update.
+ * Throws CommandFailed when a platform does not exist, and when the person declined an update; WrongUsage without a terminal to ask at.
  */
 export async function updatePlatforms(given: readonly string[], options: UpdateOptions): Promise<void> {
   const { dryRun = false, yes = false, json = false } = options;

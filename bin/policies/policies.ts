@@ -1,4 +1,4 @@
-/** Policies, and what they would make of a call. */
+/** Lists and shows policies, and simulates their verdict on a call. */
 import type { Answer, Body } from '../../broker/console/answers.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
 import { maskSaid, ruleInWords } from '../../broker/policy/rule-words.ts';
@@ -24,7 +24,7 @@ export type TryOptions = Options & {
 };
 type Simulation = Answer<'POST', '/owner/simulate'>;
 
-/** More scopes are not tried: the broker limits how many calls a minute may be tried. */
+/** Further scopes are not tried: the broker limits simulated calls per minute. */
 const MOST_SCOPES = 40;
 
 export async function listPolicies(options: Options): Promise<void> {
@@ -48,7 +48,7 @@ export async function showPolicy(name: string, options: Options): Promise<void> 
   ]);
 }
 
-/** The broker checked them when they were written; the API states them as JSON. */
+/** Converts the type only: the broker validated the rules when they were written; the API declares them as JSON. */
 const rulesOf = ({ rules }: Answer<'GET', '/owner/policies/x'>): RuleSource[] => rules as unknown as RuleSource[];
 
 const VERDICTS = {
@@ -85,7 +85,7 @@ async function grantedScopes(api: OwnerApi, agentId: string, platform: string): 
   return [...new Set(scopes)].slice(0, MOST_SCOPES);
 }
 
-/** With the scope that covers the endpoint; where none is known to, with one that is refused for another reason, if any. */
+/** Simulates the call with the scope that covers the endpoint; if none does, prefers a scope that is refused for a reason other than the endpoint. */
 async function simulated(
   api: OwnerApi,
   call: object,
@@ -131,7 +131,7 @@ function linesOf(simulation: Simulation, scope: string, rules: readonly RuleSour
   ];
 }
 
-/** A rule without a name by what it says. */
+/** Appends the content of a rule that has no name. */
 function inFull(name: string, source: string, rules: readonly RuleSource[]): string {
   const [, number] = /^rule (\d+)$/.exec(name) ?? [];
   const rule = source === 'policy' && number !== undefined ? rules[Number(number) - 1] : undefined;

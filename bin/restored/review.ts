@@ -1,4 +1,4 @@
-/** Shows what a restored store holds, and ends its review, through the owner API. */
+/** Shows the content of a restored store, and ends its review, through the owner API. */
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';

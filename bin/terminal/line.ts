@@ -1,10 +1,10 @@
 /**
- * Lines for a terminal. What others wrote cannot act on it: every value that a line is made of is shown with its invisible
- * characters by number, so that neither a control sequence nor a bidirectional mark arrives.
+ * Lines for a terminal that are safe against injection: in every value of a line, invisible characters are shown by number, so that
+ * neither a control sequence nor a bidirectional mark reaches the terminal.
  */
 import { visibleLine } from '../../broker/console/static/visible.js';
 
-/** What stands out. Never the only sign of anything: the words say the same. */
+/** A style for emphasis. Never the only carrier of information: the text says the same. */
 export type Style = 'bold' | 'quiet' | 'good' | 'bad' | 'wait';
 type Part = { text: string; style?: Style };
 
@@ -17,7 +17,7 @@ const CODES: Record<Style, readonly [on: number, off: number]> = {
   wait: [33, 39],
 };
 
-/** One line, safe to print. Only `line` and `styled` make one. */
+/** One line that is safe to print. Only `line` and `styled` create one. */
 export class Line {
   readonly #parts: readonly Part[];
 
@@ -33,7 +33,7 @@ export class Line {
     return this.#parts.map(({ text }) => text).join('');
   }
 
-  /** `colour`: with the codes of its styles. */
+  /** `colour`: whether to include the escape codes of its styles. */
   print(colour: boolean): string {
     if (!colour) return this.text;
     return this.#parts
@@ -51,7 +51,7 @@ type Value = Line | string | number;
 const partsOf = (value: Value): readonly Part[] =>
   value instanceof Line ? value.parts : [{ text: visibleLine(String(value)) }];
 
-/** A line of our own words with values in it. */
+/** Tagged template that makes a line of literal text and escaped values. */
 export const line = (words: TemplateStringsArray, ...values: readonly Value[]): Line =>
   new Line(
     words.flatMap((text, i) => {
@@ -60,27 +60,27 @@ export const line = (words: TemplateStringsArray, ...values: readonly Value[]): 
     }),
   );
 
-/** The same value, standing out. */
+/** Returns the value with a style. */
 export const styled = (style: Style, value: Value): Line =>
   new Line(partsOf(value).map(({ text }) => ({ text, style })));
 
-/** Lines in a row. */
+/** Joins lines into one. */
 export const joined = (lines: readonly Line[], between: string): Line =>
   new Line(lines.flatMap(({ parts }, i) => (i === 0 ? parts : [{ text: between }, ...parts])));
 
-/** A text of others with its own lines, each behind `before`. */
+/** Splits a foreign text into its lines, each with the prefix `before`. */
 export const linesOf = (text: string, before = ''): Line[] => text.split('\n').map((each) => line`${before}${each}`);
 
-/** What a reader takes for one character each. Made when it is asked for: the first one takes 13 ms, and most texts are ASCII. */
+/** Yields the characters as a reader perceives them. Loaded lazily: the first Segmenter takes 13 ms, and most texts are ASCII. */
 export function* graphemesOf(text: string): Generator<string> {
   for (const { segment } of new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)) yield segment;
 }
 
-// East Asian Wide and Fullwidth (UAX #11), as far as scripts tell, and emoji.
+// East Asian Wide and Fullwidth (UAX #11), approximated by script, and emoji.
 const WIDE =
   /^[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}\p{Script=Yi}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6\p{Emoji_Presentation}]|\ufe0f/u;
 
-/** How many columns a text takes. */
+/** Returns the width of a text in columns. */
 export function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;
@@ -88,10 +88,10 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** How many columns one of them takes. */
+/** Returns the width of a grapheme in columns. */
 export const columnsOf = (grapheme: string): number => (WIDE.test(grapheme) ? 2 : /^\p{M}+$/u.test(grapheme) ? 0 : 1);
 
-/** The line in so many columns, with an ellipsis where it was longer. */
+/** Truncates the line to so many columns, with an ellipsis where it was longer. */
 export function cut(whole: Line, columns: number): Line {
   if (widthOf(whole.text) <= columns) return whole;
   const parts: Part[] = [];
@@ -109,6 +109,6 @@ export function cut(whole: Line, columns: number): Line {
   return new Line([...parts, { text: columns > 0 ? '…' : '' }]);
 }
 
-/** The line, filled with spaces to so many columns. */
+/** Pads the line with spaces to so many columns. */
 export const padded = (whole: Line, columns: number): Line =>
   new Line([...whole.parts, { text: ' '.repeat(Math.max(0, columns - widthOf(whole.text))) }]);

@@ -1,4 +1,4 @@
-/** A moment by the clock on the wall, with the zone that makes it one moment: `2026-11-21 18:04:05+01:00`. */
+/** Formats a moment in local time, with the zone that makes it unambiguous: `2026-11-21 18:04:05+01:00`. */
 export function localTime(moment: string): string {
   const date = new Date(moment);
   const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');

@@ -1,12 +1,12 @@
-/** Texts that others wrote, at length: behind a margin, so that no line of theirs can be taken for one of ours. */
+/** Prints long foreign texts behind a margin, so that none of their lines can be mistaken for the program's own. */
 import { counted, countUnseen, piecesOf } from '../../broker/console/static/request-view/text.js';
 import { columnsOf, graphemesOf, type Line, line, linesOf, styled, widthOf } from './line.ts';
 
 const MARGIN = '│ ';
-/** A terminal that is narrower gets lines of this many columns all the same. */
+/** The minimum width of lines, in columns, even on a narrower terminal. */
 const NARROWEST = 20;
 
-/** The text behind a margin, wrapped at `width` columns; long empty stretches are counted in place of being printed. */
+/** Returns the text behind a margin, wrapped at `width` columns; long runs of empty lines or spaces are replaced by their count. */
 export function othersWords(text: string, width: number): Line[] {
   const whole = piecesOf(text)
     .map((piece) =>
@@ -17,7 +17,7 @@ export function othersWords(text: string, width: number): Line[] {
   return lines.map((each) => line`${styled('quiet', MARGIN)}${each}`);
 }
 
-/** Warns of characters that do not show; nothing where there are none. */
+/** Warns of invisible characters; empty where there are none. */
 export function unseenIn(text: string): Line[] {
   const number = countUnseen(text);
   return number === 0
@@ -25,11 +25,11 @@ export function unseenIn(text: string): Line[] {
     : [styled('bad', `Look closely: ${counted(number, 'invisible character')}, shown by number.`)];
 }
 
-/** Warns of what is odd about a text; nothing where nothing is. */
+/** Formats warnings about a text; empty without any. */
 export const warnings = (sentences: readonly string[]): Line[] =>
   sentences.length === 0 ? [] : [styled('bad', `Look closely: ${sentences.join(' ')}`)];
 
-/** A text in pieces of so many columns. */
+/** Splits a text into pieces of so many columns. */
 export function wrapped(text: string, columns: number): string[] {
   if (widthOf(text) <= columns) return [text];
   const lines: string[] = [];

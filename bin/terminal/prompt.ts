@@ -2,12 +2,12 @@
 import { createInterface } from 'node:readline';
 import { CommandFailed } from '../failure.ts';
 
-/** Whether somebody can be asked. */
+/** Whether there is a terminal to ask at. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
 /**
- * One line of what the person types, trimmed; undefined at the end of input (Ctrl-D), and when `stop` is aborted. The terminal itself
- * edits the line, so that Ctrl-C ends the program as always. `question`: our own words.
+ * Reads one line, trimmed; undefined at the end of input (Ctrl-D), and when `stop` is aborted. The terminal itself
+ * edits the line, so that Ctrl-C ends the program as always. `question`: a literal text of this program.
  */
 export function askLine(question: string, stop?: AbortSignal): Promise<string | undefined> {
   const streams = { input: process.stdin, output: process.stderr };
@@ -21,20 +21,20 @@ export function askLine(question: string, stop?: AbortSignal): Promise<string | 
   });
 }
 
-/** The same; `fallback` where the line is empty. Throws CommandFailed when the input ends. */
+/** Reads one line; `fallback` where the line is empty. Throws CommandFailed when the input ends. */
 export async function ask(question: string, fallback = ''): Promise<string> {
   const answer = await askLine(question);
   if (answer === undefined) throw new CommandFailed('Nothing was answered, so nothing was done.');
   return answer === '' ? fallback : answer;
 }
 
-/** Only "y" and "yes" are a yes. `question`: our own words. */
+/** Asks for a confirmation: only "y" and "yes" confirm. `question`: a literal text of this program. */
 export const confirm = async (question: string): Promise<boolean> =>
   /^y(es)?$/i.test((await askLine(`${question} [y/N] `)) ?? '');
 
 export type Choice<Value> = { value: Value; text: string };
 
-/** One of the choices, by its number; the first where nothing is answered. Asks again until it is one. */
+/** Asks for one of the choices by number; an empty answer selects the first. Repeats the question after an invalid answer. */
 export async function choose<Value>(question: string, choices: readonly Choice<Value>[]): Promise<Value> {
   const lines = choices.map(({ text }, i) => `  ${i + 1}  ${text}\n`).join('');
   process.stderr.write(`${question}\n${lines}`);
@@ -45,11 +45,11 @@ export async function choose<Value>(question: string, choices: readonly Choice<V
   }
 }
 
-/** One line that is not shown, from a terminal. Throws CommandFailed when it is interrupted or empty. */
+/** Reads one line without echo, from a terminal. Throws CommandFailed when it is interrupted or empty. */
 export async function askSecret(question: string): Promise<string> {
   const { stdin, stderr } = process;
-  // Raw: the terminal shows nothing, and nothing of it gets into the shell's history. Before the question, which may be answered the
-  // moment it is read.
+  // Raw mode: the terminal echoes nothing, and nothing gets into the shell's history. Set before the question is printed, because an answer may arrive
+  // immediately.
   stdin.setRawMode(true);
   stderr.write(question);
   stdin.setEncoding('utf8');

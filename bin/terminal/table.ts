@@ -1,17 +1,17 @@
-/** Rows under titles, as wide as the terminal: long cells are cut, the most patient columns first. */
+/** Formats rows under titles, as wide as the terminal: cells that are too long are truncated, the last columns first. */
 import { cut, joined, type Line, line, padded, styled, widthOf } from './line.ts';
 
 /**
- * In columns of the terminal. `least`: below which a cell is not cut; without it the column is never cut. `most`: what a cell may
- * take at a terminal, so that a long name pushes nothing out of sight.
+ * In columns of the terminal. `least`: the width below which a cell is not truncated; without it the column is never truncated. `most`:
+ * the largest width of a cell at a terminal, so that a long name does not push other columns out of view.
  */
 export type Column = { title: string; least?: number; most?: number };
 
 const BETWEEN = '  ';
 
 /**
- * `columns`: of each row. `width`: of the terminal, in columns. Where the rows are wider, the last of the columns that may be
- * cut is cut first.
+ * `columns`: of each row. `width`: of the terminal, in columns. Where the rows are wider, the last of the columns that can be
+ * truncated is truncated first.
  */
 export function table(columns: readonly Column[], rows: readonly (readonly Line[])[], width: number): Line[] {
   const head = columns.map(({ title }) => styled('quiet', title));
