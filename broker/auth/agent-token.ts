@@ -19,7 +19,7 @@ export type AgentClaims = {
 export type ParsedAgentToken = {
   readonly kid?: string;
   readonly claims: AgentClaims;
-  /** The signing input: encoded header and payload as received. */
+  /** The signing input: encoded header and payload, exactly as received. */
   readonly signingInput: string;
   readonly signature: Buffer;
 };
@@ -35,7 +35,7 @@ export type RefusedAgentToken = {
 
 /** In characters, before anything is decoded (JW-20). */
 const MAX_TOKEN = 8192;
-/** Format of a session id. */
+/** Allowed form of a session id. */
 export const SESSION_ID = /^[A-Za-z0-9._~:@/+=-]{1,128}$/;
 /** Header parameters by which a token could supply its own key or change how it is verified (JW-06). */
 const FORBIDDEN_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
@@ -80,7 +80,7 @@ function whatIsWrongWithHeader({ alg, typ, kid, ...others }: JsonObject): string
   return `The header of the token has ${forbidden}, which is not accepted: only the key registered for the agent counts.`;
 }
 
-/** The typed claims, or what is wrong with one of them. In the order of the specification. */
+/** Returns the typed claims, or what is wrong with one of them. Checked in the order of the specification. */
 function readClaims(payload: JsonObject): AgentClaims | string {
   const { agent_id, owner_id, iat, exp, nbf, session_id, sub, aud } = payload;
   const seconds = 'must be a whole number of seconds since 1970';
@@ -111,10 +111,10 @@ function readClaims(payload: JsonObject): AgentClaims | string {
 }
 
 const isText = (value: JsonValue | undefined): value is string => typeof value === 'string';
-/** 1e999 parses to Infinity; JWT libraries do not write fractions of a second. */
+/** Rejects fractions, which JWT libraries do not write, and 1e999, which parses to Infinity. */
 const isSeconds = (value: JsonValue | undefined): value is number => Number.isSafeInteger(value);
 
-/** The refusal of a token that is malformed, or not valid now. */
+/** Returns the refusal of a token that is malformed, or not valid now. */
 export function refuseToken(detail: string): RefusedAgentToken {
   return { ok: false, code: 'invalid_token', detail, countsAsStrike: false };
 }

@@ -16,7 +16,7 @@ import { createAgentTokenVerifier } from './verify-agent-token.ts';
 
 /**
  * `(token, platform, source address)` → the agent with the facts about that platform, or a refusal. Unknown, deleted and
- * keyless agents are refused like a wrong signature, after one read and one verification, so that timing does not tell them apart.
+ * keyless agents are refused like a wrong signature, after one read and one verification, so that timing does not reveal which.
  */
 export type AuthenticateAgent = (
   token: string,
@@ -24,7 +24,7 @@ export type AuthenticateAgent = (
   source: string,
 ) => Promise<AgentPrincipal | AuthRefusal>;
 
-/** Whether a bearer claims to be an agent's own: signed by it, of a child, or of its workload. Unverified. */
+/** Whether a bearer claims to be an agent's: signed by the agent, of a child, or of its workload. Unverified. */
 export const claimsAgent = (baseUrl: string, bearer: string): boolean =>
   kindOf(bearer) === 'child' ||
   typeof claimsOf(bearer).agent_id === 'string' ||
@@ -33,7 +33,7 @@ export const claimsAgent = (baseUrl: string, bearer: string): boolean =>
 /** Callbacks for side effects of authentication. */
 export type Noticed = { breakerOpened: BreakerOpened; endLifetime: EndLifetime };
 
-/** As many as the cache of parsed public keys has. */
+/** Equal to the size of the cache of parsed public keys. */
 const KEYS_KEPT = 10_000;
 
 type WithKey = FactsRow & { public_key_pem: string; key_fingerprint: string };
@@ -41,7 +41,7 @@ type WithKey = FactsRow & { public_key_pem: string; key_fingerprint: string };
 const hasKey = (agent: FactsRow): agent is WithKey =>
   Boolean(agent.public_key_pem && agent.key_fingerprint) && agent.status !== 'deleted';
 
-/** Specification, Authentication 1 to 4. Parsed keys are cached by fingerprint. */
+/** Returns the authenticator for all of an agent's own bearers (specification, Authentication 1 to 4). Parsed keys are cached by fingerprint. */
 export function agentAuthenticator(
   broker: Pick<Broker, 'baseUrl' | 'did' | 'clock' | 'store' | 'keys'>,
   facts: ReturnType<typeof factsReaders>,
@@ -55,10 +55,10 @@ export function agentAuthenticator(
   const countStrike = countStrikes(broker, breakerOpened);
   const authenticateChild = childAuthenticator(broker, facts.family, countStrike, endLifetime);
 
-  /** The last known key of each agent: a token signed with it gets its body parsed before the facts are read, which then decide. */
+  /** The last known key of each agent. For a token signed with it, the request's body is parsed before the facts are read; the facts then decide. */
   const lastKeys = recentlyUsed<KeyObject>(KEYS_KEPT);
 
-  /** Why the token is refused, after counting a strike if it counts as one; undefined when it is the agent's. */
+  /** Returns why the token is refused, after counting a strike if it counts as one; undefined when the token is the agent's. */
   const refuse = async (token: ParsedAgentToken, agent: FactsRow | undefined, source: string) => {
     if (!agent || !hasKey(agent)) return refused(verifier.refuseUnknown(token));
     const key = keyOf(agent);

@@ -8,11 +8,11 @@ import { type ChildClaims, childTokenReader } from './child-token.ts';
 import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import type { CountStrike } from './strikes.ts';
 
-/** Records that a child has expired. Never rejects: its request is refused whether that is recorded or not. */
+/** Records that a child has expired. Never rejects: the child's request is refused whether or not recording succeeds. */
 export type EndLifetime = (child: FactsRow) => Promise<void>;
 
 /**
- * Grace period in which an expired child is told that it has expired, as other ended agents are, and can read the results of
+ * Grace period in which an expired child gets the specific refusal "expired", as other ended agents do, and can read the results of
  * its last calls. After that its token is unknown.
  */
 const REMEMBERED_MS = 24 * 3600 * 1000;
@@ -24,9 +24,9 @@ type AuthenticateChild = (
 ) => Promise<AgentPrincipal | AuthRefusal>;
 
 /**
- * One read, as for any agent; the row includes the parent. A wrong signature counts as a strike only when the rest of the
- * token matches the child's own, which cannot be guessed, so that a stranger cannot halt a child. The expiry of a child that
- * did not call since is recorded here, before it is told.
+ * Authenticates with one read, as for any agent; the row includes the parent. A wrong signature counts as a strike only when the rest of
+ * the token matches the child's own, which cannot be guessed, so that a stranger cannot halt a child. For a child that expired since its
+ * last call, the expiry is recorded here, before the refusal is sent.
  */
 export function childAuthenticator(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'keys'>,

@@ -1,4 +1,4 @@
-/** Authenticates MCP clients at `/mcp` by access tokens of our own authorization server. */
+/** Authenticates MCP clients at `/mcp` by access tokens of the broker's own authorization server. */
 import type { Broker } from '../broker.ts';
 import { verifyCompact } from '../crypto/jws.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
@@ -11,10 +11,10 @@ const ACCESS_TOKEN_TYPE = 'at+jwt';
 /** `(token, source address)` → the agent that the client acts as, without facts about a platform; or a refusal. */
 export type AuthenticateMcpClient = (token: string, source: string) => Promise<AgentPrincipal | AuthRefusal>;
 
-/** The claims of an access token that are used. */
+/** The claims of an access token that the broker uses. */
 export type AccessTokenClaims = { authorisation: string; client: unknown; agent: unknown; scopes: readonly string[] };
 
-/** The claims of an access token for the resource `audience` (RFC 9068 section 4) that has not expired; or a refusal. */
+/** Returns the claims of an access token for the resource `audience` (RFC 9068 section 4) that has not expired; or a refusal. */
 export function readAccessToken(
   { keys, baseUrl, clock }: Pick<Broker, 'keys' | 'baseUrl' | 'clock'>,
   token: string,
@@ -32,8 +32,8 @@ export function readAccessToken(
 const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
 
 /**
- * Verifies tokens for the resource `audience`, and that their authorisation is still active: one that was revoked by an owner,
- * by the client, or because of a replayed refresh token is refused at the next call, on every replica.
+ * Verifies tokens for the resource `audience`, and that their authorisation is still active: an authorisation revoked by an owner, by
+ * the client, or because of a replayed refresh token is refused at the next call, on every replica.
  */
 export function mcpClientAuthenticator(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,

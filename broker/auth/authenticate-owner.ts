@@ -17,7 +17,7 @@ import { groupsIn, HIGHEST_FIRST, mustSignInAgain, roleOf } from './roles-by-gro
 export type AuthenticateOwner = (token: string) => Promise<OwnerPrincipal | AuthRefusal | ProviderUnavailable>;
 
 /**
- * Makes it. A token that claims the provider as its issuer is verified only as such, and any other only as a session: issuer,
+ * Returns the authenticator. A token that claims the provider as its issuer is verified only as such, and any other only as a session: issuer,
  * type and keys of the two are disjoint (JW-23).
  */
 export function ownerAuthenticator(
@@ -37,15 +37,17 @@ export function ownerAuthenticator(
 export function isOwnersToken(baseUrl: string, provider: IdentityProvider | undefined, token: string): boolean {
   const isSession = signatureLength(token) === ES256_LENGTH && partOf(token, 0).typ === SESSION_TYPE;
   if (isSession || provider === undefined || claimedIssuer(token) !== provider.issuer) return isSession;
-  // It may issue tokens for workloads of agents, too.
+  // The provider may also issue tokens for workloads of agents, which are not owners' tokens.
   return claimedWorkload(baseUrl, token) === undefined;
 }
 
-/** Of sessions, in base64url: 64 bytes (RFC 7518 section 3.4). Those of agents are longer, so their header need not be parsed here. */
+/**
+ * Length of a session's signature in base64url: 64 bytes (RFC 7518 section 3.4). Agents' signatures are longer, so their header need not be parsed here.
+ */
 const ES256_LENGTH = 86;
 const signatureLength = (token: string): number => token.length - token.lastIndexOf('.') - 1;
 
-/** The unverified `iss`. */
+/** Returns the unverified `iss`. */
 const claimedIssuer = (token: string): unknown => claimsOf(token).iss;
 
 const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
@@ -65,12 +67,12 @@ async function authenticateWithProvider(
   const { claims } = verified;
   const { iat, exp } = claims as { iat: number; exp: number };
   const now = broker.clock() / 1000;
-  // A stolen token is valid for no longer than a session of our own.
+  // A stolen token is accepted for no longer than the broker's own sessions.
   if (iat <= now - SESSION_SECONDS)
     return refused('token_expired', 'The token is older than 12 hours: sign in at the identity provider again.');
   const identity = identityOf(provider, claims.sub, claims);
   if (!identity) return refused('invalid_token', 'Token has no usable subject (sub).');
-  // The signing input identifies it: not every token has `jti`, and signatures are malleable.
+  // Identifies the session by the signing input: not every token has `jti`, and signatures are malleable.
   const sessionId = sha256Hex(token.slice(0, token.lastIndexOf('.')));
   const comesFrom = { ...providerSessionOf(provider.issuer, claims), isOurs: false };
   const found = await invitedOwner(broker, identity, {
@@ -88,7 +90,7 @@ async function authenticateWithProvider(
   const expiresAt = Math.min(exp, iat + SESSION_SECONDS);
   return {
     kind: 'owner',
-    // Whoever reads the role from here reads that of the token.
+    // The token's role also replaces the stored one, for code that reads the role from `owner`.
     owner: { ...owner, role },
     organisationId: owner.organisation_id,
     role,
@@ -96,15 +98,16 @@ async function authenticateWithProvider(
       id: sessionId,
       expiresAt: Math.ceil(expiresAt),
       signIn: 'oidc',
-      // Of a provider that does not say when, as long as the token is new: a program cannot be sent to sign in (specification, Authentication 5).
+      // When the provider does not state the time of the sign-in, the token's issue time counts: a program cannot be sent to sign in (specification,
+      // Authentication 5).
       authTime: authTimeOf(claims) ?? iat,
     },
   };
 }
 
 /**
- * The role of an owner who has it by groups is no higher than the groups of the token give. Where it names none, the stored one counts for as long as for
- * decisions without a session: nothing says later whether the person still has it.
+ * Returns the role of an owner. A role that comes from groups is limited to what the token's groups give. When the token names no groups, the stored role
+ * counts, for as long as it does for decisions without a session: nothing later confirms that the person still has it.
  */
 function roleByToken(
   { groups: by }: IdentityProvider,

@@ -1,5 +1,5 @@
 /**
- * Authenticates pipelines: by a token that their own platform issues for the one job, so that no session of an owner has to be kept among a pipeline's
+ * Authenticates pipelines by a token that their own platform issues for the one job, so that no owner session has to be stored among a pipeline's
  * secrets.
  */
 import type { JWTPayload } from 'jose';
@@ -15,16 +15,16 @@ import type { AuthRefusal, PipelinePrincipal, ProviderUnavailable } from './prin
 export type AuthenticatePipeline = (token: string) => Promise<PipelinePrincipal | AuthRefusal | ProviderUnavailable>;
 
 /**
- * What stands in `aud` of the tokens of a pipeline. With the id of the pipeline, and not the address of the broker alone: a token is then good
- * in the one organisation that it is meant for, whoever else names the same subject.
+ * The `aud` of a pipeline's tokens. Contains the id of the pipeline, not only the address of the broker: a token is then valid only in the
+ * organisation that it is meant for, even when another organisation names the same subject.
  */
 export const audienceOfPipeline = (baseUrl: string, id: string): string => `${baseUrl}/pipelines/${id}`;
 
-/** Whether a token claims to be a pipeline's, by its audience. Unverified; it only selects how the token is authenticated. */
+/** Whether a token claims to be a pipeline's, by its audience. Unverified; the result only selects how the token is authenticated. */
 export const claimsPipeline = (baseUrl: string, token: string): boolean =>
   audienceBelow(audienceOfPipeline(baseUrl, ''), token) !== undefined;
 
-/** Makes it. */
+/** Returns the authenticator. */
 export function pipelineAuthenticator(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'store'>,
   verify: VerifyIssued,
@@ -49,7 +49,7 @@ export function pipelineAuthenticator(
   };
 }
 
-/** Claims of GitHub and of GitLab: of what, and who started it. */
+/** Claims of GitHub and GitLab that are recorded: the commit, the run or job, and who started it. */
 const TOLD = { sha: 'commit', run_id: 'run', job_id: 'job', actor: 'by', user_login: 'by' } as const;
 
 function detailOf({ name, subject }: PipelineTable, claims: JWTPayload): string {

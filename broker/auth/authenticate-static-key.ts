@@ -6,14 +6,14 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import { staticKeyReader } from '../store/static-keys.ts';
 import type { AgentPrincipal, AuthRefusal } from './principal.ts';
 
-/** `(key, platform, source address)` → the agent with the facts about that platform, and which key it was; or a refusal. */
+/** `(key, platform, source address)` → the agent with the facts about that platform, and the key's id; or a refusal. */
 export type AuthenticateStaticKey = (
   key: string,
   platform: string,
   source: string,
 ) => Promise<AgentPrincipal | AuthRefusal>;
 
-/** For all doors but the raw one. */
+/** The refusal of a static key at every entry point other than the raw one. */
 export const STATIC_KEY_ELSEWHERE: AuthRefusal = {
   kind: 'refused',
   code: 'invalid_token',
@@ -22,8 +22,8 @@ export const STATIC_KEY_ELSEWHERE: AuthRefusal = {
 };
 
 /**
- * The key is read for each request, so that one that was revoked or has expired is refused at the very next one, on every replica. What
- * halts the agent is decided afterwards, as for its signed tokens. `uses`: notes that a key is used.
+ * Returns the authenticator. The key's row is read for each request, so that a revoked or expired key is refused at the next request, on every
+ * replica. Whether the agent is halted is decided afterwards, as for its signed tokens. `uses`: records that a key was used.
  */
 export function staticKeyAuthenticator(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,

@@ -1,6 +1,6 @@
 /**
- * Authenticates agents that keep no key: by a token that the platform on which they run issues for them, in place of one that they sign. It is good until
- * it expires, and not for one request, so it is weaker than a signature; and nothing of it lies on a disk for years.
+ * Authenticates agents without a key by a token that the platform they run on issues for them. Such a token is valid until it expires, and not for a
+ * single request, so it is weaker than a signature; but no long-lived secret is stored on a disk.
  */
 import type { Broker } from '../broker.ts';
 import { AGENT_ID_PATTERN } from '../crypto/ids.ts';
@@ -17,23 +17,23 @@ export type AuthenticateWorkload = (
   source: string,
 ) => Promise<AgentPrincipal | AuthRefusal>;
 
-/** What stands in `aud` of the tokens of an agent's workload, alone. */
+/** The `aud` of the tokens of an agent's workload; the only allowed value. */
 export const audienceOfAgent = (baseUrl: string, agentId: string): string => `${baseUrl}/agents/${agentId}`;
 
-/** The agent (`agt_…`) whose workload a token claims to be, by its audience. Unverified. */
+/** Returns the agent (`agt_…`) whose workload a token claims to be, by its audience. Unverified. */
 export function claimedWorkload(baseUrl: string, token: string): string | undefined {
   const agentId = audienceBelow(audienceOfAgent(baseUrl, ''), token);
   return agentId !== undefined && AGENT_ID_PATTERN.test(agentId) ? agentId : undefined;
 }
 
-/** Whether an agent that came by a token of its workload still trusts that workload; of any other true. */
+/** Whether an agent that authenticated by a token of its workload still trusts that workload; true for other agents. */
 export async function trustsWorkload({ store }: Pick<Broker, 'store'>, who: AgentPrincipal): Promise<boolean> {
   return who.workload === undefined || (await findWorkload(store.db, who.agent.agent_id))?.id === who.workload.id;
 }
 
 /**
- * Makes it. What an agent trusts is read for each request, so that it is refused at the very next one when that was taken away, on every replica. What
- * halts the agent is decided afterwards, as for its signed tokens. `uses`: notes that it is used.
+ * Returns the authenticator. The agent's trusted workload is read for each request, so that its removal takes effect at the next request, on every
+ * replica. Whether the agent is halted is decided afterwards, as for its signed tokens. `uses`: records that the workload was used.
  */
 export function workloadAuthenticator(
   broker: Pick<Broker, 'baseUrl' | 'store'>,
@@ -50,7 +50,7 @@ export function workloadAuthenticator(
     if (verified.kind === 'refused') return verified;
     const began = performance.now();
     const platformId = typeof platform === 'string' ? platform : await platform();
-    // A body may be long on its way, and what the agent trusted before it is not what decides.
+    // Reading a body may take long, and the trusted workload may have changed meanwhile.
     if (performance.now() - began > LONG_WAIT_MS) return await authenticate(token, platformId, source);
     const rows = await facts(agentId, platformId, source);
     const [agent] = rows;

@@ -4,7 +4,7 @@ import type { AuthRefusal } from './principal.ts';
 export type BasicCredentials = { kind: 'basic'; user: string; password: string };
 
 /**
- * User name and password of a request (RFC 7617): the header only, the scheme in any case. `twice` when there is more than one
+ * Reads user name and password of a request (RFC 7617): from the header only, with the scheme in any case. `twice` when there is more than one
  * Authorization header, of which Node would silently use the first.
  */
 export function readBasic({ headersDistinct }: IncomingMessage): BasicCredentials | { kind: 'twice' } | AuthRefusal {

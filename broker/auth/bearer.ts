@@ -3,13 +3,13 @@ import { TOKEN_PREFIXES } from '../crypto/one-time-token.ts';
 import { CHILD_TOKEN_BEGINNING } from './child-token.ts';
 import type { AuthRefusal } from './principal.ts';
 
-/** Whether an Authorization header of a request has the scheme Bearer, whatever follows it, and however many headers there are. */
+/** Whether an Authorization header of a request has the scheme Bearer, whatever follows, and however many headers there are. */
 export const sendsBearer = ({ headersDistinct }: IncomingMessage): boolean =>
   headersDistinct.authorization?.some((value) => /^bearer(?:\s|$)/i.test(value)) ?? false;
 
 /**
- * The bearer of a request: RFC 6750 section 2.1, the header only, the scheme in any case, one space, one token. Never the query or the body.
- * `twice` when there is more than one Authorization header, of which Node would silently use the first.
+ * Reads the bearer of a request (RFC 6750 section 2.1): from the header only, never the query or the body; the scheme in any case, one space, one
+ * token. `twice` when there is more than one Authorization header, of which Node would silently use the first.
  */
 export function readBearer(
   request: IncomingMessage,
@@ -35,7 +35,7 @@ export function readBearer(
   return { kind: 'bearer', token };
 }
 
-/** What a bearer claims to be by its beginning; undefined: something else than these. Nothing is proven. */
+/** The kind that a bearer claims to be by its prefix; undefined: another kind. Unverified. */
 export function kindOf(token: string): 'static_key' | 'child' | undefined {
   if (token.startsWith(TOKEN_PREFIXES.static_key)) return 'static_key';
   return token.startsWith(CHILD_TOKEN_BEGINNING) ? 'child' : undefined;

@@ -6,7 +6,7 @@ import type { Db } from '../store/store.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import type { OneTimeTokenTable } from '../store/tables/registrations.ts';
 
-/** A bootstrap token expires after a day. */
+/** Lifetime of a bootstrap token: a day. */
 const BOOTSTRAP_MS = 24 * 3_600_000;
 
 export type BootstrapToken = { token: Secret; expiresAt: Instant };
@@ -14,7 +14,7 @@ export type BootstrapToken = { token: Secret; expiresAt: Instant };
 /** `madeBy`: see `made_by` of OneTimeTokenTable. `rotates`: by default false. */
 type MintOptions = { madeBy: string | null; rotates?: boolean };
 
-/** Makes the one-time token with which an agent brings its own key. Only its hash is stored, so show it now. */
+/** Creates the one-time token with which an agent binds its own key. Only the token's hash is stored, so the token must be shown now. */
 export async function mintBootstrapToken(
   db: Db,
   agent: Pick<AgentTable, 'organisation_id' | 'id'>,
@@ -26,7 +26,7 @@ export async function mintBootstrapToken(
   return minted;
 }
 
-/** The same, with its row still to be stored. */
+/** Creates a bootstrap token together with its row, which the caller still has to store. */
 export function newBootstrapToken(
   agent: Pick<AgentTable, 'organisation_id' | 'id'>,
   now: Instant,

@@ -31,7 +31,7 @@ export type ReadChildToken =
   /** `unproven`: the claims of a token with a wrong signature that is otherwise well-formed. */
   | { ok: false; refusal: AuthRefusal; unproven?: ChildClaims };
 
-/** A child's token, and its fingerprint for the row. `issuedAt`, `expiresAt`: seconds since the epoch. */
+/** Signs a child's token, and returns it with its fingerprint for the row. `issuedAt`, `expiresAt`: seconds since the epoch. */
 export function mintChildToken(
   broker: Pick<Broker, 'baseUrl' | 'did'>,
   key: SigningKey,
@@ -54,17 +54,17 @@ export function mintChildToken(
   return { token: new Secret(token), fingerprint: sha256Base64url(jti) };
 }
 
-/** The encoded beginning of every header written above; a token that begins otherwise was not issued here. */
+/** The encoded prefix of every header written above; a token with another prefix was not issued here. */
 export const CHILD_TOKEN_BEGINNING = Buffer.from(`{"alg":"ES256","typ":"${CHILD_TOKEN_TYPE}",`)
   .toString('base64url')
   .slice(0, -4);
 
 const KEPT_TOKENS = 10_000;
-/** In characters; ours have some 600. */
+/** In characters; tokens of children have some 600. */
 const MAX_TOKEN = 2_048;
 
 /**
- * Makes a reader of child tokens, which verifies the signature and the claims. A child sends the same token every time, and
+ * Returns a reader of child tokens, which verifies the signature and the claims. A child sends the same token every time, and
  * verifying ES256 costs several times as much as reading the row, so verified tokens are cached by the hash of the whole
  * token, until the key that signed it is retired from the key set.
  */

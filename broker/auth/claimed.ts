@@ -1,6 +1,6 @@
-/** What a compact JWS says before anything of it is verified: only to find out by whose keys it has to be. */
+/** Reads unverified parts of a compact JWS, only to select the keys that it has to be verified with. */
 
-/** Its claims (part 1) or its header (part 0); empty where it has none. */
+/** Returns the claims (part 1) or the header (part 0); empty when the part is malformed. */
 export function partOf(token: string, part: 0 | 1): Record<string, unknown> {
   try {
     const read: unknown = JSON.parse(Buffer.from(token.split('.', 2)[part] ?? '', 'base64url').toString('utf8'));

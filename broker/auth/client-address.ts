@@ -1,12 +1,12 @@
 /** Client addresses as keys of rate limits, strikes and rows. */
 import { isIP } from 'node:net';
 
-/** What stands for an address that is none, such as whatever a proxy wrote into X-Forwarded-For. */
+/** Replaces a value that is not an address, such as arbitrary text in X-Forwarded-For. */
 const UNKNOWN = 'unknown';
 
 /**
- * The part of an address that identifies one client: all of IPv4, the /64 of IPv6, IPv4-mapped IPv6 as IPv4. Without the port that some
- * proxies add: each connection would count as another client. Whatever is no address is one client, `unknown`.
+ * Returns the part of an address that identifies one client: all of IPv4, the /64 of IPv6, IPv4-mapped IPv6 as IPv4. Drops the port that some
+ * proxies add: each connection would count as another client. Everything that is not an address counts as one client, `unknown`.
  */
 export function clientKey(given: string): string {
   const version = isIP(given);
@@ -25,14 +25,14 @@ export function clientKey(given: string): string {
   return `${groups.slice(0, 4).join(':')}::/64`;
 }
 
-/** Of `192.0.2.1:4711` and `[2001:db8::1]:4711`. */
+/** Parses `192.0.2.1:4711` and `[2001:db8::1]:4711`. */
 function withoutPort(given: string): string {
   const address = /^\[([0-9a-f:.%]+)\](?::\d+)?$/i.exec(given)?.[1] ?? /^([0-9.]+):\d+$/.exec(given)?.[1] ?? '';
   return isIP(address) === 0 ? UNKNOWN : address;
 }
 
 /**
- * The part of a `clientKey` that identifies one network: all of IPv4, the /48 of IPv6 (RFC 6177), whose holder can use all
+ * Returns the part of a `clientKey` that identifies one network: all of IPv4, the /48 of IPv6 (RFC 6177), whose holder can use all
  * of its 65,536 /64s.
  */
 export function siteOf(clientKey: string): string {

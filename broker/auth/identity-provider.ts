@@ -6,13 +6,13 @@ import type { ProviderSteps } from './provider-types.ts';
 
 export type IdentityProvider = ProviderSteps &
   EmailRule & {
-    /** For display. */
+    /** Host of the issuer, for display. */
     host: string;
     groups: RolesByGroups | undefined;
   };
 
 /**
- * Makes it; undefined when none is configured. Sends no request yet, so that the provider may be down, and loads the
+ * Returns the provider; undefined when none is configured. Sends no request yet, so that the provider may be down, and loads the
  * libraries lazily, because a broker whose owners sign in by links should not pay for them.
  */
 export function makeIdentityProvider(

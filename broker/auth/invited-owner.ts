@@ -7,13 +7,13 @@ import type { OwnerPrincipal } from './principal.ts';
 
 export type InvitedOwner =
   | { kind: 'owner'; owner: OwnerTable; ended: boolean }
-  /** `elsewhere`: an owner, but not of the requested organisation. */
+  /** `elsewhere`: the person is an owner, but not of the requested organisation. */
   | { kind: 'not_invited'; elsewhere: boolean };
 
 /**
- * The owner in the requested organisation (id or name), else in the oldest one that invited this person. The first sign-in
- * binds the provider's account to the owner, so that the address cannot be claimed by another account. `leftOut`: an organisation (id) that lets
- * them in no more. `marks`: of a session that may have been ended.
+ * Returns the owner in the requested organisation (id or name), or in the oldest one that invited this person. The first sign-in binds the
+ * provider's account to the owner, so that the address cannot be claimed by another account. `leftOut`: an organisation (id) that no longer
+ * admits the person. `marks`: identify a session that may have been ended.
  */
 export async function invitedOwner(
   { store }: Pick<Broker, 'store'>,
@@ -29,7 +29,7 @@ export async function invitedOwner(
       : found[0];
     if (!wanted) return { kind: 'not_invited', elsewhere: found.length > 0 };
     const { owner, ended } = wanted;
-    // A bearer of whom the owner was before binds nothing.
+    // A bearer whose session was ended must not bind the provider's account.
     if (ended) return { kind: 'owner', owner, ended };
     const noted = owner.oidc_subject === null ? await pinIdentity(store.db, owner, identity.subject) : owner;
     if (noted) return { kind: 'owner', owner: noted, ended };
@@ -37,7 +37,7 @@ export async function invitedOwner(
   return { kind: 'not_invited', elsewhere: false };
 }
 
-/** The other organisations in which an owner who signed in at the identity provider is an owner too, oldest first. */
+/** Returns the other organisations of an owner who signed in at the identity provider, oldest first. */
 export async function otherOrganisations(
   { store }: Pick<Broker, 'store'>,
   { owner, session }: OwnerPrincipal,

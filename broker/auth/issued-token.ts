@@ -1,6 +1,6 @@
 /**
- * Tokens that a platform issues for one of its jobs or workloads (GitHub Actions, GitLab CI, service accounts of Kubernetes, JWT-SVIDs of SPIFFE), of
- * which an admin named the issuer and the subject. Their audience is an address of this broker with the id of what they are for.
+ * Verifies tokens that a platform issues for one of its jobs or workloads (GitHub Actions, GitLab CI, service accounts of Kubernetes, JWT-SVIDs of
+ * SPIFFE). An admin names their issuer and subject. Their audience is an address of this broker with the id of the pipeline or agent.
  */
 import type { JWTPayload } from 'jose';
 import type { Broker } from '../broker.ts';
@@ -10,35 +10,35 @@ import { SESSION_SECONDS } from './owner-session.ts';
 import type { AuthRefusal, ProviderUnavailable } from './principal.ts';
 import { mayIdentify } from './provider-identity.ts';
 
-/** `jwks_uri`: where the keys of the issuer are; null: found by discovery. */
+/** `jwks_uri`: URL of the issuer's keys; null: found by discovery. */
 export type Trusted = { issuer: string; subject: string; jwks_uri: string | null };
 
-/** `(token, trusted, what)`: `what` trusts it, such as `pipeline`, undefined when nothing is named by the audience. */
+/** `(token, trusted, what)`: `trusted` is undefined when the audience names nothing known; `what`: the kind of the trusting party, such as `pipeline`. */
 export type VerifyIssued = (
   token: string,
   trusted: Trusted | undefined,
   what: string,
 ) => Promise<{ kind: 'verified'; claims: JWTPayload } | AuthRefusal | ProviderUnavailable>;
 
-/** What follows `prefix` in the unverified `aud`, which has to be the only one; undefined: it is of something else. */
+/** Returns the rest of the unverified `aud` after `prefix`, where that is the only audience; undefined for any other audience. */
 export function audienceBelow(prefix: string, token: string): string | undefined {
   const { aud } = claimsOf(token);
   const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
   return typeof only === 'string' && only.startsWith(prefix) ? only.slice(prefix.length) : undefined;
 }
 
-/** Of a subject: printable ASCII alone, as the claims of all such platforms are. */
+/** Allowed form of a subject: printable ASCII only, as in the tokens of all such platforms. */
 export const SUBJECT_FORM = /^[\x21-\x7e]{1,255}$/;
 
-/** A claim that may be repeated to a person; undefined: it may not. */
+/** Returns a claim that may be shown to a person; undefined when it has another form. */
 export const shown = (value: unknown): string | undefined =>
   typeof value === 'string' && SUBJECT_FORM.test(value) ? value : undefined;
 
-/** Makes it. Keys are kept from one token to the next. */
+/** Returns the verifier, which caches the keys of issuers. */
 export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outbound'>): VerifyIssued {
   const keysOf = issuerKeys(broker);
   return async (token, trusted, what) => {
-    // Before anything is verified: only issuers that an admin named are asked for keys.
+    // Checked before anything is verified: keys are fetched only from issuers that an admin named.
     if (!trusted || claimsOf(token).iss !== trusted.issuer)
       return refused('invalid_token', `The audience (aud) of the token names no ${what} that trusts its issuer (iss).`);
     const { issuer, subject, jwks_uri } = trusted;
@@ -54,7 +54,7 @@ export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outb
     if (!mayIdentify(header, claims)) return refused('invalid_token', 'The token is of a type that identifies nobody.');
     if ((claims.iat ?? 0) <= broker.clock() / 1000 - SESSION_SECONDS)
       return refused('token_expired', `The token is older than 12 hours: let the ${what} get a new one.`);
-    // The subject is the token's own word, verified, and what has to be compared with what an admin wrote.
+    // The subject is verified now, so it may be shown, for comparison with the one that the admin configured.
     if (claims.sub !== subject)
       return refused(
         'invalid_token',

@@ -1,4 +1,4 @@
-/** The published keys of issuers whose tokens an organisation believes. */
+/** Caches the published keys of issuers that an organisation trusts. */
 import type { JSONWebKeySet } from 'jose';
 import type { Broker } from '../broker.ts';
 import { providerFetch } from '../egress/provider-fetch.ts';
@@ -7,13 +7,13 @@ import type { ProviderKeys } from './provider-keys.ts';
 
 type Asking = Pick<Broker, 'clock' | 'log' | 'outbound'>;
 
-/** `issuer`: exactly as in `iss`. `jwks_uri`: where its keys are; found by discovery when it is not given. */
+/** `issuer`: exactly as in `iss`. `jwks_uri`: URL of its keys; found by discovery when absent. */
 export type KeyIssuer = { issuer: string; jwks_uri?: string | undefined };
 
-/** Keys of so many issuers are kept. */
+/** The number of issuers whose keys are cached. */
 const KEPT = 200;
 
-/** Makes what answers the keys of an issuer, kept from one token to the next. The libraries are loaded with the first; no request is sent yet. */
+/** Returns a function that returns the cached keys of an issuer. Loads the libraries with the first issuer; sends no request yet. */
 export function issuerKeys(broker: Asking): (issuer: KeyIssuer) => Promise<ProviderKeys> {
   const keys = recentlyUsed<ProviderKeys>(KEPT);
   return async ({ issuer, jwks_uri: uri }) => {
@@ -25,7 +25,7 @@ export function issuerKeys(broker: Asking): (issuer: KeyIssuer) => Promise<Provi
       import('./provider-client.ts'),
     ]);
     const provider = providerClient(broker, asProvider({ issuer }), broker.outbound);
-    // Meanwhile another request may have made them.
+    // A concurrent request may have created them meanwhile.
     const made =
       keys.get(place) ??
       providerKeys({
@@ -38,7 +38,7 @@ export function issuerKeys(broker: Asking): (issuer: KeyIssuer) => Promise<Provi
   };
 }
 
-/** An issuer as an OpenID Connect provider, of which the broker is a public client. */
+/** Returns an issuer as an OpenID Connect provider with the broker as a public client. */
 export const asProvider = ({ issuer, client_id: clientId }: { issuer: string; client_id?: string | undefined }) => ({
   issuer,
   clientId: clientId ?? 'none',

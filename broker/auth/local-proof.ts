@@ -1,12 +1,15 @@
-/** Shows a command of this machine that it reaches the broker which wrote the local credential, before it sends that, or a secret. */
+/**
+ * Proves to a command on this machine that it has reached the broker which wrote the local credential, before the command sends that credential or
+ * a secret.
+ */
 import { createHmac } from 'node:crypto';
 
-/** Of whoever asks: 22 characters of base64url, 128 bits, at least. */
+/** The challenge of the command: at least 22 characters of base64url (128 bits). */
 export const CHALLENGE = /^[\w-]{22,128}$/;
 
 /**
- * What only a process that knows the credential can answer: after a broker was killed, its file stays, and anybody of this machine can take its port. No other
- * broker can be made to answer for it, since each start generates another credential.
+ * Computes the proof, which only a process with the credential can: after a broker was killed, its file remains, and any user of this machine can take
+ * its port. Another broker cannot be used as an oracle, because each start generates a new credential.
  *
  * @returns HMAC-SHA256 (RFC 2104) in base64url
  */

@@ -1,4 +1,4 @@
-/** The local issuer: sessions of owners, as ES256 JWTs signed by the broker itself. */
+/** The local issuer: owner sessions as ES256 JWTs, signed by the broker itself. */
 import type { IncomingMessage } from 'node:http';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -20,17 +20,17 @@ export const SESSION_SECONDS = LONGEST_SESSION_MS / 1000;
 /** A session that was issued. `expiresAt`: seconds since the epoch. */
 type Minted = { token: string; id: string; expiresAt: number };
 
-/** By which session at the identity provider an owner signed in, and when there (`authTimeOf`). */
+/** The session at the identity provider that the owner signed in by, and the time of that sign-in (`authTimeOf`). */
 type AtProvider = { session: ProviderSession; authTime: number | undefined };
 
-/** Issues a session for this owner, by a session at the identity provider or without. */
+/** Issues a session for this owner, with or without a session at the identity provider. */
 export function mintOwnerSession(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'keys'>,
   owner: OwnerTable,
   provider?: AtProvider,
 ): Minted {
   const now = broker.clock();
-  // With its fraction (NumericDate, RFC 7519 section 2), or a session that begins in the second in which others are ended would end with them.
+  // With a fraction (NumericDate, RFC 7519 section 2); otherwise a session that begins in the second in which others are ended would end with them.
   const iat = now / 1000;
   const claims = {
     iss: broker.baseUrl,
@@ -53,8 +53,8 @@ export function mintOwnerSession(
 }
 
 /**
- * How an owner proved who it is, and from which address. `replaces`: the session that the browser had (`sessionInBrowser`). `prove`: what is used up by
- * signing in, in its transaction; what it throws comes out, and nobody is signed in.
+ * How an owner signed in, and from which address. `replaces`: the previous session of the browser (`sessionInBrowser`). `prove`: consumes the link or
+ * challenge in the transaction of the sign-in; an error that it throws is passed on, and nobody is signed in.
  */
 type SigningIn = {
   by: 'link' | 'passkey' | 'provider';
@@ -66,7 +66,7 @@ type SigningIn = {
 };
 
 /**
- * Issues a session for an owner who signed in with a browser, and ends the session that this browser had, if any. On record.
+ * Issues a session for an owner who signed in with a browser, and ends the previous session of this browser, if any. Recorded in the audit.
  *
  * @throws AuditUnavailable, and then nobody is signed in
  */
@@ -88,9 +88,9 @@ export async function beginSession(
 }
 
 /**
- * Ends a session wherever it is used, so that a copy of it is refused too, immediately and on every replica. On record.
+ * Ends a session everywhere, so that a copy of it is refused too, immediately and on every replica. Recorded in the audit.
  *
- * @throws AuditUnavailable, and then it goes on
+ * @throws AuditUnavailable, and then the session continues
  */
 export const signOut = (services: Changing, who: OwnerPrincipal, by: Omit<ChangingOwner, 'owner'>): Promise<void> =>
   recordChange(services, { ...by, owner: who.owner }, { reason: 'owner_signed_out' }, async (tx, note) => {
@@ -130,11 +130,11 @@ export async function authenticateSession(
     typeof exp !== 'number'
   )
     return refused('invalid_token', 'This owner session is for another broker.');
-  // Without an id it could not be signed out.
+  // A session without an id cannot be signed out.
   if (typeof jti !== 'string')
     return refused('invalid_token', 'This owner session was issued by an older release: sign in again.');
   if (exp * 1000 <= broker.clock()) return refused('token_expired', 'The session has expired: sign in again.');
-  // Our own signature vouches for its form.
+  // The broker signed this itself, so its form needs no check.
   const provider = verified.payload.provider as ProviderSession | undefined;
   const marks = { id: jti, begunAt: Math.round(iat * 1000), provider: provider && { ...provider, isOurs: true } };
   const found = await findOwnerOfSession(broker.store.db, { organisationId: org, ownerId: sub, marks });
@@ -156,7 +156,7 @@ export async function authenticateSession(
   };
 }
 
-/** The browser's current session, in the form for ending it; undefined: none, or not valid. */
+/** Returns the browser's current session as a row of ended sessions; undefined when there is none, or it is not valid. */
 export async function sessionInBrowser(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
   request: IncomingMessage,

@@ -6,19 +6,19 @@ export type Principal = AgentPrincipal | OwnerPrincipal | PipelinePrincipal | Lo
 
 export type AgentPrincipal = {
   kind: 'agent';
-  /** The facts that authentication has read, so that the decision needs no other query. */
+  /** The facts that authentication has read, so that the decision needs no further query. */
   rows: readonly FactsRow[];
   agent: FactsRow;
-  /** The client's address, by which strikes are counted. */
+  /** The client's address, the key for counting strikes. */
   source: string;
   sessionId: string | null;
-  /** Authenticated by a token that it signed: the fingerprint of its key at that moment. */
+  /** Fingerprint of the key, when the agent authenticated by a token that it signed. */
   signedWith?: string;
-  /** MCP clients: the scopes of their access token, and its authorisation. */
+  /** For MCP clients: the scopes of their access token, and its authorisation. */
   access?: { authorisationId: string; scopes: ReadonlySet<string> };
-  /** Authenticated by a static key, which is good for this connection only. */
+  /** Set when authenticated by a static key, which is valid for this connection only. */
   staticKey?: StaticKeyUse;
-  /** Authenticated by a token of its workload, and not by one that it signed. */
+  /** Set when authenticated by a token of the agent's workload, instead of one that the agent signed. */
   workload?: { id: string };
 };
 
@@ -37,36 +37,36 @@ export type OwnerPrincipal = {
 export type SignIn = 'local' | 'oidc';
 
 /**
- * In seconds since the epoch. `authTime`: when the owner last proved who it is, by a sign-in or as the identity provider says; undefined: the provider
- * did not say.
+ * Times in seconds since the epoch. `authTime`: when the owner last proved who they are, by a sign-in or as the identity provider states; undefined: the
+ * provider did not state it.
  */
 export type OwnerSession = { id: string; expiresAt: number; signIn: SignIn; authTime: number | undefined };
 
-/** A pipeline, by a token of its platform. */
+/** A pipeline, authenticated by a token of its platform. */
 export type PipelinePrincipal = {
   kind: 'pipeline';
   pipeline: PipelineTable;
   organisationId: string;
   role: PipelineTable['role'];
-  /** What runs, for the record: the verified subject, and the commit and whoever started it where the token says so. */
+  /** The running job, for the audit: the verified subject, and the commit and who started it where the token says so. */
   detail: string;
 };
 
-/** The operator's command line, which can read the data folder of this process. */
+/** The operator's command line, which has read the local credential in the data folder of this process. */
 export type LocalPrincipal = { kind: 'local' };
 
-/** Why a bearer was refused: a 401. */
+/** Why a bearer was refused; answered with 401. */
 export type AuthRefusal = {
   kind: 'refused';
   code: 'missing_token' | 'invalid_token' | 'token_expired' | 'invalid_signature';
   detail: string;
 };
 
-/** The identity provider's keys are unavailable, so its tokens cannot be verified: a 502. */
+/** The identity provider's keys are unavailable, so its tokens cannot be verified; answered with 502. */
 export type ProviderUnavailable = { kind: 'unavailable'; detail: string };
 
 /**
- * The platform whose facts are needed, '' for none; or a function that reads it from the request's body. It is called at most
+ * The platform whose facts are needed, '' for none; or a function that reads it from the request's body. The function is called at most
  * once, and only for a token whose signature matches the key of the agent that it names.
  */
 export type AskedPlatform = string | (() => Promise<string>);

@@ -7,7 +7,7 @@ import type { Outbound } from '../egress/dispatcher.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
 import type { OidcConfig } from '../environment/oidc.ts';
 
-/** Endpoints seldom change; the cached configuration is used while it is being refreshed. */
+/** Endpoints seldom change; the cached configuration stays in use while it is refreshed. */
 const FRESH_MS = 3600_000;
 const PATIENCE_SECONDS = 15;
 
@@ -130,15 +130,15 @@ const ERROR_CODES: readonly unknown[] = [
 ];
 
 /**
- * For the log: the messages of the libraries down to the root cause, never a body or a token. Of the provider's own words an error code
- * that the standards define, and no description: it may quote the request, with the client secret or the code in it.
+ * Describes an error for the log: the messages of the libraries down to the root cause, never a body or a token. Of the provider's response only an
+ * error code that the standards define, and no description, which may quote the request with the client secret or the code.
  */
 function problemOf(error: unknown): string {
   if (error instanceof client.ResponseBodyError)
     return `${ERROR_CODES.includes(error.error) ? error.error : 'an error that no standard defines'} (status ${error.status})`;
   const words: string[] = [];
   for (let one = error; one instanceof Error && words.length < 4; one = one.cause)
-    // That of a parser quotes what it was given.
+    // A parser's message quotes its input.
     words.push(one instanceof SyntaxError ? 'it is not JSON' : one.message);
   return words.join('; ').slice(0, 300);
 }

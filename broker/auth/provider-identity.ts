@@ -9,7 +9,7 @@ import type { ProviderIdentity } from '../store/owner-identities.ts';
 const TYPES = new Set<string | undefined>([undefined, 'jwt', 'at+jwt', 'application/at+jwt']);
 const MOST_SUBJECT = 255;
 
-/** Whether a token of this type may identify somebody. One with `events` is a security event (RFC 8417 section 2). */
+/** Whether a token of this type may identify somebody. A token with `events` is a security event (RFC 8417 section 2). */
 export function mayIdentify({ typ }: JWTHeaderParameters, claims: JWTPayload): boolean {
   return TYPES.has(typeof typ === 'string' ? typ.toLowerCase() : typ) && claims.events === undefined;
 }
@@ -25,23 +25,23 @@ export function isForUs({ aud, azp }: JWTPayload, us: { clientId: string; baseUr
   return azp === undefined ? audiences.length === 1 : azp === us.clientId;
 }
 
-/** Hosts of Microsoft Entra ID, which never says `email_verified`. */
+/** Hosts of Microsoft Entra ID, which never sends `email_verified`. */
 const ENTRA =
   /^(?:login\.microsoftonline\.(?:com|us)|login\.partner\.microsoftonline\.cn|sts\.windows\.net|[a-z0-9-]+\.ciamlogin\.com)$/;
-/** Depending on how the claim was configured. */
+/** The values that mean true; they depend on how the claim was configured. */
 const YES: readonly unknown[] = [true, 1, '1', 'true'];
 
-/** Of the provider's settings, what decides whether an address that it states counts. */
+/** The provider's settings that decide whether an e-mail address counts as verified. */
 export type EmailRule = {
   issuer: string;
-  /** Whether every address counts, whatever the provider says of it (OIDC_TRUST_EMAIL). */
+  /** Whether every address counts as verified, regardless of the claims (OIDC_TRUST_EMAIL). */
   trustEmail: boolean;
 };
 
 /**
- * Whether the provider says that the address of these claims is verified: `email_verified` (OpenID Connect Core section 5.1; a string where a provider
- * makes claims of attributes, as Entra ID and AD FS do), or at Entra ID the optional claim `xms_edov` ("email domain owner verified"). undefined: it says
- * neither.
+ * Whether these claims say that the address is verified: `email_verified` (OpenID Connect Core section 5.1; a string where a provider makes claims of
+ * attributes, as Entra ID and AD FS do), or at Entra ID the optional claim `xms_edov` ("email domain owner verified"). Undefined: neither claim is
+ * present.
  */
 export function isVerified({ issuer, trustEmail }: EmailRule, claims: Record<string, unknown>): boolean | undefined {
   if (trustEmail && claims.email !== undefined) return true;
@@ -52,7 +52,7 @@ export function isVerified({ issuer, trustEmail }: EmailRule, claims: Record<str
 }
 
 /**
- * The identity: issuer and `sub` in one string (a `sub` is unique at its issuer only), and the e-mail address only when
+ * Returns the identity: issuer and `sub` in one string (a `sub` is unique at its issuer only), and the e-mail address only when
  * it counts as verified. Undefined when there is no usable `sub`.
  */
 export function identityOf(

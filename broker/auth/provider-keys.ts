@@ -15,16 +15,16 @@ import type { Instant } from '../policy/facts.ts';
 
 /** Minimum interval between requests for the keys, whatever their result. */
 const PAUSE_MS = 30_000;
-/** Older keys are refreshed beside their use, so that a provider that fails for some minutes is not noticed. */
+/** Older keys are refreshed in the background while they stay in use, so that an outage of the provider of some minutes has no effect. */
 const FRESH_MS = 60_000;
-/** Older keys verify nothing, also while the provider does not answer: a withdrawn key is accepted for no longer. */
+/** Older keys verify nothing, even when the provider does not answer: the longest time that a withdrawn key stays accepted. */
 const LONGEST_MS = 5 * 60_000;
-/** Keys that a token is tried with which does not say by which one it is: a key set may have thousands, and each takes a verification. */
+/** The most keys tried for a token without `kid`: a key set may have thousands, and each try is a signature verification. */
 const MOST_TRIED = 20;
 const SKEW_SECONDS = 30;
 /** Allowed clock skew of the provider. */
 export const FUTURE_SECONDS = 60;
-/** Of a token that says who somebody is. */
+/** The claims that a token needs to identify somebody. */
 const IDENTIFYING = ['sub', 'iat', 'exp'];
 
 export type VerifiedToken =
@@ -35,13 +35,13 @@ export type VerifiedToken =
 
 export type ProviderKeys = {
   /**
-   * Verifies a token of this issuer: signature, times, and that it has the `required` claims, `sub`, `iat` and `exp` unless told otherwise. The
+   * Verifies a token of this issuer: signature, times, and the presence of the `required` claims (default: `sub`, `iat` and `exp`). The
    * caller checks the audience. An unknown kid triggers a fetch, at most once in PAUSE_MS however many kids are made up.
    */
   verify(token: string, issuer: string, required?: readonly string[]): Promise<VerifiedToken>;
 };
 
-/** `fetchKeys` throws when the provider does not answer. `onFailure` gets the error. */
+/** `fetchKeys` throws when the provider does not answer. `onFailure` is called with the error. */
 export function providerKeys(options: {
   fetchKeys: () => Promise<JSONWebKeySet>;
   onFailure: (error: unknown) => void;
@@ -52,7 +52,7 @@ export function providerKeys(options: {
   let askedAt: Instant | undefined;
   let asking: Promise<void> | undefined;
 
-  /** Fetches the keys, unless that was done less than PAUSE_MS ago. */
+  /** Fetches the keys, unless the last fetch was less than PAUSE_MS ago. */
   const refresh = (): Promise<void> => {
     if (asking) return asking;
     const since = askedAt === undefined ? Number.POSITIVE_INFINITY : Math.abs(clock() - askedAt);
@@ -139,7 +139,7 @@ export function providerKeys(options: {
   };
 }
 
-/** A token without `kid`, of a provider with several keys, is verified by whichever of the first MOST_TRIED made it. Throws the errors of jose. */
+/** Verifies a token without `kid`, of a provider with several keys, with each of the first MOST_TRIED. Throws the errors of jose. */
 async function verifyByAny(
   token: string,
   find: ReturnType<typeof createLocalJWKSet>,
@@ -162,7 +162,7 @@ async function verifyByAny(
   }
 }
 
-/** The algorithm is the token's own word, so only one that has the form of a name is repeated. */
+/** The algorithm is unverified text of the token, so it is repeated only when it has the form of an algorithm's name. */
 function otherAlgorithm(token: string): string {
   const { alg } = decodeProtectedHeader(token);
   const named = typeof alg === 'string' && /^[A-Za-z0-9-]{1,20}$/.test(alg) ? alg : 'another algorithm';

@@ -1,4 +1,4 @@
-/** Sessions at the identity provider, by which sessions here end when they do (OpenID Connect Back-Channel Logout 1.0). */
+/** Sessions at the identity provider: the broker's sessions end when they do (OpenID Connect Back-Channel Logout 1.0). */
 import type { JWTPayload } from 'jose';
 import { byBroker, type Changing, recordChange } from '../audit/record-change.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
@@ -14,22 +14,25 @@ import type { OwnerTable } from '../store/tables/organisations.ts';
 import { rollback } from '../store/transaction.ts';
 import { FUTURE_SECONDS, type VerifiedToken } from './provider-keys.ts';
 
-/** Section 2.4. */
+/** The event that a logout token contains (section 2.4). */
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
-/** Section 2.4 recommends the first; providers of before send ID tokens' types. */
+/** Accepted types. Section 2.4 recommends the first; providers older than that send the types of ID tokens. */
 const TYPES = new Set<unknown>(['logout+jwt', 'jwt', undefined]);
-/** Of a logout token without `exp`, as Ory Hydra sends it: how long after `iat` it is taken. */
+/** For a logout token without `exp`, as Ory Hydra sends it: how long after `iat` it is accepted. */
 const LONGEST_WITHOUT_END_SECONDS = 5 * 60;
 
 const isName = (claim: unknown): claim is string => typeof claim === 'string' && claim !== '';
 
-/** Of the claims of an ID token, or of a logout token. Names are hashed, so that any fits a column, and none says who it is. */
+/** Reads the session from the claims of an ID token or logout token. Names are hashed, so that each fits a column and does not reveal the person. */
 export function providerSessionOf(issuer: string, { sub, sid }: JWTPayload): ProviderSession {
   const nameOf = (kind: string, value: unknown) => `${kind}:${sha256Hex(JSON.stringify([issuer, value]))}`;
   return { person: nameOf('person', sub), ...(isName(sid) && { session: nameOf('session', sid) }) };
 }
 
-/** Why a verified JWT is no logout token for this client (section 2.6), in a sentence; undefined: it is one. `now`: seconds since the epoch. */
+/**
+ * Returns why a verified JWT is not a logout token for this client (section 2.6), in a sentence; undefined when it is one. `now`: seconds since the
+ * epoch.
+ */
 export function logoutFault(
   { claims, header }: Extract<VerifiedToken, { kind: 'verified' }>,
   clientId: string,
@@ -50,10 +53,11 @@ export function logoutFault(
 }
 
 /**
- * Ends what the person of a logout token began by that session, or by any where it names none, on record in each organisation of the person; and where
- * it names a session alone what anybody began by that one, of whom nothing tells who it is. Returns how many organisations that is new in.
+ * Ends the sessions here that the person of a logout token began by the named session at the provider, or by any when the token names none; recorded
+ * in the audit of each organisation of the person. A token with a session and no person ends the sessions that anybody began by it. Returns the
+ * number of organisations in which a session was newly ended.
  *
- * @throws AuditUnavailable, and then it is to be sent again
+ * @throws AuditUnavailable, and then the provider has to send the token again
  */
 export async function endSessionsOf(
   services: Changing,
@@ -65,7 +69,7 @@ export async function endSessionsOf(
   const { person, session } = providerSessionOf(issuer, claims);
   const subject = claims.sub === undefined ? undefined : `${issuer} ${claims.sub}`;
   const now = clock();
-  // Whoever signs in again afterwards stays signed in, also when the same token is sent once more. The provider's clock may differ.
+  // Sessions begun after the logout stay valid, also when the same token is sent again. The provider's clock may differ.
   const until = Math.min(now, Math.floor(((claims.iat ?? 0) + FUTURE_SECONDS) * 1000));
   if (subject === undefined)
     return session === undefined ? 0 : await endProviderSession(store.db, { issuer }, session, now);
@@ -73,7 +77,7 @@ export async function endSessionsOf(
     session === undefined ? endPersonsSessions(db, owner, person, until) : endProviderSession(db, owner, session, now);
   let count = 0;
   for (const owner of await listOwnersOfSubject(store.db, subject)) {
-    // Some providers name a session when it ends and not when it begins.
+    // Some providers name the session in logout tokens but not in ID tokens.
     if (session !== undefined) await endUnnamedSessions(store.db, owner, person, until);
     const by = byBroker(owner.organisation_id, correlationId);
     const change = { reason: 'owner_sessions_ended', detail: owner.email };

@@ -14,7 +14,7 @@ import { RECENT_SIGN_IN_SECONDS } from './recent-sign-in.ts';
 import { groupsIn } from './roles-by-groups.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
-/** Makes them, with their caches: the discovered configuration, and the keys. */
+/** Returns the steps, with their caches: the discovered configuration, and the keys. */
 export function providerSteps(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'log'>,
   oidc: OidcConfig,
@@ -53,7 +53,7 @@ export function providerSteps(
           nonce: flow.nonce,
           code_challenge: await client.calculatePKCECodeChallenge(verifier),
           code_challenge_method: 'S256',
-          // With `max_age` it has to say in the ID token when the person signed in (OpenID Connect Core section 3.1.2.1).
+          // With `max_age` the provider has to state in the ID token when the person signed in (OpenID Connect Core section 3.1.2.1).
           ...(wish.reauthenticate && { prompt: 'login', max_age: `${RECENT_SIGN_IN_SECONDS}` }),
         });
         return { url: url.href, redirectUri, flow };
@@ -80,7 +80,7 @@ export function providerSteps(
         const groups = oidc.groups && groupsIn(claims, oidc.groups);
         const saysAll = subjectOnly === true || (isTold && (oidc.groups === undefined || groups !== undefined));
         const more = saysAll ? claims : await personOf(configuration, tokens.access_token, claims);
-        // Address and whether it is verified come from one place.
+        // Address and verification status must come from the same response.
         const person = isTold ? claims : more;
         const identity = identityOf(oidc, claims.sub, person);
         if (!identity)
@@ -114,11 +114,11 @@ export function providerSteps(
   };
 }
 
-/** Whether each answer says whose it is (RFC 9207 section 3). */
+/** Whether the provider names its issuer in each authorization response (RFC 9207 section 3). */
 const namesItself = ({ authorization_response_iss_parameter_supported: names }: client.ServerMetadata): boolean =>
   names === true;
 
-/** A code or an error, our state (RFC 6749 section 10.12) and, where present or required, the issuer (RFC 9207 section 2.4). */
+/** Whether the callback has a code or an error, our state (RFC 6749 section 10.12) and, where present or required, the issuer (RFC 9207 section 2.4). */
 function isAnswerTo(
   query: URLSearchParams,
   flow: SignInFlow,
@@ -132,7 +132,7 @@ function isAnswerTo(
   return issued && outcomes === 1 && states.length === 1 && states[0] === flow.state;
 }
 
-/** The library accepts the ID token because it came over TLS; here its signature is verified, too. */
+/** Verifies the ID token's signature, too: the library accepts the token because it came over TLS. */
 async function verifiedClaims(
   keys: ProviderKeys,
   issuer: string,
@@ -152,7 +152,7 @@ async function verifiedClaims(
   return claims;
 }
 
-/** The e-mail address may be at the userinfo endpoint only (OpenID Connect Core section 5.4). */
+/** Completes the claims from the userinfo endpoint, the only place of some providers' e-mail addresses (OpenID Connect Core section 5.4). */
 async function personOf(
   configuration: client.Configuration,
   accessToken: string,

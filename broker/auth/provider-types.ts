@@ -1,12 +1,12 @@
-/** Sign-in at an OpenID Connect provider, as its parts share it. */
+/** Shared types of the sign-in at an OpenID Connect provider. */
 import type { JWTPayload } from 'jose';
 import type { ProviderIdentity } from '../store/owner-identities.ts';
 import type { VerifiedToken } from './provider-keys.ts';
 import type { SignInFlow } from './sign-in-flow.ts';
 
 /**
- * The signed-in person. `address`: the e-mail address, verified or not, for display only. `claims`: of the ID token. `groups`: those that the provider says
- * the person is in; undefined: it says none, or nobody asked.
+ * The signed-in person. `address`: the e-mail address, verified or not, for display only. `claims`: of the ID token. `groups`: the person's groups
+ * according to the provider; undefined: the provider named none, or groups are not configured.
  */
 export type SignedIn = {
   identity: ProviderIdentity;
@@ -16,24 +16,24 @@ export type SignedIn = {
 };
 
 /**
- * Where a provider sends people back to. `own`: no other provider does. `shared`: others do, too, so that what comes there could be another's
- * (mix-up attack, RFC 9700 section 4.4); it is for providers that say in each answer who they are (RFC 9207), and an answer that does not is
- * refused there.
+ * The redirect URIs of a provider. `own`: used by no other provider. `shared`: also used by others, so that a response there could come from another
+ * provider (mix-up attack, RFC 9700 section 4.4); it is for providers that name themselves in each response (RFC 9207), and a response without the
+ * issuer is refused there.
  */
 export type RedirectUris = { own: string; shared?: string };
 
-/** Sign-in failed. `stale`: the callback belongs to no flow of this browser, or no longer. */
+/** Sign-in failed. `stale`: the callback belongs to no current flow of this browser. */
 export type NotSignedIn = { problem: 'stale' | 'declined' | 'failed'; detail: string };
 
 export type ProviderSteps = {
-  /** The authorization URL, which of the redirect URIs it has, and the state for the browser to keep. Default: that of owners. */
+  /** Returns the authorization URL, its redirect URI, and the state for the browser to keep. Default redirect URIs: those of owners. */
   begin(
     wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces' | 'reauthenticate'>,
     redirectUris?: RedirectUris,
   ): Promise<{ url: string; redirectUri: string; flow: SignInFlow } | NotSignedIn>;
   /**
-   * Finishes with the query of the callback. `isNamed`: it has to say who answers. `subjectOnly`: nothing but the ID token counts, so the userinfo
-   * endpoint is not asked. Default: the redirect URI of owners.
+   * Finishes with the query of the callback. `isNamed`: the response has to name its issuer. `subjectOnly`: only the ID token is used, so the userinfo
+   * endpoint is not called. Default: the redirect URI of owners.
    */
   finish(
     query: URLSearchParams,

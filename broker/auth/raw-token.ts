@@ -1,11 +1,11 @@
-/** The token of an agent in a request of a client that was not written for the broker (decisions, Streams and raw doors). */
+/** Finds the agent's token in a request of a client that was not written for the broker (decisions, Streams and raw doors). */
 import type { IncomingMessage } from 'node:http';
 import type { AuthRefusal } from './principal.ts';
 
-/** `header`: where it stood, in lower case. `isAccessKey`: in an AWS signature, as the access key id. */
+/** `header`: the header that held the token, in lower case. `isAccessKey`: in an AWS signature, as the access key id. */
 export type RawToken = { kind: 'token'; token: string; header: string; isAccessKey?: true };
 
-/** Headers that are looked at first: `X-Svc-Authorization`, so that a client's own may hold anything; then the usual one. */
+/** Headers that are read first: `X-Svc-Authorization`, so that the client's own Authorization may hold anything; then Authorization. */
 const OWN_HEADER = 'x-svc-authorization';
 const TOKEN = /^[A-Za-z0-9._~+/=-]+$/;
 const IN_OWN = /^(?:bearer )?([A-Za-z0-9._~+/=-]+)$/i;
@@ -13,7 +13,7 @@ const IN_AUTHORIZATION = /^(bearer|token|basic) ([A-Za-z0-9._~+/=-]+)$/i;
 /** AWS Signature Version 4, "Add the signature to the request": the parts are separated by commas, with spaces or without. */
 const AWS_SCHEME = /^AWS4-HMAC-SHA256 +/i;
 const STATIC_ACCESS_KEY = /^Credential=(abk_[A-Za-z0-9_-]{43})\//;
-/** A token signed by an agent (RFC 7519), or a static key, in any other header: some clients have a header of their own for their key. */
+/** Matches a token signed by an agent (RFC 7519), or a static key, in any other header: some clients have a header of their own for their key. */
 const OURS = /^(?:[A-Za-z]{1,20} )?([A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|abk_[A-Za-z0-9_-]{43})$/;
 
 const MISSING: AuthRefusal = {
@@ -35,7 +35,7 @@ const NO_STATIC_KEY: AuthRefusal = {
     'A request that is signed for AWS needs a static key (abk_…) of the agent as its access key id, or the token of the agent in X-Svc-Authorization.',
 };
 
-/** Whether a token may stand in a header is for the platform's manifest to say, which is not known yet. */
+/** Reads the token from any header. Whether that header is allowed depends on the platform's manifest, which is not known yet. */
 export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | { kind: 'twice' } | AuthRefusal {
   for (const header of [OWN_HEADER, 'authorization']) {
     const [value, another] = headersDistinct[header] ?? [];
@@ -53,8 +53,8 @@ export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | {
 }
 
 /**
- * The access key id of a signature that was made with any secret: the signature proves nothing and is not looked at. Only a static
- * key, which lasts as long as access keys do: these clients read theirs once.
+ * Reads the token in place of the access key id of a signature. The client signs with an arbitrary secret, so the signature is ignored. Only a static
+ * key is accepted, which lasts as long as access keys do: these clients read theirs once.
  */
 function inSignature(value: string): RawToken | AuthRefusal {
   const parts = value.replace(AWS_SCHEME, '').split(',');

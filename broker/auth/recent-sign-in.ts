@@ -1,6 +1,6 @@
 /**
- * How recently an owner proved who it is. What outlives a session (passkeys, sign-in links) takes more than a session: a stolen cookie or an
- * unattended browser has one, too (OWASP ASVS 5.0, 7.5.1).
+ * How recently an owner proved who they are. Creating what outlives a session (passkeys, sign-in links) requires a recent sign-in: a stolen cookie or
+ * an unattended browser has a session, too (OWASP ASVS 5.0, 7.5.1).
  */
 import type { JWTPayload } from 'jose';
 import type { Instant } from '../policy/facts.ts';
@@ -13,8 +13,8 @@ export const signedInRecently = ({ session }: OwnerPrincipal, now: Instant): boo
   session.authTime !== undefined && now / 1000 - session.authTime < RECENT_SIGN_IN_SECONDS;
 
 /**
- * When the person signed in at the provider, by a token of it (OpenID Connect Core section 2), in seconds since the epoch; undefined: it does
- * not say. Not the time of the token: a provider issues one without asking a person whom it knows still.
+ * Returns when the person signed in at the provider, by a token of it (OpenID Connect Core section 2), in seconds since the epoch; undefined when the
+ * token does not state it. Not the token's issue time: a provider with an active session issues one without asking the person.
  */
 export const authTimeOf = ({ auth_time: at, iat }: JWTPayload): number | undefined =>
   typeof at === 'number' ? Math.min(at, iat ?? at) : undefined;

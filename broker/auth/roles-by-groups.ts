@@ -18,7 +18,7 @@ type Role = OwnerTable['role'];
 
 export const HIGHEST_FIRST = ['admin', 'approver', 'viewer'] as const satisfies Role[];
 
-/** The groups of a claim: a list of names, or a single one; undefined: the claim is not there. */
+/** Reads the groups of a claim: a list of names, or a single one; undefined when the claim is absent. */
 export function groupsIn(
   claims: Record<string, unknown>,
   { claim }: Pick<RolesByGroups, 'claim'>,
@@ -28,32 +28,33 @@ export function groupsIn(
   return [said].flat().filter((group) => typeof group === 'string');
 }
 
-/** The highest role that any of the groups has; undefined: none has one. */
+/** Returns the highest role that any of the groups has; undefined when none has one. */
 export const roleOf = (roles: Roles, groups: readonly string[]): Role | undefined =>
   HIGHEST_FIRST.find((role) => roles[role]?.some((group) => groups.includes(group)));
 
 /**
- * How long whoever has a role by groups decides without a session, is told on devices, or has it by a bearer that names no groups, after the provider
- * was asked last.
+ * How long after the last sign-in a role that comes from groups stays valid for decisions without a session, for notifications on devices, and for
+ * bearers that name no groups.
  */
 export const DECIDES_FOR_MS = 30 * 24 * 3600_000;
 
 /**
- * Whether nobody asked the provider for so long whether the person of this owner still has the role that a decision without a session, or a bearer that names
- * no groups, must wait for the next sign-in: whoever left signs in no more, and keeps the passkey.
+ * Whether the last sign-in of an owner with a role from groups is too old for a decision without a session, or for a bearer that names no groups: a
+ * person
+ * who left the groups cannot sign in any more, but keeps the passkey.
  */
 export const mustSignInAgain = (
   { role_by_groups, last_sign_in_at }: Pick<OwnerTable, 'role_by_groups' | 'last_sign_in_at'>,
   now: Instant,
 ): boolean => role_by_groups === 1 && (last_sign_in_at ?? 0) + DECIDES_FOR_MS <= now;
 
-/** `noRoleIn`: the organisation in which somebody has the role by groups, and none of them gives one any more. */
+/** `noRoleIn`: the organisation in which the person's role comes from groups, when their groups no longer give one. */
 export type Settled = { noRoleIn?: string };
 
 /**
- * Gives a person who signs in the role of the groups, on record: makes an owner of whoever is none, and changes the role of one who has it by groups.
- * An owner whom an admin, the operator or a governance file gave a role keeps that one. Whoever is in no such group any more is a viewer, whose sessions
- * end, and whose devices are told no more. The last admin stays one.
+ * Gives a person who signs in the role of their groups, recorded in the audit: creates an owner for a new person, and changes a role that came from
+ * groups. A role given by an admin, the operator or a governance file is kept. A person whose groups no longer give a role becomes a viewer, and their
+ * sessions and notification devices are removed. The last admin stays admin.
  *
  * @throws AuditUnavailable, and then nothing is changed
  */
@@ -92,7 +93,7 @@ async function addByGroups(
 ): Promise<void> {
   const { organisation_id } = by.owner;
   await recordInTurn(services, by, { reason: 'owner_added', detail: email }, async (tx, note) => {
-    // An address that is another account's already is nobody's to take.
+    // An address that belongs to another owner is not taken over.
     const isTaken = (await listOwners(tx, organisation_id)).some((owner) => owner.email === foldEmail(email));
     if (isTaken) return rollback('taken');
     const row = { organisation_id, id: uuidv4(), email, role, origin: 'added', role_by_groups: 1 } as const;
@@ -106,7 +107,7 @@ async function changeByGroups(services: Changing, by: ChangingOwner, owner: Owne
   const kept = await recordInTurn(services, by, { reason: 'owner_changed', detail: owner.email }, async (tx, note) => {
     const owners = await listOwners(tx, owner.organisation_id);
     const now = owners.find(({ id }) => id === owner.id);
-    // An admin may have removed the owner, or given a role, since the sign-in began.
+    // Since the sign-in began, an admin may have removed the owner, or set a role.
     if (now?.role_by_groups !== 1) return rollback('changed meanwhile');
     if (owners.every((one) => one.id === now.id || one.role !== 'admin')) return rollback('last admin');
     await putOwner(tx, { ...now, role, role_by_groups: 1 });
@@ -117,7 +118,7 @@ async function changeByGroups(services: Changing, by: ChangingOwner, owner: Owne
     services.broker.log.warn({ owner: owner.id }, 'no group of the last admin gives the role any more: it was left');
 }
 
-/** The organisation of this id or name; undefined: there is none. Without one the oldest. */
+/** Returns the id of the organisation with this id or name, undefined when it does not exist; without a name the oldest organisation. */
 async function organisationOf(
   { store }: Pick<Broker, 'store'>,
   named: string | undefined,

@@ -1,27 +1,27 @@
 /** The owner's session in a browser: a cookie that scripts cannot read and other sites cannot send. */
 import type { IncomingMessage } from 'node:http';
 
-/** With the prefix a browser accepts it only from this host and over https (RFC 6265bis section 4.1.3.2). */
+/** With the `__Host-` prefix a browser accepts the cookie only from this host and over https (RFC 6265bis section 4.1.3.2). */
 export const sessionCookieName = (baseUrl: string): string => (isSecure(baseUrl) ? '__Host-svc_owner' : 'svc_owner');
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:');
 
-/** `Set-Cookie` for a session of `seconds`; 0 deletes it. Secure when the base URL is https. */
+/** Returns `Set-Cookie` for a session of `seconds`; 0 deletes the cookie. Secure when the base URL is https. */
 export function sessionCookie(token: string, seconds: number, baseUrl: string): string {
   const secure = isSecure(baseUrl) ? '; Secure' : '';
   return `${sessionCookieName(baseUrl)}=${token}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
 }
 
-/** The session in the cookie, or undefined. */
+/** Returns the session in the cookie, or undefined. */
 export function readSessionCookie(request: IncomingMessage, baseUrl: string): string | undefined {
   return readCookie(request, sessionCookieName(baseUrl));
 }
 
-/** The names of all cookies, in order. */
+/** Returns the names of all cookies, in order. */
 export const cookieNames = (request: IncomingMessage): string[] =>
   (request.headers.cookie ?? '').split(';').map((part) => part.trim().split('=', 1)[0] ?? '');
 
-/** The first cookie of this name, or undefined. */
+/** Returns the first cookie of this name, or undefined. */
 export function readCookie(request: IncomingMessage, wanted: string): string | undefined {
   for (const part of (request.headers.cookie ?? '').split(';')) {
     const [name, value] = part.trim().split('=', 2);
@@ -31,7 +31,7 @@ export function readCookie(request: IncomingMessage, wanted: string): string | u
 }
 
 /**
- * CSRF check: why a browser's request is not accepted as the console's own; undefined when it is. A cookie alone proves
+ * CSRF check: returns why a browser's request is not accepted as the console's own; undefined when it is. A cookie alone proves
  * nothing: `SameSite` ignores ports, so a page on another port of the same host could have it sent. So state-changing
  * requests need a header that forms, images and links cannot send (OWASP, custom request header), and what the browser
  * reports about the origin (Fetch Metadata, RFC 6454 section 7) must not contradict it.
@@ -46,24 +46,24 @@ export function foreignRequest(request: IncomingMessage, baseUrl: string): strin
 
 const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 
-/** Why a browser says that a request does not come from a page of ours; undefined when it does not say so. */
+/** Returns why the browser's headers show that a request does not come from a page of the console; undefined when they do not. */
 export function foreignOrigin(request: IncomingMessage, baseUrl: string): string | undefined {
   const { headers } = request;
   const reads = isRead(request);
   const site = headers['sec-fetch-site'];
-  // `none`: entered in the address bar, which another site cannot do.
+  // `none`: entered in the address bar, which another site cannot cause.
   if (site !== undefined && site !== 'same-origin' && !(reads && site === 'none'))
     return 'The browser reports that this request comes from another site (Sec-Fetch-Site). Use the console itself.';
   const { origin } = headers;
-  // A broker may have several names: then the origin has to match the one that was requested.
+  // A broker may have several host names: then the origin has to match the requested host.
   if (origin !== undefined && origin !== baseUrl && origin !== `${new URL(baseUrl).protocol}//${headers.host}`)
     return 'The browser reports that this request comes from another origin (Origin). Use the console itself.';
   return undefined;
 }
 
 /**
- * Whether a page of a browser, or its address bar, sends this (Fetch Metadata): a browser that was given a link with a token in it
- * would run what it is answered on the console's origin. Programs send none of these.
+ * Whether a browser's page or address bar sends the request (Fetch Metadata): a browser that opened a link with a token in it
+ * would execute the response on the console's origin. Programs send none of these headers.
  */
 export function isOfBrowser(request: IncomingMessage, baseUrl: string): boolean {
   const { headers } = request;

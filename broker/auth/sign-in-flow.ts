@@ -10,24 +10,24 @@ export const CALLBACK_PATH = '/console/oidc/callback';
 const PURPOSE = 'sign-in at the identity provider';
 const SECONDS = 600;
 const MOST_PAGE = 512;
-/** Concurrent sign-ins of one browser, in several tabs; the oldest are dropped. */
+/** Most concurrent sign-ins of one browser, in several tabs; beyond that the oldest are dropped. */
 const MOST_FLOWS = 4;
-/** Cookie path of both start and callback, so that a start sees how many there are. */
+/** Cookie path of both start and callback, so that a start can count the existing ones. */
 const PATH = '/console/oidc';
 
 const Flow = z.strictObject({
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
-  /** The page of ours to go to afterwards. */
+  /** The page of the console to go to afterwards. */
   page: z.string(),
   /** Id or name of the requested organisation. */
   organisation: z.string().nullable(),
   /** The browser's previous session; the sign-in ends it, so that no copy stays valid. */
   replaces: z.strictObject({ organisation_id: z.string(), session_id: z.string(), expires_at: z.number() }).nullable(),
-  /** The provider was asked to sign the person in again, whoever it knows there. */
+  /** Set when the provider was asked to sign the person in again, regardless of its own session. */
   reauthenticate: z.literal(true).optional(),
-  /** Milliseconds since the epoch. */
+  /** Expiry in milliseconds since the epoch. */
   until: z.number(),
 });
 
@@ -40,7 +40,7 @@ const prefixAt = (baseUrl: string): string => (baseUrl.startsWith('https:') ? '_
 const nameOf = (baseUrl: string, state: string): string => prefixAt(baseUrl) + sha256Hex(state).slice(0, 16);
 
 /**
- * `Set-Cookie` lines: one that keeps it for 10 minutes, and those that delete the oldest others, so that the cookies do not exceed
+ * Returns `Set-Cookie` lines: one that keeps the flow for 10 minutes, and those that delete the oldest others, so that the cookies do not exceed
  * the header limit. Lax, because the callback comes from another site.
  */
 export function flowCookies(
@@ -61,14 +61,14 @@ export function flowCookies(
   ];
 }
 
-/** `Set-Cookie` that deletes it. */
+/** Returns `Set-Cookie` that deletes the flow. */
 export const endedFlowCookie = ({ baseUrl }: Pick<Broker, 'baseUrl'>, { state }: SignInFlow): string =>
   cookie(baseUrl, nameOf(baseUrl, state), '', 0);
 
 const cookie = (baseUrl: string, name: string, value: string, seconds: number): string =>
   `${name}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
 
-/** This browser's flow with the state of this callback; undefined when there is none, or it has expired. */
+/** Returns this browser's flow with the state of this callback; undefined when there is none, or it has expired. */
 export function readFlow(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'vault'>,
   request: IncomingMessage,
@@ -87,7 +87,7 @@ function openFlow(broker: Pick<Broker, 'vault'>, sealed: string | undefined): z.
   return text ? Flow.parse(JSON.parse(text)) : undefined;
 }
 
-/** The page to go to after signing in; `/console` for anything that is not a page of ours (no open redirect). */
+/** Returns the page to go to after signing in; `/console` for anything that is not a page of the console (no open redirect). */
 export function ownPage(text: string | null): string {
   const isOurs = /^\/(console|approve)(\/[\w.~-]+)*\/?(\?[\w.~=&%-]*)?(#[\w.~=&%/-]*)?$/;
   if (text === null || text.length > MOST_PAGE || !isOurs.test(text)) return '/console';

@@ -8,8 +8,8 @@ import type { OwnerTable } from '../store/tables/organisations.ts';
 const LINK_MS = 15 * 60_000;
 
 /**
- * Mints a sign-in link, for the operator, or in the transaction of the owner who makes it for another one (`made`). The token is in the fragment, which is
- * never sent to servers or in Referer.
+ * Creates a sign-in link, for the operator, or in the transaction of the owner who makes it for another owner (`made`). The token is in the fragment,
+ * which is never sent to servers or in Referer.
  */
 export async function signInLink(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'store'>,
@@ -33,10 +33,10 @@ export async function signInLink(
   };
 }
 
-/** Whose a link is; `use` uses it up, in the transaction that signs in, and answers false when another request was first. */
+/** The owner of a link. `use` consumes it, in the transaction that signs in, and returns false when a concurrent request was first. */
 export type SignInLink = { owner: OwnerTable; use(tx: Db): Promise<boolean> };
 
-/** Undefined: the link is unknown, used or expired, or its owner was removed. */
+/** Finds a link. Undefined when the link is unknown, used or expired, or its owner was removed. */
 export async function findSignInLink(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   token: string,

@@ -11,7 +11,7 @@ export type CountStrike = (agent: FactsRow, source: string) => Promise<void>;
 export type BreakerOpened = (agent: FactsRow, source: string) => Promise<void>;
 
 /**
- * Every wrong signature is one strike, counted in the store by one atomic statement, for all replicas. While the breaker of the
+ * Counts every wrong signature as one strike in the store, by one atomic statement, for all replicas. While the breaker of the
  * address is open, further ones are not written: an address causes at most five writes a minute.
  */
 export function countStrikes(broker: Pick<Broker, 'clock' | 'store'>, opened: BreakerOpened): CountStrike {

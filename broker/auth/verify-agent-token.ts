@@ -6,7 +6,7 @@ import { type AgentClaims, type ParsedAgentToken, type RefusedAgentToken, refuse
 /** The registered data of the agent that a token names. */
 export type RegisteredAgent = {
   readonly agentId: string;
-  /** Its owner, and whose it was before: when it is handed over, the tokens of an agent at work stay good. */
+  /** Its current and former owners: after a handover, tokens with the former owner's id stay valid, so that the agent need not be interrupted. */
   readonly ownerIds: readonly string[];
   /** RFC 7638 thumbprint of its public key. */
   readonly fingerprint: string;
@@ -16,7 +16,7 @@ export type RegisteredAgent = {
 
 export type VerifyOptions = {
   readonly now: Instant;
-  /** Required in `aud`, when present. */
+  /** The value that `aud` must have, when present. */
   readonly baseUrl: string;
 };
 
@@ -24,13 +24,13 @@ export type VerifiedAgentToken = { ok: true; claims: AgentClaims };
 
 export type AgentTokenVerifier = {
   /**
-   * Verifies the signature with the key that is likely the agent's, so that `verify` with the same key need not repeat it.
-   * Returns whether it matches.
+   * Verifies the signature with the key that is likely the agent's, so that `verify` with the same key need not repeat that.
+   * Returns whether the signature matches.
    */
   prepare(token: ParsedAgentToken, key: KeyObject): boolean;
   /**
-   * Verifies the signature with the agent's registered key first, then the claims. This is authentication only; it says nothing
-   * about what the agent may do.
+   * Verifies the signature with the agent's registered key first, then the claims. This is authentication only, not permission for
+   * any call.
    */
   verify(
     token: ParsedAgentToken,
@@ -38,18 +38,18 @@ export type AgentTokenVerifier = {
     key: KeyObject,
     options: VerifyOptions,
   ): VerifiedAgentToken | RefusedAgentToken;
-  /** The refusal of an unknown or keyless agent: as for a wrong signature, after the same work, in the same time (JW-28). */
+  /** Returns the refusal of an unknown or keyless agent: as for a wrong signature, after the same work, in the same time (JW-28). */
   refuseUnknown(token: ParsedAgentToken): RefusedAgentToken;
 };
 
-/** In seconds, and in milliseconds. */
+/** Longest lifetime of a token in seconds, and allowed clock skew in milliseconds. */
 const MAX_LIFETIME_S = 300;
 const SKEW_MS = 30_000;
 
 const WRONG_SIGNATURE =
   "The token's signature does not match the key that is registered for this agent. Sign with the agent's own private key; after a rotation, with the new one.";
 
-/** Makes a verifier, with dummy keys for unknown agents. */
+/** Returns a verifier, with dummy keys for unknown agents. */
 export function createAgentTokenVerifier(): AgentTokenVerifier {
   const standIns = createStandInKeys();
   const signatureBytes = createSignatureSizes();
@@ -129,7 +129,7 @@ function isOtherwiseGood(claims: AgentClaims, agent: RegisteredAgent, now: Insta
   );
 }
 
-/** The length of a key's signatures, cached because Node recomputes a key's details on each access. */
+/** Returns the length of a key's signatures, cached because Node recomputes a key's details on each access. */
 function createSignatureSizes(): (key: KeyObject) => number {
   const sizes = new WeakMap<KeyObject, number>();
   return (key) => {
@@ -158,7 +158,7 @@ const wrongSignature = (countsAsStrike: boolean): RefusedAgentToken => ({
 function createStandInKeys(): (signatureBytes: number) => KeyObject {
   const keys = new Map<number, KeyObject>();
   return (signatureBytes) => {
-    // Other lengths match no agent's key: these fail immediately, whichever agent the token names.
+    // Signatures of other lengths match no agent's key: they fail immediately, whichever agent the token names.
     const bytes = Math.min(Math.max(signatureBytes, 256), 512);
     let key = keys.get(bytes);
     if (key === undefined) {
