@@ -10,7 +10,7 @@ const PATIENCE_MS = 10_000;
 const MOST_BYTES = 256 * 1024;
 
 /**
- * The account's name from the ID token (received directly over TLS, so OpenID Connect Core section 3.1.3.7 requires no
+ * Reads the account's name from the ID token (received directly over TLS, so OpenID Connect Core section 3.1.3.7 requires no
  * signature check), from the userinfo endpoint, or from the manifest's account request. Null when unknown; never throws.
  */
 export async function accountOf(
@@ -46,13 +46,13 @@ export async function accountOf(
   return accountIn(answer.body.toString('utf8'), serverOptions.account.pointer, accessToken);
 }
 
-/** The account that a platform's answer names, as one line; null: none, or it is the credential itself. */
+/** Returns the account that a platform's response names, as one line; null when it names none, or when the value is the credential itself. */
 export function accountIn(json: string, pointer: string, credential: Secret): string | null {
   const found = textOf(at(json, pointer));
   return found?.includes(credential.reveal()) ? null : found;
 }
 
-/** An address that nobody verified is marked: whoever has the account may have entered anybody's. */
+/** Marks an address that is not verified: the account's holder may have entered anybody's. */
 function nameIn(claims: Readonly<Record<string, unknown>> | undefined): string | null {
   const email = textOf(claims?.email);
   if (email === null) return textOf(claims?.preferred_username) ?? textOf(claims?.name);
@@ -60,7 +60,7 @@ function nameIn(claims: Readonly<Record<string, unknown>> | undefined): string |
   return verified === false || verified === 'false' ? `${email}${UNVERIFIED}` : email;
 }
 
-/** One line without control characters, truncated, well-formed; null when it is not a string. */
+/** Returns one line without control characters, truncated, well-formed; null when the value is not a string. */
 function textOf(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   const line = value

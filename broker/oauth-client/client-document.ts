@@ -1,29 +1,29 @@
 /**
- * Client ID metadata documents of the broker (draft-ietf-oauth-client-id-metadata-document): the URL of one is the broker's client id at
- * authorization servers that support them, which fetch it. Each connection has its own, as it has its own redirect URI. A document
- * says nothing of the connection, so it is made from the URL alone, and nobody learns by it which connections there are.
+ * Client ID metadata documents of the broker (draft-ietf-oauth-client-id-metadata-document): the URL of a document is the broker's client id at
+ * authorization servers that support them, which fetch it. Each connection has its own document, as it has its own redirect URI. A document
+ * contains nothing about the connection, so it is generated from the URL alone, and does not reveal which connections exist.
  */
 import { connectionRedirectUri } from './redirect-uri.ts';
 
 /** The path of the documents; each is one segment below it. */
 export const CLIENT_DOCUMENT_PATH = '/.well-known/svc-oauth-client';
 
-/** What is asked for in a registration and said in a document. */
+/** The name in registrations and documents. */
 export const CLIENT_NAME = 'Agent Broker';
 export const GRANT_TYPES = ['authorization_code', 'refresh_token'] as const;
 export const RESPONSE_TYPES = ['code'] as const;
 
-/** The client id of a connection; undefined: servers fetch documents by https only (section 3). */
+/** Returns the client id of a connection; undefined without https: servers fetch documents by https only (section 3). */
 export const clientDocumentUrl = (baseUrl: string, connectionId: string): string | undefined =>
   baseUrl.startsWith('https:') ? `${baseUrl}${CLIENT_DOCUMENT_PATH}/${connectionId}` : undefined;
 
-/** Whether this client id is one of a connection, also under an earlier address of the broker. */
+/** Whether this client id is a connection's document, including under an earlier address of the broker. */
 export const isClientDocument = (clientId: string, connectionId: string): boolean =>
   URL.parse(clientId)?.pathname === `${CLIENT_DOCUMENT_PATH}/${connectionId}`;
 
 /**
- * The document of a connection (section 4.1), of a public client: codes are protected by PKCE and by a redirect URI that is the broker's own.
- * undefined as above.
+ * Returns the document of a connection (section 4.1). The client is public: codes are protected by PKCE and by a redirect URI that is the broker's own.
+ * Undefined without https.
  */
 export function clientDocument(baseUrl: string, connectionId: string) {
   const url = clientDocumentUrl(baseUrl, connectionId);

@@ -1,4 +1,4 @@
-/** Authorization servers that reject the broker's client, or have forgotten it. */
+/** Handles authorization servers that reject the broker's client, or have deleted it. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { releaseRefresh, type TokenRowPlace } from '../store/oauth-tokens.ts';
@@ -8,16 +8,14 @@ import type { Registered } from './registered.ts';
 
 type Rejected = { kind: 'unavailable'; code: 'client_rejected'; detail: string };
 
-/** Pause after a failure. */
+/** Pause after a failure, in milliseconds. */
 export const PAUSE_MS = 2_000;
 /** Upper bound of the back-off while a server rejects the broker's client. */
 const LONGEST_PAUSE_MS = 5 * 60_000;
-/** A server that rejects for so long a client that the broker registered there has forgotten it. */
+/** A server that rejects a client which the broker registered there for this long is taken to have deleted it. */
 const FORGOTTEN_MS = 10 * 60_000;
 
-/**
- * Marks the connection and backs off exponentially. The refresh token is kept: it is valid once the client is corrected.
- */
+/** Marks the connection and backs off exponentially. The refresh token is kept: it stays valid until the client is corrected. */
 export async function noteRejection(
   { store, clock, log }: Pick<Broker, 'store' | 'clock' | 'log'>,
   at: { place: TokenRowPlace; name: string; facts: OAuthConnectionFacts; client: Registered },
@@ -38,7 +36,7 @@ export async function noteRejection(
   return rejectedAnswer(client, error);
 }
 
-/** Whether a server no longer knows a client that the broker registered there: it has rejected it for long enough to be no outage. */
+/** Whether a server has deleted a client that the broker registered there: it has rejected the client for longer than an outage lasts. */
 export const hasForgotten = (
   { isOwnRegistration }: Registered,
   { rejected }: OAuthConnectionFacts,

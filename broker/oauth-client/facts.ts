@@ -6,9 +6,9 @@ import { readStored } from '../store/stored-json.ts';
 const ClientRejection = z.object({ error: z.string(), since: z.number(), times: z.number() });
 export type ClientRejection = z.output<typeof ClientRejection>;
 
-/** Moments in milliseconds. */
+/** Times in milliseconds since the epoch. */
 const OAuthConnectionFacts = z.object({
-  /** Who issued them: an issuer, or a token endpoint. */
+  /** Issuer of the tokens: an issuer URL, or a token endpoint. */
   server: z.string(),
   client_id: z.string(),
   /** The account's name at the server. */
@@ -20,27 +20,27 @@ const OAuthConnectionFacts = z.object({
   expires_at: z.number().nullable(),
   /** Present while the server rejects the broker's client at each refresh. */
   rejected: ClientRejection.exactOptional(),
-  /** Scopes that were requested for them, which may be more than were granted. */
+  /** Scopes that were requested for the tokens, possibly more than were granted. */
   requested: z.array(z.string()).exactOptional(),
-  /** Scopes that the platform wanted for calls and that the tokens do not have. */
+  /** Scopes that the platform required for calls and that the tokens do not have. */
   wanted: z.array(z.string()).exactOptional(),
 });
 export type OAuthConnectionFacts = z.output<typeof OAuthConnectionFacts>;
 
 export const writeFacts = (facts: OAuthConnectionFacts): string => JSON.stringify(facts);
 
-/** Null: the credential is not from an OAuth server. Throws Error when the column was altered. */
+/** Parses the stored column. Null: the credential is not from an OAuth server. Throws Error when the column was altered. */
 export const readFacts = (text: string | null): OAuthConnectionFacts | null =>
   text === null ? null : readStored(OAuthConnectionFacts, text, 'facts of OAuth tokens');
 
-/** After an address that the server says nobody verified (OpenID Connect Core section 5.1). */
+/** Appended to an address that the server reports as not verified (OpenID Connect Core section 5.1). */
 export const UNVERIFIED = ' (address not verified)';
 const bare = (account: string): string =>
   account.endsWith(UNVERIFIED) ? account.slice(0, -UNVERIFIED.length) : account;
 
 /**
- * Whether tokens of one account took the place of another's, each as the server names it. One that is not named (null) is taken for the
- * same: revoking a token of an account ends its other tokens, too, at some servers.
+ * Whether tokens of one account replaced those of another, by the names that the server gave. An account without a name (null) counts as
+ * the same: at some servers, revoking a token of an account ends its other tokens, too.
  */
 export const isOtherAccount = (before: string | null, now: string | null): boolean =>
   before !== null && now !== null && bare(before) !== bare(now);

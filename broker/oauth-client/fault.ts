@@ -26,10 +26,10 @@ const CLIENT_REJECTED = new Set([
   'invalid_client_id',
 ]);
 
-/** The error code of a server (RFC 6749 sections 4.1.2.1 and 5.2), if it looks like one: nothing else of theirs is repeated. */
+/** Returns a server's error code (RFC 6749 sections 4.1.2.1 and 5.2) when it has the form of one: other text of a server is not repeated. */
 export const wordOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
 
-/** The problem that an error stands for. Only the library's message is logged, not its causes: those quote the response. */
+/** Maps an error to a problem. Only the library's message is logged, not its causes: those quote the response. */
 export function problemOf(error: unknown, platformId: string, log: Log): OAuthProblem {
   if (error instanceof client.AuthorizationResponseError)
     return {

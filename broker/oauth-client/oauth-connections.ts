@@ -32,7 +32,7 @@ export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'pla
 /** The result of a finished flow. */
 export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
 
-/** A request for authorization: where to send the browser, the hash of its state, and what to keep until the callback. */
+/** A request for authorization: the URL for the browser, the hash of its state, and what to store until the callback. */
 export type Authorization = { url: string; stateHash: string; kept: Kept };
 
 export type OAuthConnections = {
@@ -42,7 +42,7 @@ export type OAuthConnections = {
     manifest: Manifest,
     more: readonly string[],
   ): Promise<Authorization | OAuthProblem>;
-  /** Exchanges the code of a callback for tokens, sealed for the row that is to hold them. `by`: who connected, as it is on record. */
+  /** Exchanges the code of a callback for tokens, sealed for the row that is to hold them. `by`: who connected, for the audit. */
   obtain(
     connection: ConnectionId,
     manifest: Manifest,
@@ -50,7 +50,7 @@ export type OAuthConnections = {
     holder: { place: TokenRowPlace; by: string },
   ): Promise<Connected | OAuthProblem>;
   /**
-   * Starts an authorization code flow. `sessionId`: the browser session that alone may finish it; null: any session of this
+   * Starts an authorization code flow. `sessionId`: the only browser session that may finish the flow; null: any session of this
    * owner. `more`: scopes to request in addition to the manifest's.
    */
   begin(
@@ -58,23 +58,23 @@ export type OAuthConnections = {
     manifest: Manifest,
     by: { ownerId: string; sessionId: string | null; more: readonly string[] },
   ): Promise<{ url: string; expiresAt: Instant } | OAuthProblem>;
-  /** The flow that a callback belongs to; undefined: no pending flow with this redirect path. */
+  /** Returns the flow that a callback belongs to; undefined when no flow is pending at this redirect path. */
   flowOf(path: string, query: URLSearchParams): Promise<OAuthFlowTable | undefined>;
-  /** Finishes a flow that was just claimed, with its callback. */
+  /** Finishes a flow that the caller has claimed, with its callback. */
   finish(
     flow: OAuthFlowTable,
     connection: ConnectionId,
     manifest: Manifest,
     query: URLSearchParams,
   ): Promise<Connected | OAuthProblem>;
-  /** Refreshes the tokens in this row, which `connection` itself or a person gave. */
+  /** Refreshes the tokens in this row, which an owner or a person gave for the connection. */
   refresh(
     connection: ConnectionId,
     manifest: Manifest,
     holder: TokenRowPlace,
     tokens: Pick<Parameters<Refresher>[0], 'seen' | 'refused'>,
   ): Promise<Refreshed>;
-  /** Revokes the tokens in a row at the server. False: it has no revocation endpoint, or there are none. */
+  /** Revokes the tokens in a row at the server. Returns false when the server has no revocation endpoint, or there are no tokens. */
   revoke(
     connection: ConnectionId,
     manifest: Manifest,
@@ -83,7 +83,7 @@ export type OAuthConnections = {
   ): Promise<boolean | OAuthProblem>;
 };
 
-/** Makes it, without any request. */
+/** Returns the operations. Sends no request yet. */
 export function makeOAuthConnections(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'instanceId' | 'log' | 'store' | 'vault' | 'outbound'>,
 ): OAuthConnections {

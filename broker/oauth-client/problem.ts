@@ -1,9 +1,9 @@
-/** Expected failures of making or refreshing a connection, as values. */
+/** Expected failures of creating or refreshing a connection, as values. */
 
 export type OAuthProblem = {
   problem: /** The platform's manifest, or what it names, is incomplete. */
     | 'unsuitable'
-    /** The callback belongs to no flow, or not to this one any more. */
+    /** The callback belongs to no pending flow. */
     | 'stale'
     /** The person, or the server, denied the authorization. */
     | 'declined'
@@ -17,9 +17,9 @@ export type OAuthProblem = {
     | 'unreachable';
   /** A sentence for people. Contains nothing that the server or a browser sent, except an error code. */
   detail: string;
-  /** Of `client_rejected`: the server's error code. */
+  /** For `client_rejected`: the server's error code. */
   error?: string;
 };
 
-/** Whether a result is one. */
+/** Whether a result is a problem. */
 export const isProblem = (result: object): result is OAuthProblem => 'problem' in result;

@@ -1,4 +1,4 @@
-/** Which authorization server an MCP server trusts: protected resource metadata (RFC 9728), or what servers of before have. */
+/** Finds the authorization server that an MCP server trusts: by protected resource metadata (RFC 9728), or by the earlier conventions. */
 
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
@@ -14,11 +14,11 @@ export type ProtectedResource = {
   resource: string;
   /** The issuer of its authorization server. */
   issuer: string;
-  /** To request where the manifest names none: `scope` of the challenge, otherwise `scopes_supported`; empty when absent. */
+  /** The scopes to request where the manifest names none: `scope` of the challenge, otherwise `scopes_supported`; empty when absent. */
   scopes: readonly string[];
 };
 
-/** `fresh`: asks the server, whatever is cached. */
+/** `fresh`: fetch from the server, ignoring the cache. */
 export type ResourceFinder = (
   baseUrl: string,
   options: { fresh: boolean },
@@ -41,7 +41,7 @@ export function resourceFinder(
 ): ResourceFinder {
   const kept = recentlyUsed<{ found: ProtectedResource; at: Instant }>(KEPT);
 
-  /** `absent`: there is no document. Servers that ask for a token everywhere answer 401 where there is nothing. */
+  /** `absent`: there is no document. Servers that require a token everywhere answer 401 for unknown paths. */
   const read = async (address: string, baseUrl: string): Promise<ProtectedResource | 'absent' | 'unusable'> => {
     const answer = await outbound.send({
       url: new URL(address),
@@ -87,10 +87,10 @@ export function resourceFinder(
   };
 }
 
-/** Harmless: it needs no session, and begins none. Many servers do not take GET, and answer it with 405 before they ask for a token. */
+/** Harmless: a ping needs no session, and starts none. Many servers do not support GET, and answer 405 before they require a token. */
 const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
 
-/** What a 401 says: the metadata URL (RFC 9728 section 5.1), and the scopes that the server wants (RFC 6750 section 3). */
+/** Reads the challenge of a 401: the metadata URL (RFC 9728 section 5.1), and the scopes that the server requires (RFC 6750 section 3). */
 async function challengeOf(outbound: Outbound, baseUrl: string): Promise<Pick<BearerChallenge, 'metadata' | 'scopes'>> {
   const answer = await outbound.send({
     url: new URL(baseUrl),
@@ -107,10 +107,12 @@ async function challengeOf(outbound: Outbound, baseUrl: string): Promise<Pick<Be
   return readBearerChallenge(isChallenge ? answer.headers['www-authenticate'] : undefined);
 }
 
-/** A challenge leads to no other host. */
+/** A challenge may not lead to another host. */
 const isAt = (origin: string, address: string): boolean => URL.parse(address)?.origin === origin;
 
-/** RFC 9728 section 3.1: the well-known path inserted before the path; and without the path, for servers that are alone on their host. */
+/**
+ * Returns the well-known URLs (RFC 9728 section 3.1): with the path of the server appended; and without it, for servers that have a host of their own.
+ */
 function wellKnown(baseUrl: string): string[] {
   const { origin, pathname } = new URL(baseUrl);
   const root = `${origin}/.well-known/oauth-protected-resource`;
@@ -126,7 +128,7 @@ function covers(resource: string, baseUrl: string): boolean {
   return one.origin === other.origin && isBelow && one.search === '' && one.hash === '';
 }
 
-/** https, or http where the server itself is on loopback. */
+/** Whether an issuer's URL is allowed: https, or http where the server itself is on loopback. */
 function mayBeIssuer(issuer: string, baseUrl: string): boolean {
   if (!URL.canParse(issuer)) return false;
   const { protocol, username, password, search, hash } = new URL(issuer);

@@ -1,8 +1,8 @@
 /**
- * Redirect URIs of connections. A code goes to the token endpoint of the flow that it comes back to, so a redirect URI at which flows of
- * several authorization servers end lets one of them get the code of another (mix-up attack, RFC 9700 section 4.4.2). Organisations are
- * strangers to each other and write the endpoints of their platforms themselves. So each organisation has a redirect URI of its own, and
- * each client that the broker made itself one of its connection. At the shared one only codes for built-in token endpoints are taken.
+ * Redirect URIs of connections. A code goes to the token endpoint of the flow that it comes back to, so at a redirect URI shared by several
+ * authorization servers one of them could obtain the code of another (mix-up attack, RFC 9700 section 4.4.2). Organisations do not trust each
+ * other, and configure the endpoints of their platforms themselves. So each organisation has a redirect URI of its own, and each client that
+ * the broker created itself one for its connection. At the shared one only codes for built-in token endpoints are accepted.
  */
 import { BUILTIN_PLATFORMS } from '../platforms/builtin.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -10,8 +10,8 @@ import type { Manifest } from '../platforms/manifest.ts';
 /** The path of the shared redirect URI. */
 export const SHARED_PATH = '/console/connections/callback';
 /**
- * Where the other ones lie, one segment below: the id of the organisation, or of the connection. Not below the shared one: authorization
- * servers that compare prefixes, as GitHub does, would take any of them for it.
+ * Path of the other redirect URIs, with one more segment: the id of the organisation, or of the connection. Not below the shared path:
+ * authorization servers that compare prefixes, as GitHub does, would accept any of them in its place.
  */
 export const OWN_PATH = '/console/connected';
 
@@ -19,7 +19,7 @@ type OAuthAuth = Extract<Manifest['auth'], { type: 'oauth2' }>;
 
 export type RedirectUri = {
   uri: string;
-  /** A shared one at which codes of a server that is not built in are taken: only where nobody is a stranger. */
+  /** Whether codes of servers that are not built in are accepted at the shared redirect URI, too: only in a broker with a single organisation. */
   isForOneOrganisation: boolean;
 };
 
@@ -27,11 +27,11 @@ const BUILTIN_TOKEN_ENDPOINTS = new Set(
   Object.values(BUILTIN_PLATFORMS).flatMap(({ oauth }) => oauth?.token_endpoint ?? []),
 );
 
-/** The redirect URI of an organisation, with which people register a client by hand. */
+/** Returns the redirect URI of an organisation, with which people register a client by hand. */
 export const organisationRedirectUri = (baseUrl: string, organisationId: string): string =>
   `${baseUrl}${OWN_PATH}/${organisationId}`;
 
-/** The redirect URI of a connection. */
+/** Returns the redirect URI of a connection. */
 export const connectionRedirectUri = (baseUrl: string, connectionId: string): string =>
   `${baseUrl}${OWN_PATH}/${connectionId}`;
 
@@ -40,7 +40,7 @@ export const namesServer = ({ kind, auth, oauth }: Pick<Manifest, 'kind' | 'auth
   kind !== 'mcp' ||
   (auth.type === 'oauth2' && (auth.issuer ?? auth.token_endpoint ?? oauth?.token_endpoint) !== undefined);
 
-/** The redirect URI of the flows of a connection. */
+/** Returns the redirect URI for the flows of a connection. */
 export function redirectUriOf(
   manifest: Pick<Manifest, 'kind' | 'oauth'> & { auth: OAuthAuth },
   { baseUrl, organisationId, connectionId }: { baseUrl: string; organisationId: string; connectionId: string },

@@ -34,15 +34,15 @@ export type Refreshed =
   | { kind: 'replaced'; credential: Uint8Array }
   /** The row was deleted, or its credential was removed. */
   | { kind: 'gone' }
-  /** Temporary; the tokens stay. `client_rejected`: until an operator has corrected the broker's client. */
+  /** Temporary; the tokens stay. `client_rejected`: lasts until an operator has corrected the broker's client. */
   | { kind: 'unavailable'; code: 'token_unavailable' | 'client_rejected'; detail: string };
 
-/** `refused`: the upstream rejected the access token before it expired. */
+/** `refused`: whether the upstream rejected the access token before it expired. */
 export type RefreshAsk = {
   place: TokenRowPlace;
   seen: AccessToken;
   refused: boolean;
-  /** Finds the client that the tokens were issued to, by its id. */
+  /** Returns the client that the tokens were issued to, by its id. */
   registered: (client: string) => Promise<Registered | OAuthProblem>;
 };
 
@@ -51,7 +51,7 @@ const SPARE_MS = 2_000;
 
 export type Refresher = (ask: RefreshAsk) => Promise<Refreshed>;
 
-/** Makes it. Concurrent refreshes of the same tokens in this process share one attempt. */
+/** Returns the refresh function. Concurrent refreshes of the same tokens in this process share one attempt. */
 export function refresher(broker: Base, steps: Steps): Refresher {
   const running = singleFlight<Refreshed>();
   return (ask) =>
@@ -65,7 +65,7 @@ type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log' | 'instanceId'>;
 async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise<Refreshed> {
   const { db } = broker.store;
   const { place, seen } = ask;
-  /** Or why the tokens belong to no client any more. */
+  /** The client, or the problem that the client of the tokens no longer exists. */
   let registered: Registered | OAuthProblem | undefined;
   let ready: Refreshing | OAuthProblem | undefined;
   let rejected: string | undefined;
@@ -112,7 +112,7 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
 
 const done = (result: Refreshed) => ({ kind: 'done', result }) as const;
 
-/** Claims the refresh, also when an earlier lease has expired. */
+/** Claims the refresh, including from an expired lease. */
 async function claimAnyhow(
   { store: { db }, log }: Base,
   { place, tokenId }: { place: TokenRowPlace; tokenId: string },
@@ -128,9 +128,9 @@ async function claimAnyhow(
 }
 
 type Claimed = {
-  /** Or why there is none any more. */
+  /** The client, or the problem that it no longer exists. */
   registered: Registered | OAuthProblem;
-  /** Its server, or why it was not found. */
+  /** The client's server, or why the server was not found. */
   ready: Refreshing | OAuthProblem;
   steps: Steps;
   claimed: TokenRow;
@@ -191,17 +191,17 @@ async function withClaim(
   if (stored) return { kind: 'replaced', credential };
   const connection = await findTokens(broker.store.db, place);
   const factsNow = readFacts(connection?.oauth ?? null);
-  // A person ended the consent, or gave that of another account: these tokens are orphaned. If it is the same, our own commit succeeded
-  // without its answer, or a process that took this one for dead refreshed it: revoking one of its tokens may end all of them.
+  // A person ended the consent, or consented with another account: the new tokens are orphaned. With the same account, the own commit may have
+  // succeeded unnoticed, or a replica that took this process for dead refreshed the tokens: revoking one of them could end all of them.
   if (client && !isProblem(answer) && (factsNow === null || isOtherAccount(facts.account, factsNow.account)))
     await steps.revoke(client, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
   return connection?.credential ? { kind: 'replaced', credential: connection.credential } : { kind: 'gone' };
 }
 
-/** What is known of the tokens of a connection that an owner made. */
+/** Returns the stored metadata of OAuth tokens. Throws when the row has none. */
 const factsOf = ({ oauth }: TokenRow): OAuthConnectionFacts => present(readFacts(oauth), 'facts of the tokens');
 
-/** What an access token is sealed for, and its refresh token. */
+/** The place that an access token is sealed for, and that of its refresh token. */
 export const credentialPlace = ({ table, organisationId, id }: TokenRowPlace) =>
   ({ table, column: 'credential', organisationId, rowId: id }) as const;
 export const refreshPlace = ({ table, organisationId, id }: TokenRowPlace) =>

@@ -1,4 +1,4 @@
-/** The broker's client configuration at a platform's authorization server, from the manifest and the secrets that it names. */
+/** The broker's client configuration at a platform's authorization server, from the manifest and the secrets that the manifest references. */
 import type { ServerMetadata } from 'openid-client';
 import type { Broker } from '../broker.ts';
 import type { Secret } from '../crypto/secret.ts';
@@ -21,7 +21,7 @@ export type Endpoints = {
   revocation_endpoint?: string | undefined;
 };
 
-/** For any kind of platform: later steps do not read the manifest. */
+/** The client configuration for any kind of platform, so that later steps do not read the manifest. */
 export type Registered = {
   organisationId: string;
   platformId: string;
@@ -29,28 +29,28 @@ export type Registered = {
   redirectUri: RedirectUri;
   clientId: string;
   clientSecret: Secret | undefined;
-  /** Whether the broker registered this client itself (RFC 7591): then nobody else can correct it. */
+  /** Whether the broker registered this client itself (RFC 7591): then no operator can correct it. */
   isOwnRegistration: boolean;
-  /** For metadata discovery (RFC 8414); without one only the endpoints are known. */
+  /** For metadata discovery (RFC 8414); without an issuer only the endpoints are known. */
   issuer: string | undefined;
-  /** Override those of the metadata. */
+  /** Endpoints that override those of the metadata. */
   endpoints: Endpoints;
   serverOptions: ServerOptions;
   /** Scopes to request. */
   scopes: readonly string[];
   /** Headers that are always sent to the platform. */
   headers: Readonly<Record<string, string>>;
-  /** Resource indicator (RFC 8707), for servers that need one; undefined: none is sent. */
+  /** Resource indicator (RFC 8707), for servers that need one; undefined: not sent. */
   resource: string | undefined;
-  /** Of an MCP server, whose authorization server must advertise PKCE (MCP, Authorization Code Protection). */
+  /** Whether the platform is an MCP server, whose authorization server must advertise PKCE (MCP, Authorization Code Protection). */
   isMcp: boolean;
-  /** Whether `offline_access` is requested where the server offers it, because the manifest does not say what to request. */
+  /** Whether `offline_access` is requested where the server offers it, because the manifest does not name scopes. */
   wantsOfflineAccess: boolean;
-  /** Where the issuer is discovered (RFC 9728); undefined: the manifest names the server. */
+  /** The address from which to discover the issuer (RFC 9728); undefined: the manifest names the server. */
   discoverAt: string | undefined;
 };
 
-/** How the broker becomes a client where the manifest names none; undefined: by what the server supports. */
+/** How the broker becomes a client where the manifest names none; undefined: whatever the server supports. */
 export type Registering = OAuthAuth['registration'];
 
 /** The configuration before discovery. Without a client id the broker has to become a client. */
@@ -59,7 +59,7 @@ export type Described = Omit<Registered, 'clientId' | 'isOwnRegistration'> & {
   registering: Registering;
 };
 
-/** Reads the secrets that the manifest names from the store. @throws SealError when a stored secret was modified */
+/** Reads the configuration, and the secrets that the manifest references, from the store. @throws SealError when a stored secret was modified */
 export async function describedFor(
   broker: Pick<Broker, 'store' | 'vault' | 'baseUrl'>,
   { organisationId, platformId, connectionId }: { organisationId: string; platformId: string; connectionId: string },
@@ -109,7 +109,7 @@ const endpointsOf = ({ authorization_endpoint, token_endpoint, revocation_endpoi
   revocation_endpoint,
 });
 
-/** The server's properties in an `auth`. */
+/** Returns the server's properties in an `auth`. */
 function given(auth: OAuthAuth): Endpoints & ServerOptions {
   const {
     type: _type,
@@ -124,7 +124,7 @@ function given(auth: OAuthAuth): Endpoints & ServerOptions {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
-/** For each scope, the first of its alternatives in `needs`, which is the one to request. */
+/** Returns, for each scope, the first of its alternatives in `needs`, which is the one to request. */
 function scopesNeeded({ needs = {} }: Manifest): string[] {
   return [...new Set(Object.values(needs).flatMap(([first]) => first ?? []))].sort();
 }
@@ -132,8 +132,8 @@ function scopesNeeded({ needs = {} }: Manifest): string[] {
 const OFFLINE_ACCESS = 'offline_access';
 
 /**
- * MCP 2026-07-28, Scope Selection: with `offline_access`, where the server offers it, because the tokens are refreshed. Not alone: a request
- * without scopes gets the server's default ones.
+ * Returns the scopes to request (MCP 2026-07-28, Scope Selection): adds `offline_access`, where the server offers it, because the tokens are refreshed.
+ * Never `offline_access` alone: a request without scopes gets the server's defaults.
  */
 export function requestedScopes(
   { scopes, wantsOfflineAccess }: Registered,

@@ -14,8 +14,8 @@ import type { OAuthProblem } from './problem.ts';
 import { isSameIssuer } from './server.ts';
 
 /**
- * The name of a connection's registrations among the secrets of its platform, each of which has its own: a broker that moves, an update that moves the
- * redirect URI, and a registration that follows one which is about to expire, take none away to which tokens were issued.
+ * The name of a connection's registrations among the secrets of its platform. Each registration has a secret of its own: when the broker or its redirect
+ * URI moves, or a registration is about to expire, the new registration does not replace the one that tokens were issued to.
  */
 const nameOf = (connectionId: string): string => `registration:${connectionId}`;
 const nameAt = (connectionId: string, { redirect_uri, client_id }: Registration): string =>
@@ -29,12 +29,12 @@ const Registration = z.object({
   client_id: z.string(),
   client_secret: z.string().optional(),
   auth_method: z.enum(['client_secret_basic', 'client_secret_post', 'none']),
-  /** Milliseconds; null: it does not expire. */
+  /** Milliseconds since the epoch; null: does not expire. */
   expires_at: z.number().nullable(),
 });
 export type Registration = z.infer<typeof Registration>;
 
-/** The members of RFC 7591 section 3.2.1 that are used. */
+/** The members of RFC 7591 section 3.2.1 that the broker uses. */
 const Answer = z.object({
   client_id: z.string().min(1).max(2048),
   client_secret: z.string().min(1).max(4096).nullish(),
@@ -46,8 +46,8 @@ type Base = Pick<Broker, 'store' | 'vault' | 'clock'>;
 type Place = { organisationId: string; platformId: string; connectionId: string };
 
 /**
- * The first that the server supports. In a form before a header: servers that are made with the MCP SDK for TypeScript read nothing else, and those
- * with the one for Python want the client id in the form in any case.
+ * In order of preference; the first that the server supports is used. Form before header: servers made with the MCP SDK for TypeScript read only the
+ * form, and those with the one for Python require the client id in the form in any case.
  */
 const METHODS = ['client_secret_post', 'client_secret_basic', 'none'] as const;
 
@@ -59,7 +59,7 @@ function read(vault: Vault, organisationId: string, { id, value }: { id: string;
 }
 
 /**
- * The broker's registration at this issuer for a connection, or undefined. `client`: the registration with this client id, to which
+ * Returns the broker's registration at this issuer for a connection, or undefined. `client`: the registration with this client id, to which
  * a code or tokens were issued; undefined: one for a new authorization request, with the redirect URI of the connection.
  */
 export async function findRegistration(
@@ -85,11 +85,11 @@ export async function findRegistration(
 
 const isOver = ({ expires_at: end }: Registration, now: number): boolean => end !== null && end <= now;
 
-/** Whether at least half of its time is left: whoever consents has to again when it is over, and tokens cannot be refreshed any more. */
+/** Whether at least half of the registration's lifetime is left: once it expires, tokens cannot be refreshed, and the person has to consent again. */
 const isYoung = ({ expires_at: end }: Registration, madeAt: number, now: number): boolean =>
   end === null || end - now >= now - madeAt;
 
-/** Deletes the registration with this client id, which its server does not know any more. The next authorization request registers again. */
+/** Deletes the registration with this client id, which its server has deleted. The next authorization request registers again. */
 export async function forgetClient(
   { store, vault }: Pick<Broker, 'store' | 'vault'>,
   { organisationId, platformId }: Pick<Place, 'organisationId' | 'platformId'>,
@@ -107,7 +107,7 @@ export async function forgetRegistration(db: Db, { organisationId, platformId, c
       await deleteNamedPlatformSecret(db, { organisationId, platformId, name });
 }
 
-/** Registers and stores the response. Deletes the connection's registrations that are over. */
+/** Registers the broker and stores the response. Deletes the connection's expired registrations. */
 export async function register(
   broker: Base,
   fetch: ProviderFetch,
@@ -177,7 +177,7 @@ const BY_HAND = 'Register the broker there, and put its client_id into the manif
 
 const Failed = z.object({ error: z.string() });
 
-/** Why a server did not register the broker (RFC 7591 section 3.2.2), and what to do about it. */
+/** Describes why a server refused to register the broker (RFC 7591 section 3.2.2), and what to do about it. */
 function notRegistered(
   platformId: string,
   { status, answer, redirectUri }: { status: number; answer: unknown; redirectUri: string },

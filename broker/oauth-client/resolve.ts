@@ -11,7 +11,7 @@ import { mixUpRisk, type ServerFinder } from './server.ts';
 
 /**
  * `client`: the client id to which a code or tokens were issued; undefined: an owner is connecting, so the broker may become a
- * client if it has to, and what was discovered before is discovered again.
+ * client if necessary, and cached discovery results are refreshed.
  */
 export type Resolver = (described: Described, client: string | undefined) => Promise<Registered | OAuthProblem>;
 
@@ -19,7 +19,7 @@ type Client = Pick<Registration, 'client_id' | 'client_secret' | 'auth_method'> 
 
 const documentClient = (url: string): Client => ({ client_id: url, auth_method: 'none', isDocument: true });
 
-/** Makes it. Sends no request where the manifest is complete. */
+/** Returns the resolver. It sends no request where the manifest is complete. */
 export function resolver(
   broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'outbound' | 'baseUrl'>,
   find: ServerFinder,

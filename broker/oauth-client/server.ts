@@ -9,12 +9,12 @@ import { recentlyUsed } from '../runtime/recently-used.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 
-/** Endpoints seldom change, and whoever fixes a server does not want to wait long. */
+/** Endpoints seldom change, but a person who fixes a server should not have to wait long. */
 const FRESH_MS = 10 * 60_000;
 const KEPT = 200;
 export const PATIENCE_SECONDS = 15;
 
-/** What is needed to find a server. */
+/** The properties needed to find a server. */
 export type ServerOf = Pick<Registered, 'issuer' | 'endpoints' | 'platformId' | 'isMcp'>;
 export type ServerFinder = (server: ServerOf) => Promise<client.ServerMetadata | OAuthProblem>;
 
@@ -61,7 +61,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
     const own = Object.fromEntries(Object.entries(endpoints).filter(([, value]) => value !== undefined));
     const merged = { ...discovered, ...own } as client.ServerMetadata;
     const { authorization_endpoint: authorize = '', token_endpoint: token = '' } = merged;
-    // The library needs an issuer: without one the origin of the authorization endpoint is used; nothing is compared with it. Of one that was found the
+    // The library needs an issuer: without one the origin of the authorization endpoint is used, and compared with nothing. Of a discovered issuer the
     // server's own spelling counts, which is the one in `iss` of its responses and ID tokens.
     const metadata = {
       ...merged,
@@ -86,8 +86,8 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
 }
 
 /**
- * Whether two texts name one issuer: identical, or without a path and the one with a slash at its end, as many MCP servers name theirs (RFC 9728). Both
- * are one address (RFC 3986 section 6.2.3), at which the metadata of both are.
+ * Whether two texts name one issuer: identical, or one without a path and the same with a trailing slash, as many MCP servers name theirs (RFC 9728).
+ * Both are the same address (RFC 3986 section 6.2.3), with the same metadata.
  */
 export const isSameIssuer = (one: string, other: string): boolean => withoutSlash(one) === withoutSlash(other);
 
@@ -95,7 +95,7 @@ const withoutSlash = (issuer: string): string =>
   URL.canParse(issuer) && issuer === `${new URL(issuer).origin}/` ? issuer.slice(0, -1) : issuer;
 
 /**
- * Why a server that the platform itself selected (RFC 9728) is refused because of the mix-up attack, or undefined. Its metadata
+ * Returns why a server that the platform itself selected (RFC 9728) is refused because of the mix-up attack, or undefined. Its metadata
  * could name the authorization endpoint of another server, whose code would then be sent to the token endpoint of this one.
  * A server that sends `iss` in its responses (RFC 9207), or has its authorization endpoint at its own origin, cannot do that.
  */
@@ -116,7 +116,7 @@ export function mixUpRisk(
   };
 }
 
-/** https, or http where the whole server is on loopback; never `javascript:`, and never with userinfo. */
+/** Whether a URL may be an endpoint: https, or http where the whole server is on loopback; never `javascript:`, and never with userinfo. */
 function isEndpoint(text: string, insecure: boolean): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, username, password, hash } = new URL(text);

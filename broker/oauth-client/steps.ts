@@ -24,7 +24,7 @@ export type Tokens = {
 };
 
 export type Steps = {
-  /** The authorization URL for the browser, and the state to store. */
+  /** Returns the authorization URL for the browser, and the state to store. */
   begin(registered: Registered, flow: { state: string }): Promise<{ url: string; kept: Kept } | OAuthProblem>;
   /** Exchanges the code of a callback, given its query. */
   exchange(
@@ -34,18 +34,18 @@ export type Steps = {
   ): Promise<{ tokens: Tokens; account: string | null; server: string } | OAuthProblem>;
   /** Finds the server, which may take a while. The returned function sends one refresh request to it. */
   refreshing(registered: Registered): Promise<Refreshing | OAuthProblem>;
-  /** `server`: the issuer of the tokens; they are sent to no other one. */
+  /** `server`: the issuer of the tokens; they are sent to no other server. */
   revoke(registered: Registered, tokens: readonly Secret[], server: string): Promise<boolean | OAuthProblem>;
 };
 
-/** `server`: the issuer of the token; it is sent to no other one. */
+/** `server`: the issuer of the token; the token is sent to no other server. */
 export type Refreshing = (refreshToken: Secret, server: string) => Promise<Tokens | OAuthProblem>;
 
-/** Longer ones do not fit into a header. */
+/** Longest token in characters; a longer one does not fit into a header. */
 const LONGEST_TOKEN = 16 * 1024;
 const HEADER_SAFE = /^[\x21-\x7e]+$/;
 
-/** Makes them, with their caches. */
+/** Returns the steps, with their caches. */
 export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: ServerFinder): Steps {
   const fetch = providerFetch(broker.outbound);
 
@@ -163,7 +163,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
 
 const resourceOf = ({ resource }: Registered): Record<string, string> => (resource === undefined ? {} : { resource });
 
-/** The identity of a server: its issuer as it spells it, whose endpoints may change; without one, its token endpoint. */
+/** The identity of a server: its issuer in the server's own spelling, whose endpoints may change; without an issuer, its token endpoint. */
 function serverOf({ issuer }: Registered, configuration: client.Configuration): string {
   const metadata = configuration.serverMetadata();
   return issuer === undefined ? present(metadata.token_endpoint, 'token endpoint') : metadata.issuer;
@@ -187,7 +187,7 @@ function authentication(
 }
 
 /**
- * The callback's parameters, without duplicates. `iss` is compared by the library (RFC 9207); for a server that is known only by its
+ * Returns the callback's parameters, without duplicates. `iss` is compared by the library (RFC 9207); for a server that is known only by its
  * endpoints, it must at least have the same origin.
  */
 function answerTo(

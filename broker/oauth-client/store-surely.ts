@@ -1,4 +1,4 @@
-/** Storing what must not be lost. */
+/** Retries storing of data that must not be lost. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { pause } from '../runtime/waits.ts';

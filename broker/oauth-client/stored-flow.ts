@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Texts } from '../store/stored-json.ts';
 
-/** `server`, because codes and tokens must go to no other one; `redirectUri`, because a callback at another path belongs to another server. */
+/** `server`, because codes and tokens must go to no other server; `redirectUri`, because a callback at another path belongs to another server. */
 export type Kept = {
   verifier: string;
   nonce: string | null;

@@ -4,11 +4,11 @@ import type { ProviderFetch } from '../egress/provider-fetch.ts';
 export type TokenOptions = {
   /** The server's `token_type` for bearer tokens. */
   tokenType: string | undefined;
-  /** Ignore an ID token: its issuer is unknown, or it was read when the person connected. */
+  /** Whether to ignore an ID token: its issuer is unknown, or it was read when the person connected. */
   withoutIdToken: boolean;
 };
 
-/** A fetch for token requests. Responses that are not JSON objects are passed through. */
+/** Returns a fetch for token requests. Responses that are not JSON objects are passed through. */
 export function tokenFetch(fetch: ProviderFetch, tokenOptions: TokenOptions): ProviderFetch {
   return async (url, options) => {
     const response = await fetch(url, options);

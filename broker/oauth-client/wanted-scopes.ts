@@ -1,6 +1,6 @@
 /**
- * Scopes that an MCP server wanted for a call and that the token did not have (RFC 6750 section 3.1): requested when an owner connects again, or when
- * the person whose token it is consents again.
+ * Scopes that an MCP server required for a call and that the token did not have (RFC 6750 section 3.1). They are requested when an owner connects again,
+ * or when the person whose token it is consents again.
  */
 import { findTokens, type TokenRow, type TokenRowPlace } from '../store/oauth-tokens.ts';
 import type { Db } from '../store/store.ts';
@@ -8,11 +8,12 @@ import { readStored, Texts } from '../store/stored-json.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import { readFacts, writeFacts } from './facts.ts';
 
-/** All that is kept of a token: a server may want another one for each call. */
+/** Most scopes stored for a token: a server could require another one for each call. */
 const MOST = 100;
 
 /**
- * Keeps them beside the token; they go when another is stored. False: all of them were requested with it, so that another consent gives no more.
+ * Stores the scopes beside the token; they are deleted when another token is stored. Returns false when all of them were already requested, so that
+ * another consent would not help.
  */
 export async function keepWantedScopes(db: Db, place: TokenRowPlace, scopes: readonly string[]): Promise<boolean> {
   const row = await findTokens(db, place);
@@ -21,7 +22,7 @@ export async function keepWantedScopes(db: Db, place: TokenRowPlace, scopes: rea
   const known = facts.wanted ?? [];
   const wanted = [...new Set([...known, ...scopes])].slice(0, MOST);
   if (wanted.length === known.length) return true;
-  // Of two at the same time the second one is kept at its next refusal.
+  // After a lost race with another update, these scopes are stored at the next refusal.
   await db
     .updateTable(place.table)
     .set({ oauth: writeFacts({ ...facts, wanted }) })
@@ -33,8 +34,8 @@ export async function keepWantedScopes(db: Db, place: TokenRowPlace, scopes: rea
 }
 
 /**
- * Keeps what a scope of the platform needs and the tokens were not granted: of its alternatives the first one, unless one of them was requested, or
- * is wanted, already.
+ * Stores what a scope of the platform needs and the tokens were not granted: the first of its alternatives, unless one of them was requested, or is
+ * stored, already.
  */
 export async function keepNeededScope(db: Db, place: TokenRowPlace, alternatives: readonly string[]): Promise<void> {
   const facts = readFacts((await findTokens(db, place))?.oauth ?? null);
@@ -44,7 +45,9 @@ export async function keepNeededScope(db: Db, place: TokenRowPlace, alternatives
     await keepWantedScopes(db, place, [first]);
 }
 
-/** Beside them what was granted before, which a new consent takes the place of (MCP, Step-Up Authorization Flow); nothing where none was wanted. */
+/**
+ * Returns the stored scopes together with the granted ones, which a new consent replaces (MCP, Step-Up Authorization Flow); empty when none are stored.
+ */
 export function scopesWanted({
   id,
   oauth,
