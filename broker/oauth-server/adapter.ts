@@ -1,4 +1,4 @@
-/** Storage adapter of the OAuth library: its state is in our store, so that any replica can continue a flow. */
+/** Storage adapter of the OAuth library: its state is in the broker's store, so that any replica can continue a flow. */
 import type { IncomingMessage } from 'node:http';
 import Provider, { type Adapter, errors } from 'oidc-provider';
 import { clientKey, siteOf } from '../auth/client-address.ts';
@@ -20,7 +20,7 @@ import { storable } from '../wire/action.ts';
 import { askingBrowser } from './asking-browser.ts';
 import { OAUTH_PATHS } from './metadata.ts';
 
-/** How long, and how many, clients without an authorisation are kept. */
+/** How long clients without an authorisation are kept, and how many. */
 const UNUSED_CLIENT_MS = 24 * 3600 * 1000;
 const MOST_UNUSED_CLIENTS = 1_000;
 /** Limit of pending consent pages, abandoned ones included. */
@@ -34,7 +34,7 @@ export const REFRESH_LEEWAY_MS = 10_000;
 
 type Store = Pick<Broker, 'store' | 'clock' | 'baseUrl' | 'log'>;
 
-/** An adapter for a model of the library, by its name. */
+/** Returns the adapter for a model of the library, by its name. */
 export function adapterFor(broker: Store): (kind: string) => Adapter {
   return (kind) => {
     if (kind === 'Session') return NO_SESSIONS;
@@ -55,14 +55,14 @@ const NO_SESSIONS: Adapter = {
   revokeByGrantId: async () => {},
 };
 
-/** The source network of the request that the library is answering. */
+/** Returns the source network of the request that the library is handling. */
 function sourceOfRequest(): string {
-  // `ip` is Express's.
+  // Express sets `ip`.
   const request: (IncomingMessage & { ip?: string }) | undefined = Provider.ctx?.req;
   return siteOf(clientKey(request?.ip ?? request?.socket.remoteAddress ?? ''));
 }
 
-/** Of a record that is made now. */
+/** Returns the source to store with a new record. */
 function sourceOf({ baseUrl }: Store, kind: string): string | null {
   if (kind === 'Interaction') return askingBrowser(Provider.ctx?.req, baseUrl) ?? null;
   return kind === 'Client' ? sourceOfRequest() : null;
@@ -90,12 +90,12 @@ function recordAdapter(broker: Store, kind: string): Adapter {
       if (kind === 'Interaction') await capOAuthRecords(db, kind, MOST_INTERACTIONS);
     },
     find: async (id) => {
-      // The id of a client is whatever a stranger sent.
+      // A client's id is untrusted input.
       if (!storable(id)) return undefined;
       const now = broker.clock();
       const found = await findOAuthRecord(db, kind, stored(id), now);
       if (!found) return undefined;
-      // Where the library itself answers. Pages of ours ask `beganHere`.
+      // Checks the library's own routes. The broker's pages use `beganHere`.
       if (kind === 'Interaction' && Provider.ctx && found.source !== askingBrowser(Provider.ctx.req, broker.baseUrl))
         return undefined;
       const { used_at } = found;
@@ -129,7 +129,9 @@ function usedOnce({ store, clock }: Store, kind: string): Adapter['upsert'] {
   };
 }
 
-/** The library's grant is our authorisation: it exists while that is active, and revoking it revokes that. */
+/**
+ * Maps the library's grant to the broker's authorisation: the grant exists while the authorisation is active, and revoking it revokes the authorisation.
+ */
 function authorisationEnds(broker: Store): Partial<Adapter> {
   const { db } = broker.store;
   const records = recordAdapter(broker, 'Grant');

@@ -1,7 +1,7 @@
 /**
- * The browser in which an MCP client asks. The library's own cookies hold what the address of the consent page says, and any host beside ours
- * may set them: whoever began a request could plant them with an admin, and redeem what that one allows. So the request also belongs to a
- * cookie of random bits that only we can set, of which the hash is stored.
+ * Binds an authorization request of an MCP client to a browser. The library's own cookies contain only what the address of the consent page contains,
+ * and any sibling host may set them: an attacker could begin a request, plant its cookies with an admin, and redeem the admin's consent. So
+ * the request is also bound to a cookie of random bits that only the broker can set; its hash is stored.
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -10,13 +10,13 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { findOAuthRecord } from '../store/oauth-records.ts';
 
-/** A request is good for less. */
+/** Lifetime of the cookie, longer than that of a request. */
 const SECONDS = 3600;
 const FORM = /^[A-Za-z0-9_-]{43}$/;
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:');
 
-/** With the prefix a browser accepts it only from this host and over https (RFC 6265bis section 4.1.3.2). */
+/** With the `__Host-` prefix a browser accepts the cookie only from this host and over https (RFC 6265bis section 4.1.3.2). */
 const nameAt = (baseUrl: string): string => (isSecure(baseUrl) ? '__Host-svc_client' : 'svc_client');
 
 function cookieOf(request: IncomingMessage, baseUrl: string): string | undefined {
@@ -24,17 +24,17 @@ function cookieOf(request: IncomingMessage, baseUrl: string): string | undefined
   return value !== undefined && FORM.test(value) ? value : undefined;
 }
 
-/** The hash of this browser's cookie; undefined: it has none. */
+/** Returns the hash of this browser's cookie; undefined without one. */
 export function askingBrowser(request: IncomingMessage | undefined, baseUrl: string): string | undefined {
   const value = request && cookieOf(request, baseUrl);
   return value === undefined ? undefined : sha256Hex(value);
 }
 
-/** Gives the browser its cookie, and the request as if it had had it already. Lax, because clients send people from other sites. */
+/** Sets the cookie, in the response and also in the current request. Lax, because clients send people from other sites. */
 export function giveCookie(request: IncomingMessage, response: ServerResponse, baseUrl: string): void {
   const known = cookieOf(request, baseUrl);
   const pair = `${nameAt(baseUrl)}=${known ?? randomBytes(32).toString('base64url')}`;
-  // First: of two with the name, as an empty one or one of another form, the first counts.
+  // Prepended, because the first cookie of a name counts, and there may be a malformed or empty one.
   if (known === undefined) request.headers.cookie = [pair, request.headers.cookie ?? []].flat().join('; ');
   response.appendHeader(
     'set-cookie',
@@ -42,7 +42,7 @@ export function giveCookie(request: IncomingMessage, response: ServerResponse, b
   );
 }
 
-/** Whether the request with this uid began in the browser that sends this. */
+/** Whether the request with this uid began in the browser that sends this request. */
 export async function beganHere(
   { store, clock, baseUrl }: Pick<Broker, 'store' | 'clock' | 'baseUrl'>,
   request: IncomingMessage,

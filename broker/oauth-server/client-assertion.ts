@@ -10,8 +10,8 @@ const MOST_SKEW = 60;
 type Claims = Readonly<Record<string, unknown>>;
 
 /**
- * The library's `assertJwtClientAuthClaimsAndHeader`, after signature, issuer, audience and times. An assertion for several
- * audiences could be replayed here by any of them, and one with a distant expiry would be valid for as long.
+ * The library's `assertJwtClientAuthClaimsAndHeader`, called after signature, issuer, audience and times were checked. An assertion for several
+ * audiences could be replayed here by any of them, and one with a distant expiry would stay valid until then.
  *
  * @throws InvalidClientAuth
  */

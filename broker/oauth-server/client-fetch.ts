@@ -1,36 +1,36 @@
-/** Fetches client ID metadata documents and keys of clients: the only requests that strangers can cause (SSRF). */
+/** Fetches client ID metadata documents and keys of clients: the only requests that unauthenticated clients can cause (SSRF). */
 import Provider from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
 import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 
-/** The largest that are read. */
+/** The largest document that is read. */
 export const DOCUMENT_BYTES = 16 * 1024;
 export const KEYS_BYTES = 64 * 1024;
 
-/** How long, and how many, documents and keys are kept for when their site fails. */
+/** How long documents and keys are cached for use when their site fails, and how many. */
 const KEPT_MS = 24 * 3600 * 1000;
 const MOST_KEPT = 200;
 const MOST_KEPT_BYTES = 4 * 1024 * 1024;
 
-/** Where a client shows tokens, and nobody is asked anything. An authorization needs what the site says now. */
+/** Routes where a client presents tokens, without a person: a cached document is sufficient. An authorization needs the current one. */
 const OF_TOKENS: ReadonlySet<unknown> = new Set(['token', 'revocation']);
-/** There is no such thing (any more). All else says nothing of it: the site is down, or challenges whoever is no browser. */
+/** The document does not exist (any more). Other errors do not mean that: the site may be down, or challenge clients that are not browsers. */
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
 type Kept = { body: string; type: string; at: Instant };
 
 /**
- * The library's `fetch`. Access tokens last as long as the library keeps a document, so that almost every refresh fetches it again, and the
- * client's keys; a site that fails then would be an `invalid_client`, for which clients throw their tokens away. So the last ones are used.
+ * Returns the library's `fetch`. Access tokens last as long as the library caches a document, so that almost every refresh fetches it again, and the
+ * client's keys; a site that fails then would cause `invalid_client`, for which clients discard their tokens. So the last fetched ones are used.
  */
 export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'publicOutbound' | 'clock' | 'log'>) {
   const fetchKeys = providerFetch(publicOutbound);
   const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
   const last = recentlyUsed<Kept>(MOST_KEPT, MOST_KEPT_BYTES);
 
-  /** Whether it is the client's document, or keys, and no page of a site in maintenance. The library judges what is in it. */
+  /** Caches the response if it is the client's document, or keys, and not a maintenance page. The library validates the content. */
   const keep = async (url: string, answer: Response, isDocument: boolean): Promise<boolean> => {
     const body = await answer.clone().text();
     if (body.length > (isDocument ? DOCUMENT_BYTES : KEYS_BYTES)) return false;
@@ -47,16 +47,16 @@ export function clientFetch({ publicOutbound, clock, log }: Pick<Broker, 'public
   return async (input: string | URL | Request, { method = 'GET', headers, redirect }: RequestInit = {}) => {
     const url = input instanceof Request ? input.url : String(input);
     if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https URLs are fetched.');
-    // The library follows no redirects of documents, whose cache lifetime is limited above; for keys it has no limits of its own.
+    // For documents the library follows no redirects, and uses the cache lifetimes that are limited above; for keys it has no limits of its own.
     const isDocument = redirect === 'manual';
     const { host } = new URL(url);
-    /** Answers what came before; undefined: nothing did for this. */
+    /** Returns the cached response; undefined when there is none that may be used for this request. */
     const failed = (problem: string, isGone: boolean): Response | undefined => {
       const kept = isGone ? undefined : lastOf(url);
       const what = isDocument ? 'a client id metadata document' : "a client's keys";
       const instead = isDocument ? ', and the last one is used' : ', and the last ones are used';
       log.warn({ host, problem }, `${what} could not be fetched${kept ? instead : ''}`);
-      // Without a lifetime of its own, so that the next request asks the site again.
+      // Without cache headers, so that the next request fetches from the site again.
       return kept && new Response(kept.body, { status: 200, headers: { 'content-type': kept.type } });
     };
     try {

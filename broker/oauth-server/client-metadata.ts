@@ -2,43 +2,43 @@
 import { type AllClientMetadata, errors } from 'oidc-provider';
 import { CLIENT_AUTH_METHODS, GRANT_TYPES, RESPONSE_TYPES } from './metadata.ts';
 
-/** Additional member to accept, of RFC 7591 section 2; it is not used. */
+/** Additional member to accept (RFC 7591 section 2); it is ignored. */
 export const EXTRA_METADATA = ['software_id'];
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const MOST_REDIRECTS = 20;
-/** In characters: of one redirect URI, and of all of a client. */
+/** In characters: of one redirect URI, and of all redirect URIs of a client. */
 const LONGEST_REDIRECT = 1_024;
 const MOST_REDIRECT_TEXT = 4_096;
-/** Schemes that browsers and operating systems handle: none is private to an application (RFC 8252 section 7.1). */
+/** Schemes that browsers and operating systems handle, which are not private to an application (RFC 8252 section 7.1). */
 const FOREIGN_SCHEMES =
   /^(ftps?|sftp|wss?|mailto|tel|sms|view-source|javascript|vbscript|data|file|blob|filesystem|about|chrome|jar|ldaps?|smb|ssh|telnet):/i;
-/** RFC 7518 section 3.3, in bytes. */
+/** Shortest RSA modulus (RFC 7518 section 3.3), in bytes. */
 const SHORTEST_RSA = 2048 / 8;
 const MOST_NAME = 100;
 
 /**
- * RFC 7591 section 2: the server may replace requested values, and returns the result. A client that requests a secret becomes a
- * public client: a secret that is given to anyone who asks proves nothing that PKCE does not. Scopes are requested at each
+ * Validates and normalises metadata in place (RFC 7591 section 2: the server may replace requested values, and returns the result). A client that
+ * requests a secret becomes a public client: a secret that anyone can obtain proves nothing beyond PKCE. Scopes are requested at each
  * authorization.
  *
  * @throws InvalidClientMetadata for unsupported metadata, for metadata that would make this process send requests, and when a code would be sent
- * over http to another address than loopback (RFC 8252 section 8.3). It is answered as `invalid_redirect_uri` where its text begins with
- * `redirect_uris`; the library's `InvalidRedirectUri` takes no text, and says that a redirect URI is none of those that were registered.
+ * over http to another address than loopback (RFC 8252 section 8.3). Answered as `invalid_redirect_uri` where its text begins with
+ * `redirect_uris`; the library's `InvalidRedirectUri` accepts no text, and says that a redirect URI is none of those that were registered.
  */
 export function normaliseClientMetadata(metadata: AllClientMetadata): void {
   delete metadata.scope;
-  // The library generates one unless the client declared that it wants none.
+  // The library generates a secret unless the client declares that it uses none.
   delete metadata.client_secret;
   delete metadata.client_secret_expires_at;
   if (!CLIENT_AUTH_METHODS.includes(metadata.token_endpoint_auth_method as never))
     metadata.token_endpoint_auth_method = 'none';
-  // Clients name all that they can do anywhere. The library leaves out of a document, and not of a registration, what is not done here.
+  // Clients list everything that they support anywhere. The library drops unsupported values from a document, but not from a registration.
   metadata.grant_types = supportedOf(metadata.grant_types, GRANT_TYPES);
   metadata.response_types = supportedOf(metadata.response_types, RESPONSE_TYPES);
   if (metadata.jwks_uri !== undefined && !/^https:/i.test(String(metadata.jwks_uri)))
     throw new errors.InvalidClientMetadata('jwks_uri: https');
-  // The library would fetch it. Pairwise subjects, which it is for, are not supported.
+  // The library would fetch this URL. Pairwise subjects, its purpose, are not supported.
   if (metadata.sector_identifier_uri !== undefined)
     throw new errors.InvalidClientMetadata('sector_identifier_uri: not supported');
   if (hasShortKey(metadata.jwks))
@@ -61,7 +61,7 @@ export function normaliseClientMetadata(metadata: AllClientMetadata): void {
   if (typeof metadata.client_name === 'string') metadata.client_name = nameOf(metadata.client_name);
 }
 
-/** What is not one of `supported` left out; all of it where nothing would be left, which the library refuses. */
+/** Removes unsupported values; keeps all of them when none is supported, which the library then refuses. */
 function supportedOf<Given>(given: Given, supported: readonly string[]): Given {
   const left = Array.isArray(given) ? given.filter((one) => supported.includes(one)) : [];
   return left.length > 0 ? (left as Given) : given;

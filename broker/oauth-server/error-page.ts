@@ -3,7 +3,7 @@ import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
 import type { Config } from '../environment/config.ts';
 import { PAGE_HEADERS, paragraph, smallPage, statusLine } from '../small-page.ts';
 
-/** Advice for an application that the broker does not know. */
+/** Returns advice for an application that the broker does not know. */
 function adviceOn(clientId: unknown, clientIdDocuments: boolean): string {
   const url = typeof clientId === 'string' ? URL.parse(clientId) : null;
   if (url?.protocol !== 'https:')
@@ -27,7 +27,7 @@ export function errorPage(
     parts: [
       statusLine(`The request of the application is not valid: ${description ?? error}.`),
       ...(advice === '' ? [] : [paragraph(advice)]),
-      // What to do first is said above.
+      // With advice, the first step is in the paragraph above.
       paragraph(
         `Nothing was granted. Close this page${advice === '' ? ', and connect again from the application' : ''}.`,
       ),

@@ -24,9 +24,9 @@ const DAY = 24 * 3600;
 const ACCESS_TOKEN_SECONDS = 15 * MINUTE;
 const CODE_SECONDS = MINUTE;
 const INTERACTION_SECONDS = 30 * MINUTE;
-/** A client that is not used for so long needs a new consent. */
+/** Lifetime of a refresh token: a client that is not used for this long needs a new consent. */
 const REFRESH_SECONDS = 30 * DAY;
-/** Makes a provider that signs its tokens with this key. */
+/** Returns a provider that signs its tokens with this key. */
 export function makeProvider(
   broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'store' | 'keys' | 'publicOutbound'>,
   key: SigningKey,
@@ -63,7 +63,7 @@ export function makeProvider(
         defaultResource: () => resource,
         useGrantedResource: () => true,
         getResourceServerInfo: (context, asked) => {
-          // RFC 8707 section 2: all of several resources have to be ours; the library checks one.
+          // RFC 8707 section 2: each of several resources has to be this broker's; the library checks only one.
           const all = [asked, context.oidc?.params?.resource ?? []].flat();
           if (all.some((one) => one !== resource))
             throw new errors.InvalidTarget(`this server issues tokens for ${resource}`);

@@ -1,4 +1,4 @@
-/** Where a code is sent, for display: a site's host, or an application's private scheme. */
+/** Describes where a code is sent, for display: a site's host, or an application's private scheme. */
 export function redirectHost(uri: string): string {
   const url = URL.parse(uri);
   if (url === null) return '';

@@ -9,13 +9,13 @@ import { MCP_SCOPES, OAUTH_PATHS } from './metadata.ts';
 
 export type AuthorizationServer = {
   provider(): Promise<Provider>;
-  /** A library instance that reads and writes in a transaction; making one takes a millisecond or two. */
+  /** Returns a library instance that reads and writes in a transaction; creating one takes a millisecond or two. */
   within(db: Store['db']): Promise<Provider>;
-  /** Answers a request to one of the paths of the library. */
+  /** Handles a request to one of the paths of the library. */
   handle(request: IncomingMessage, response: ServerResponse): void;
 };
 
-/** Makes it. The library is loaded with the first request: most brokers have no MCP clients. */
+/** Returns the server. The library is loaded with the first request: most brokers have no MCP clients. */
 export function makeAuthorizationServer(
   broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'store' | 'keys' | 'publicOutbound'>,
 ): AuthorizationServer {
@@ -67,8 +67,8 @@ const PARAMETERS = [
 ];
 
 /**
- * Normalises an authorization request. Unknown parameters are ignored (RFC 6749 section 3.1). Without a known scope the default is
- * used, which is all of them (section 3.3), because clients request scopes of their own (`claudeai`, `openid`) at any server.
+ * Normalises an authorization request. Unknown parameters are ignored (RFC 6749 section 3.1). Without a known scope the default is used,
+ * which is all of them (section 3.3), because clients request scopes of their own (`claudeai`, `openid`) at any server.
  */
 function asServed(url: string): string {
   const mark = url.indexOf('?');
