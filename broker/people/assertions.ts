@@ -8,23 +8,23 @@ import { findOrganisation } from '../store/organisations.ts';
 import { type CallerIssuer, readCallerIssuers } from './caller-issuer.ts';
 import type { Identity } from './person-hash.ts';
 
-/** An assertion lives at most so long. */
+/** Longest lifetime of an assertion. */
 const LONGEST_SECONDS = 3600;
-/** As the sources of asserted identities. */
+/** Equal to the limit for asserted identities. */
 const MOST_SUBJECT = 256;
 
-/** `detail`: a sentence without anything that the assertion says. */
+/** `detail`: a sentence that contains nothing of the assertion. */
 export type VerifiedAssertion =
   | { ok: true; identity: Extract<Identity, { issuer: string }> }
   | { ok: false; detail: string };
 
 export type Assertions = {
   verify(organisationId: string, assertion: string): Promise<VerifiedAssertion>;
-  /** The issuer as the organisation configured it; undefined: it trusts it no more. */
+  /** Returns the issuer as the organisation configured it; undefined when the organisation does not trust it (any more). */
   issuer(organisationId: string, issuer: string): Promise<CallerIssuer | undefined>;
 };
 
-/** Makes it. The libraries are loaded with the first assertion. */
+/** Returns the verifier. The libraries are loaded with the first assertion. */
 export function assertionVerifier(broker: Pick<Broker, 'clock' | 'log' | 'store' | 'outbound'>): Assertions {
   const keysOf = issuerKeys(broker);
   const issuersOf = async (organisationId: string): Promise<CallerIssuer[]> =>
@@ -71,7 +71,7 @@ function personOf(
   return { ok: true, identity: { issuer: issuer.issuer, subject } };
 }
 
-/** Who a token of the issuer is about; undefined when it does not say. */
+/** Returns the subject of an issuer's token; undefined when it names none, or not in a usable form. */
 export function subjectOf({ claim = 'sub' }: CallerIssuer, claims: JWTPayload): string | undefined {
   const subject = claims[claim];
   const isUsable =

@@ -4,7 +4,7 @@ import { ISSUER_ALGORITHMS } from '../crypto/issuer-algorithms.ts';
 import { PlatformUrl } from '../platforms/fields.ts';
 import { readStored } from '../store/stored-json.ts';
 
-/** RFC 8252 section 8.3: on this machine alone http is good enough for keys. */
+/** Addresses for which http is allowed: loopback only (RFC 8252 section 8.3). */
 const LOOPBACK = /^http:\/\/(localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$)/;
 /** The address of an issuer, or of its keys. */
 export const IssuerUrl = PlatformUrl.refine(
@@ -48,6 +48,6 @@ export const CallerIssuers = z
   )
   .describe('Whose assertions about the person behind a call are believed.');
 
-/** From the column of an organisation. @throws Error when it was altered */
+/** Parses an organisation's column. @throws Error when it was altered */
 export const readCallerIssuers = (text: string | null): CallerIssuer[] =>
   text === null ? [] : readStored(CallerIssuers, text, 'caller_issuers');

@@ -1,4 +1,4 @@
-/** Consents of people (specification, Per-person consent): begun by agents, and told of to whoever has the token. */
+/** Consents of people (specification, Per-person consent): begun by agents, and readable with their token. */
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker, Uses } from '../broker.ts';
@@ -14,14 +14,14 @@ import type { PersonConsentTable, PersonTokenTable } from '../store/tables/peopl
 import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import type { Identified, People } from './people.ts';
 
-/** So long a consent can be used (specification, Limits). */
+/** How long a consent can be completed (specification, Limits). */
 const LIFETIME_MS = 30 * 60_000;
-/** Whoever asks again is told the same one, as long as that much of it is left. */
+/** A repeated request returns the same consent as long as it has this much time left. */
 const ENOUGH_MS = 20 * 60_000;
-/** Of an agent with its children at once. */
+/** Limit of pending consents of a family: an agent and its children. */
 export const MAX_OPEN_CONSENTS = 20;
 
-/** A consent that waits for its person. */
+/** A consent that waits to be completed by its person. */
 export type BegunConsent = { token: string; expiresAt: Instant };
 
 /** A consent as it is stored. */
@@ -29,7 +29,7 @@ export type Consent = PersonConsentTable;
 
 type Services = Uses<'clock' | 'store'> & { people: People };
 
-/** Begins a consent of a person for a connection, or finds the one that this agent began. `too_many`: of this agent's wait already. */
+/** Begins a consent of a person for a connection, or returns the pending one that this agent began. `too_many`: the family has reached its limit. */
 export async function beginConsent(
   { broker, people }: Services,
   { agent }: Pick<AgentPrincipal, 'agent'>,
@@ -42,7 +42,7 @@ export async function beginConsent(
   const id = uuidv4();
   const fresh = await people.hasher.consentToken(organisationId, id);
   const begun = await inTransaction(broker.store.db, async (tx) => {
-    // Serialises the consents of a family.
+    // Serialises concurrent consents of a family.
     await lockPending(tx, organisationId, familyId);
     const personId = await putPerson(tx, { organisationId, hash: who.hash, now });
     const place = { organisationId, agentId: agent.id, connectionId: at.connectionId, personId };
@@ -75,7 +75,7 @@ export async function beginConsent(
   return { token: token.reveal(), expiresAt: begun.expires_at };
 }
 
-/** The consent with this token; undefined: there is none, or it was over for a day. */
+/** Returns the consent with this token; undefined when it does not exist, or was deleted a day after it ended. */
 export async function findConsent(
   { store }: Pick<Broker, 'store'>,
   token: string,
@@ -84,30 +84,33 @@ export async function findConsent(
   return hash === undefined ? undefined : await findPersonConsent(store.db, hash);
 }
 
-/** Its status on the wire. */
+/** Returns the consent's status for API responses. */
 export const consentStatusAt = (
   { status, expires_at: expiresAt }: Pick<PersonConsentTable, 'status' | 'expires_at'>,
   now: Instant,
 ): 'pending' | 'completed' | 'expired' => (status === 'pending' && expiresAt <= now ? 'expired' : status);
 
-/** What whoever waits for a consent watches. Named, so that it counts for no held call. */
+/** The change that long polls for a consent subscribe to. The prefix keeps it apart from changes of held calls. */
 export const changeOfConsent = ({ organisation_id, id }: Pick<PersonConsentTable, 'organisation_id' | 'id'>) => ({
   organisation_id,
   id: `consent:${id}`,
 });
 
-/** What the owners' inbox hears when tokens begin or cease to wait for a confirmation: not named, as what waits for owners. */
+/**
+ * The change that the owners' inbox subscribes to, when tokens begin or cease to wait for a confirmation. Without a prefix, like other changes of what
+ * waits for owners.
+ */
 export const changeOfWaiting = ({ organisation_id, id }: Pick<PersonTokenTable, 'organisation_id' | 'id'>) => ({
   organisation_id,
   id,
 });
 
-/** Tells the other processes, in the transaction that completes a consent. */
+/** Notifies the other replicas, in the transaction that completes a consent. */
 export const announceConsent = (changes: ApprovalChanges, tx: Db, consent: PersonConsentTable): Promise<void> =>
   changes.announce(tx, changeOfConsent(consent));
 
 const CONSENT_PATH = '/me/consent';
 
-/** Where the person goes, and where the agent polls. */
+/** The page for the person, and the path that the agent polls. */
 export const consentUrl = (baseUrl: string, token: string): string => `${baseUrl}${CONSENT_PATH}/${token}`;
 export const consentPollUrl = (token: string): string => `/v1/consent/caller/status/${token}`;

@@ -1,4 +1,4 @@
-/** For whom a call is made: who the caller is, on platforms that hold one token per person (specification, Caller identity). */
+/** Identifies the caller of a call, on platforms that hold one token per person (specification, Caller identity). */
 import type { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -9,7 +9,7 @@ import { type Identity, type PersonHasher, personHasher } from './person-hash.ts
 
 export type Caller = z.infer<typeof CallerIdentity>;
 
-/** A caller who was identified. Of the identity itself nothing is left. */
+/** A caller who was identified. Contains a hash in place of the identity itself. */
 export type Identified = {
   hash: string;
   verified: boolean;
@@ -21,7 +21,7 @@ export type Identified = {
 export type Identification = { ok: true; who: Identified } | { ok: false; detail: string };
 
 export type People = {
-  /** Verifies an assertion, or takes a source by its word; whether that counts is for the platform to say. */
+  /** Verifies an assertion, or accepts a source's statement; whether an asserted identity counts depends on the platform. */
   identify(organisationId: string, caller: Caller): Promise<Identification>;
   hasher: PersonHasher;
   assertions: Assertions;
@@ -49,12 +49,12 @@ export function makePeople(broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vau
 /** The setting of a platform that holds one token per person. */
 export type PerPerson = NonNullable<Manifest['per_person']>;
 
-/** Why a call to such a platform is for nobody whom the broker knows. */
+/** Why the caller of a call to such a platform is not identified. */
 export type Unidentified = { reason: 'no_caller' | 'asserted_not_allowed'; detail: string };
 
 /**
- * For whom a call is. `personId`: undefined when nothing was ever begun for this person. `namedBy`: the issuer of the assertion, or the
- * source; undefined of calls that were held before that was kept. `who`: of a replay nobody knows any more.
+ * The caller of a call. `personId`: undefined when nothing was ever begun for this person. `namedBy`: the issuer of the assertion, or the
+ * source; undefined for calls that were held by a release which did not store it. `who`: absent for a replay.
  */
 export type Honoured = {
   verified: boolean;
@@ -63,7 +63,7 @@ export type Honoured = {
   who?: Identified;
 };
 
-/** Whom a platform honours as the caller. `identify`: of the caller that was given, if one was. */
+/** Identifies the caller as the platform's settings allow. `identify`: identifies the given caller; called only if there is one. */
 export async function honouredCaller(
   { store }: Pick<Broker, 'store'>,
   organisationId: string,

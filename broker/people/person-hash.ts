@@ -1,6 +1,6 @@
 /**
- * Who a person is, as the broker keeps it: HMAC-SHA-256 with a key of the organisation, over parts of which none can run into the
- * next one. Byte for byte: nothing is folded. The key is made once, sealed as credentials are, and never replaced.
+ * Hashes identities of people: HMAC-SHA-256 with a key of the organisation, over parts that are encoded so that none can run into the
+ * next. Byte for byte, without normalisation. The key is generated once, sealed as credentials are, and never replaced.
  */
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import type { Broker } from '../broker.ts';
@@ -11,23 +11,23 @@ import { present } from '../runtime/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findPersonKey, putFirstPersonKey } from '../store/people.ts';
 
-/** A person by an assertion that was verified, or by the word of a source. */
+/** A person's identity: by a verified assertion, or as a source states it. */
 export type Identity = { issuer: string; subject: string } | { source: string; id: string };
 
 export type PersonHasher = {
-  /** The hash of a person of an organisation, in hexadecimal. */
+  /** Returns the hash of a person of an organisation, in hexadecimal. */
   hash(organisationId: string, identity: Identity): Promise<string>;
   /**
-   * The token of a consent, from its random id: so only its hash has to be stored, and whoever asks again is told the same one. It
-   * has the form of every one-time token.
+   * Derives the token of a consent from its random id: so only the token's hash has to be stored, and a repeated request gets the same
+   * token. It has the form of every one-time token.
    */
   consentToken(organisationId: string, consentId: string): Promise<Secret>;
-  /** The cookie of the session that the browser with this hash gets by completing a consent: the same one whenever it asks. */
+  /** Derives the session cookie that the browser with this hash gets by completing a consent; the same one for repeated requests. */
   sessionCookie(organisationId: string, consentId: string, browserHash: string): Promise<Secret>;
 };
 
 const KEY_BYTES = 32;
-/** The keys of so many organisations are kept open. A key never changes, so what is kept is never out of date. */
+/** The number of organisations whose keys are cached in the clear. A key never changes, so the cache is never out of date. */
 const KEPT = 1_000;
 
 export function personHasher({ store, vault }: Pick<Broker, 'store' | 'vault'>): PersonHasher {

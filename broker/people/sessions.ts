@@ -1,23 +1,23 @@
-/** Browsers in which a person sees what they gave, and can withdraw it. */
+/** Sessions of browsers in which a person sees the consents they gave, and can withdraw them. */
 import type { Broker } from '../broker.ts';
 import { deletePersonSessions, listPersonSessions, putPersonSession } from '../store/person-sessions.ts';
 import type { Db } from '../store/store.ts';
 import type { PersonConsentTable, PersonSessionTable } from '../store/tables/people.ts';
 
-/** Whoever signed in can do so again. */
+/** Lifetime after a sign-in, which can be repeated. */
 const SIGNED_IN_MS = 3600_000;
-/** Somebody whom only a source asserts has no other way back. It shows no more than what this browser gave. */
+/** Lifetime for a person whom only a source asserts, and who cannot sign in again. The session shows only what was given in this browser. */
 const GAVE_HERE_MS = 30 * 24 * 3600_000;
 
-/** The cookie of a browser, as hashes: the one that it is given now, and the one that it had. */
+/** The cookie of a browser, as hashes: the new one, and the one it replaces. */
 export type SessionCookie = { hash: string; replaces: string | undefined };
 
-/** Of one person in one browser; `consent_id` empty: all that the person gave. */
+/** A session of one person in one browser; `consent_id` empty: shows everything that the person gave. */
 export type PersonSession = PersonSessionTable;
 
 type Base = Pick<Broker, 'store' | 'clock'>;
 
-/** After signing in at an issuer: shows all that the person gave. In a transaction. */
+/** Begins a session after a sign-in at an issuer: shows everything that the person gave. Runs in a transaction. */
 export const beginSignedIn = async (
   { clock }: Base,
   tx: Db,
@@ -37,8 +37,8 @@ export const beginSignedIn = async (
   );
 
 /**
- * In the browser that completes a consent, in that transaction. A verified person has signed in for it. Of one for whom a source
- * vouches nobody knows who holds the browser: it shows what was given in it, and nothing else of that person.
+ * Begins a session in the browser that completes a consent, in the same transaction. A verified person has signed in for the consent. For a person
+ * whom a source asserts, it is unknown who holds the browser: the session shows what was given in it, and nothing else of that person.
  */
 export async function beginAfterConsent(
   base: Base,
@@ -51,10 +51,10 @@ export async function beginAfterConsent(
   await putPersonSession(tx, { ...session, expires_at: base.clock() + GAVE_HERE_MS }, cookie.replaces);
 }
 
-/** Those of a browser, by the hash of its cookie. */
+/** Returns the sessions of a browser, by the hash of its cookie. */
 export const sessionsOf = async ({ store, clock }: Base, cookieHash: string | undefined): Promise<PersonSession[]> =>
   cookieHash === undefined ? [] : await listPersonSessions(store.db, cookieHash, clock());
 
-/** Ends them all. */
+/** Ends all sessions of a browser. */
 export const leave = ({ store }: Pick<Broker, 'store'>, cookieHash: string): Promise<void> =>
   deletePersonSessions(store.db, cookieHash);

@@ -1,10 +1,10 @@
 /**
- * A person signs in at the issuer of their assertion before they consent, so that whoever completes is who is meant.
+ * Sign-in of a person at the issuer of their assertion before they consent, so that only the intended person can complete the consent.
  *
- * An issuer is whatever an organisation says, and organisations are strangers to each other: one could send people on to the issuer of
- * another, and be given the code of that one (mix-up attack, RFC 9700 section 4.4). So each issuer of each organisation has a redirect URI
- * of its own, and an answer counts at that of its sign-in alone. Issuers that say in each answer who they are (RFC 9207) keep the one that
- * all of them had before, and there an answer without the right name is refused.
+ * Organisations configure issuers, and do not trust each other: one organisation's issuer could redirect people to the issuer of another,
+ * and obtain a code of that issuer (mix-up attack, RFC 9700 section 4.4). So each issuer of each organisation has a redirect URI of its own,
+ * and a callback is accepted only at the redirect URI of its sign-in. Issuers that name themselves in each response (RFC 9207) keep the
+ * shared one of earlier releases, where a response without the right name is refused.
  */
 import { z } from 'zod';
 import { asProvider } from '../auth/issuer-keys.ts';
@@ -16,22 +16,22 @@ import { subjectOf } from './assertions.ts';
 import type { CallerIssuer } from './caller-issuer.ts';
 import type { Identity } from './person-hash.ts';
 
-/** Where issuers that name themselves in their answers send the browser back to. */
+/** The shared redirect URI, for issuers that name themselves in their responses. */
 export const SIGNED_IN_PATH = '/me/consent/signed-in';
 /**
- * Where an issuer's own redirect URI lies, one segment below. Not below the shared one: authorization servers that compare prefixes would take
- * any of them for it.
+ * The path of issuers' own redirect URIs, with one more segment. Not below the shared path: authorization servers that compare prefixes would
+ * accept any of them in its place.
  */
 export const OWN_SIGNED_IN_PATH = '/me/signed-in';
 
 /** An issuer, and the organisation that trusts it. */
 export type SignInAt = { organisationId: string; issuer: CallerIssuer };
 
-/** The redirect URI of an issuer that an organisation trusts, which has no other one: of both in one hash, which needs no secret. */
+/** Returns an issuer's own redirect URI in an organisation: a hash of both, which needs no secret. */
 export const ownSignInUri = (baseUrl: string, organisationId: string, issuer: string): string =>
   `${baseUrl}${OWN_SIGNED_IN_PATH}/${sha256Hex(JSON.stringify([organisationId, issuer])).slice(0, 32)}`;
 
-/** What is kept until the callback. `redirectUri`: where it has to come, the issuer's own; without it the shared one. */
+/** The state stored until the callback. `redirectUri`: the issuer's own; absent for the shared one. */
 export const SignInState = z.strictObject({
   state: z.string(),
   nonce: z.string(),
@@ -40,10 +40,10 @@ export const SignInState = z.strictObject({
 });
 export type SignInState = z.infer<typeof SignInState>;
 
-/** What came back, and at which path. */
+/** The callback: its path and query. */
 export type SignInAnswer = { path: string; query: URLSearchParams };
 
-/** `detail`: for the person. */
+/** `problem`: a sentence for the person. */
 export type NotIdentified = { problem: string };
 
 export type SignIns = {
@@ -53,7 +53,7 @@ export type SignIns = {
 
 const KEPT = 100;
 
-/** Makes it. The libraries are loaded with the first sign-in. */
+/** Returns the sign-ins. The libraries are loaded with the first one. */
 export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'outbound'>): SignIns {
   const shared = broker.baseUrl + SIGNED_IN_PATH;
   const made = recentlyUsed<Promise<ProviderSteps>>(KEPT);
