@@ -1,8 +1,8 @@
-/** What is allowed at a place of the document, read from the JSON Schema that editors use. */
+/** Looks up what is allowed at a path of the document, in the JSON Schema that editors use. */
 import type { JsonSchema } from './json-schema.ts';
 import type { Path } from './problems.ts';
 
-/** Every schema that may apply at `path`: several where the document offers a choice. */
+/** Returns every schema that may apply at `path`: several where the document offers a choice. */
 export function schemasAt(root: JsonSchema, path: Path): JsonSchema[] {
   let schemas = choices(root);
   for (const part of path) {
@@ -14,21 +14,21 @@ export function schemasAt(root: JsonSchema, path: Path): JsonSchema[] {
   return schemas;
 }
 
-/** The names of the members that may stand at `path`; empty where any name may. */
+/** Returns the names of the members allowed at `path`; empty where any name is allowed. */
 export function membersAt(root: JsonSchema, path: Path): string[] {
   return [...new Set(schemasAt(root, path).flatMap((schema) => Object.keys(schema.properties ?? {})))];
 }
 
-/** The least and the greatest number at `path`; undefined where the schema names none of both, or offers several numbers. */
+/** Returns the smallest and the largest number allowed at `path`; undefined where the schema has neither, or offers several numbers. */
 export function boundsAt(root: JsonSchema, path: Path): { least: number; most: number } | undefined {
   const numbers = schemasAt(root, path).filter(({ type }) => type === 'integer' || type === 'number');
   const [{ minimum: least, maximum: most } = {}, another] = numbers;
   if (another !== undefined || typeof least !== 'number' || typeof most !== 'number') return undefined;
-  // What any whole number is says nothing.
+  // The bounds of safe integers are no useful information.
   return Number.isSafeInteger(most + 1) && Number.isSafeInteger(least - 1) ? { least, most } : undefined;
 }
 
-/** What belongs at `path`, in a sentence, where the schema says it. */
+/** Returns the schema's description of what belongs at `path`, if there is one. */
 export function descriptionAt(root: JsonSchema, path: Path): string | undefined {
   let described: string | undefined;
   let schemas = [root];

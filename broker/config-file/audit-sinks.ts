@@ -1,11 +1,11 @@
-/** Audit sinks as a governance file and the owner API take them and the store keeps them: settings by kind, the secret apart. */
+/** Schemas of audit sinks, in a governance file, in the owner API and in the store: settings by kind, the secret apart. */
 import { z } from 'zod';
 import { HeaderValue, PlatformHeaderName, PlatformUrl } from '../platforms/fields.ts';
 import { readSecretParts } from '../platforms/secret-parts.ts';
 import { name } from './name.ts';
 import { SecretInParts } from './secret-in-parts.ts';
 
-/** It is a file's name, too. */
+/** The name of a sink is also used as a file name. */
 export const SinkName = name('Name of the sink; a sink of the kind file writes NAME.jsonl.');
 
 export const FORMATS = ['ocsf', 'json'] as const;
@@ -65,7 +65,7 @@ const KINDS = {
 export type SinkKindName = keyof typeof KINDS;
 export const SINK_KINDS = Object.keys(KINDS) as [SinkKindName, ...SinkKindName[]];
 
-/** The form of a sink. `more`: members beside kind and settings. */
+/** Returns the schema of a sink. `more`: members in addition to kind and settings. */
 export const sinkForm = <More extends z.ZodRawShape>(more: More) =>
   z.discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('webhook'), ...KINDS.webhook, ...more }),
@@ -74,10 +74,10 @@ export const sinkForm = <More extends z.ZodRawShape>(more: More) =>
     z.strictObject({ kind: z.literal('file'), ...KINDS.file, ...more }),
   ]);
 
-/** Each takes the log on its own. */
+/** Limited, because each sink reads the log separately. */
 export const MOST_SINKS = 20;
 
-/** A sink in a governance file. */
+/** Schema of a sink in a governance file. */
 export const SinkInFile = sinkForm({
   format: Format.default('ocsf'),
   from: z
@@ -101,7 +101,7 @@ export const STORED_SETTINGS = {
 } as const;
 export type SettingsOf<Kind extends SinkKindName> = z.infer<(typeof STORED_SETTINGS)[Kind]>;
 
-/** What the secret of each kind is, null: it has none; whether it has to have one (`made`: the broker makes it); the names of its parts. */
+/** The secret of each kind; null: it has none. `made`: the broker generates it; `is`: its description; `parts`: the names of its parts. */
 const SECRETS: Record<SinkKindName, { secret: 'made' | 'needed' | 'optional'; is: string; parts: string[] } | null> = {
   webhook: {
     secret: 'made',
@@ -113,7 +113,7 @@ const SECRETS: Record<SinkKindName, { secret: 'made' | 'needed' | 'optional'; is
   file: null,
 };
 
-/** The kinds as data, from which the console makes its forms. `settings`: JSON Schema of an object. */
+/** The kinds as data, from which the console generates its forms. `settings`: JSON Schema of an object. */
 export const describedSinkKinds = () =>
   SINK_KINDS.map((kind) => ({
     kind,
@@ -123,7 +123,7 @@ export const describedSinkKinds = () =>
     secret_parts: SECRETS[kind]?.parts ?? [],
   }));
 
-/** What of a given sink is a setting of its kind. */
+/** Returns those members of a sink that are settings of its kind. */
 export const settingsIn = (given: { kind: SinkKindName } & Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(given).filter(([key, value]) => Object.hasOwn(KINDS[given.kind], key) && value !== undefined),
@@ -131,11 +131,11 @@ export const settingsIn = (given: { kind: SinkKindName } & Record<string, unknow
 
 const SIGNING_KEY = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/;
 
-/** Whether the broker makes the secret where none is given: the key that signs webhooks. */
+/** Whether the broker generates a missing secret: the key that signs webhooks. */
 export const makesSecret = (kind: SinkKindName, settings: Record<string, unknown>): boolean =>
   kind === 'webhook' && settings.header === undefined;
 
-/** What is wrong with the secret of a sink, or with it having none, in words; undefined: nothing. */
+/** Returns what is wrong with the secret of a sink, or with its absence, in words; undefined when nothing is. */
 export function sinkSecretProblem(
   kind: SinkKindName,
   settings: Record<string, unknown>,
@@ -156,5 +156,5 @@ export function sinkSecretProblem(
   return HeaderValue.safeParse(secret).success ? undefined : 'is not the value of a header: write printable ASCII';
 }
 
-/** How requests to S3 are signed. */
+/** The authentication of requests to S3. */
 export const s3Auth = ({ region }: { region: string }) => ({ type: 'aws_sigv4' as const, region, service: 's3' });

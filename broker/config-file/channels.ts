@@ -1,6 +1,6 @@
 /**
- * Channels on which owners are told, as a governance file and the owner API take them: settings by kind, the secret apart, and the
- * rules that all kinds have. A new kind is one entry in `KINDS`, and one file in broker/notify that sends.
+ * Channels on which owners are notified, in a governance file and the owner API: settings by kind, the secret apart, and the rules that
+ * all kinds have. A new kind is one entry in `KINDS`, and one file in broker/notify that sends.
  */
 import { z } from 'zod';
 import { PlatformUrl } from '../platforms/fields.ts';
@@ -47,7 +47,7 @@ const Quiet = z
 const names = (what: string) =>
   z.array(z.string().min(1).max(128)).min(1, 'is empty').max(100).optional().describe(what);
 
-/** What all kinds have. */
+/** Rules that every kind has. */
 const RULES = {
   events: z
     .array(z.enum(NOTICE_EVENTS))
@@ -69,13 +69,13 @@ export const ChannelRules = z.strictObject(RULES);
 export type ChannelRules = z.infer<typeof ChannelRules>;
 export type QuietHours = z.infer<typeof Quiet>;
 
-/** `secret`: whether it has to have one; `made`: one is made where none is given. `problem`: what is wrong with one. */
+/** `secret`: whether a secret is required; `made`: a missing one is generated. `problem`: returns what is wrong with a secret. */
 type Kind = {
   settings: Record<string, z.ZodType>;
   secret: 'made' | 'needed' | 'optional';
   secretIs: string;
   problem?(secret: string): string | undefined;
-  /** What is wrong with settings that are right one by one. */
+  /** Returns what is wrong with the combination of settings that are each valid. */
   check?(settings: Record<string, unknown>): string | undefined;
 };
 
@@ -147,19 +147,19 @@ export const KINDS = {
 export type ChannelKindName = keyof typeof KINDS;
 export const CHANNEL_KINDS = Object.keys(KINDS) as [ChannelKindName, ...ChannelKindName[]];
 
-/** What a secret may be for this kind. Answers what is wrong with one, in words. */
+/** Returns what is wrong with a secret for this kind, in words. */
 export function secretProblem(kind: ChannelKindName, secret: string): string | undefined {
   const { problem }: Kind = KINDS[kind];
   return problem?.(secret);
 }
 
-/** What is wrong with the settings of a channel together, in words. */
+/** Returns what is wrong with the combination of a channel's settings, in words. */
 export function settingsProblem(kind: ChannelKindName, settings: Record<string, unknown>): string | undefined {
   const { check }: Kind = KINDS[kind];
   return check?.(settings);
 }
 
-/** The form of a channel. `more`: members beside kind, settings and rules. */
+/** Returns the schema of a channel. `more`: members in addition to kind, settings and rules. */
 export const channelForm = <More extends z.ZodRawShape>(more: More) =>
   z.discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('webhook'), ...KINDS.webhook.settings, ...RULES, ...more }),
@@ -170,7 +170,7 @@ export const channelForm = <More extends z.ZodRawShape>(more: More) =>
     z.strictObject({ kind: z.literal('telegram'), ...KINDS.telegram.settings, ...RULES, ...more }),
   ]);
 
-/** A channel in a governance file. */
+/** Schema of a channel in a governance file. */
 export const ChannelInFile = channelForm({
   secret: SecretInParts.optional().describe(
     'Where the secret is found: the key that signs (webhook), the access token (ntfy), the password (email), the bot token (slack: with signing_secret as { token, signing_secret }; telegram), the address of the workflow (teams). Without it the one that the channel has stays.',
@@ -178,7 +178,9 @@ export const ChannelInFile = channelForm({
 });
 export type ChannelEntry = z.infer<typeof ChannelInFile>;
 
-/** Kinds that one person has, each made by a browser: they stand in no file, and their secret is all that the browser said. */
+/**
+ * Kinds that belong to one person, each created by a browser: they are never in a governance file, and their secret is everything that the browser sent.
+ */
 const PERSONAL_KINDS = {
   web_push: {
     settings: {
@@ -194,7 +196,7 @@ export const CHANNEL_FORMS: Readonly<Record<string, z.ZodObject>> = Object.fromE
   Object.entries({ ...KINDS, ...PERSONAL_KINDS }).map(([kind, { settings }]) => [kind, z.strictObject(settings)]),
 );
 
-/** Takes a channel apart: settings are what is neither kind, nor a rule, nor one of `more`. */
+/** Splits a channel into its parts: every member is a setting that is neither the kind, a rule, nor one of `more`. */
 export function takeApart(channel: { kind: ChannelKindName } & Record<string, unknown>): {
   kind: ChannelKindName;
   settings: Record<string, unknown>;

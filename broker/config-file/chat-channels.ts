@@ -1,4 +1,4 @@
-/** What owners write of channels in chats: Slack, Microsoft Teams, Telegram. */
+/** Schemas of channels in chats: Slack, Microsoft Teams, Telegram. */
 import { z } from 'zod';
 import { parseStrictJson } from '../../json/strict.ts';
 import { PlatformUrl, recordOf } from '../platforms/fields.ts';
@@ -24,7 +24,7 @@ const SIGNING_SECRET = /^[\x21-\x7e]{16,256}$/;
 /** The parts of the secret of a channel in Slack. `signing_secret`: verifies clicks; without it there are no buttons. */
 export type SlackSecret = { token: string; signing_secret?: string };
 
-/** What the stored secret of a channel in Slack holds: the bot token alone, or with the signing secret, as a JSON object. */
+/** Parses the stored secret of a channel in Slack: the bot token alone, or with the signing secret as a JSON object. */
 export function slackSecret(text: string): SlackSecret {
   if (!text.startsWith('{')) return { token: text };
   const parsed = parseStrictJson(text);
@@ -104,6 +104,6 @@ export const CHAT_KINDS = {
   },
 } as const;
 
-/** What the settings of a channel say of people: the ids of the chat, and the e-mail addresses of owners. */
+/** Returns the people in the settings of a channel: e-mail addresses of owners by their ids in the chat. */
 export const peopleIn = (settings: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> =>
   (settings.people as Record<string, string> | undefined) ?? {};

@@ -1,4 +1,4 @@
-/** What can be said about a document by itself: rules, manifests, keys, and names that stand twice. */
+/** Checks that need only the document: rules, manifests, keys, and duplicate names. */
 
 import { parsePublicKey } from '../crypto/public-key.ts';
 import { parsePlatformEntry } from '../platforms/builtin.ts';
@@ -16,7 +16,7 @@ import { shapeFindings } from './shape-findings.ts';
 
 export type Checked = { problems: Finding[]; warnings: Finding[] };
 
-/** Whole manifests of the document's platforms, and what is wrong with the others. */
+/** Returns the complete manifests of the document's platforms, and the problems of the others. */
 export function readManifests(
   document: GovernanceDocument,
   schemaOf: () => JsonSchema,
@@ -35,7 +35,7 @@ export function readManifests(
   return { manifests, problems };
 }
 
-/** Everything that needs no other section. */
+/** Runs all checks that need only one section. */
 export function checkDocument(document: GovernanceDocument): Checked & Pick<Governance, 'keys'> {
   const keys = new Map<string, { pem: string; fingerprint: string }>();
   const found: Checked & Pick<Governance, 'keys'> = { problems: [], warnings: [], keys };
@@ -56,7 +56,7 @@ export function checkDocument(document: GovernanceDocument): Checked & Pick<Gove
   return found;
 }
 
-/** Whether rules compile, and what they look at that may not be there. */
+/** Checks that rules compile, and warns of members they read that may be missing. */
 export function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail', path: Path, found: Checked): void {
   const sources = ruleSources(rules);
   for (const problem of ruleProblems(sources, kind))
@@ -84,7 +84,7 @@ export function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail
   });
 }
 
-/** Of a condition that fails where a member is missing, or everywhere, and of one that looks for what no call has. */
+/** Warns of a condition that fails where a member is missing, or always, and of one that reads what no call has. */
 function warnOfCondition(when: string | undefined, then: string, path: Path, found: Checked): void {
   const condition = when === undefined ? undefined : compileCondition(when);
   if (!condition?.ok) return;

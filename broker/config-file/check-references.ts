@@ -1,4 +1,4 @@
-/** What one section says about another: names that must exist, scopes that a platform must have. */
+/** Checks references between sections: names that must exist, scopes that a platform must have. */
 
 import type { Manifest } from '../platforms/manifest.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
@@ -12,16 +12,16 @@ import { listNames, type Path } from './problems.ts';
 import type { GovernanceDocument } from './schema.ts';
 import type { GrantTerms } from './terms.ts';
 
-/** What there will be once the document is applied; undefined where only the store knows. */
+/** What will exist once the document is applied; undefined where only the store has the answer. */
 export type Surroundings = {
   platforms: ReadonlyMap<string, Manifest> | undefined;
-  /** Platform and whether it is the default, by name. */
+  /** By name: the platform, and whether the connection is its default. */
   connections: ReadonlyMap<string, { platform: string; isDefault: boolean }> | undefined;
   policies: ReadonlySet<string> | undefined;
   owners: ReadonlySet<string> | undefined;
 };
 
-/** The connections that a document describes, with the only one of a platform as its default. */
+/** Returns the connections that a document describes; the only one of a platform is its default. */
 export function documentConnections(
   document: GovernanceDocument,
 ): Map<string, { platform: string; isDefault: boolean }> | undefined {
@@ -40,7 +40,7 @@ export function checkReferences(document: GovernanceDocument, around: Surroundin
   return atOnce(referencesOf(document, around));
 }
 
-/** The same, which yields between policies and between agents: there may be thousands. */
+/** Checks all references. A generator that yields between policies and between agents, of which there may be thousands. */
 export function* referencesOf(document: GovernanceDocument, around: Surroundings): Generator<void, Checked> {
   const found: Checked = { problems: [], warnings: [] };
   const unknown = (path: Path, what: string, name: string, known: Iterable<string>, at?: 'key') => {
@@ -84,7 +84,7 @@ export function* referencesOf(document: GovernanceDocument, around: Surroundings
 function checkTerms(terms: GrantTerms, platform: string, manifest: Manifest, path: Path, found: Checked): void {
   const scopes = Object.keys(manifest.scopes);
   terms.scopes.forEach((scope, i) => {
-    // The tools of an MCP server come and go; its manifest need not know them all.
+    // The tools of an MCP server change; its manifest may not list all of them.
     if (manifest.kind === 'mcp' || Object.hasOwn(manifest.scopes, scope)) return;
     const near = nearNames(scope, scopes);
     const hint = scope.includes('*')
@@ -122,7 +122,7 @@ function checkRecipients(
     return;
   }
   const formats = pointers.map((pointer) => (typeof pointer === 'object' ? pointer.format : undefined));
-  // Nobody can be allowed by a text.
+  // A text cannot be matched by an entry.
   const byId = formats.filter((format) => format !== 'text').map((format) => format === 'id' || format === 'ids');
   entries.forEach((entry, i) => {
     const isId = recipientEntryKind(entry) === 'id';
@@ -163,7 +163,7 @@ function checkConnection(terms: GrantTerms, platform: string, path: Path, around
 type Names = { platforms?: string[] | undefined; scopes?: string[] | undefined };
 type Narrowing = Names & { after?: Names | undefined };
 
-/** A rule for a platform or scope that nobody has never matches: most likely it is a slip, and it guards nothing. */
+/** Warns of rules for an unknown platform or scope, which never match: most likely a misspelling, and then the rule protects nothing. */
 export function checkRuleNames(
   rules: readonly Narrowing[],
   path: Path,
@@ -184,7 +184,7 @@ export function checkRuleNames(
         warn([...here, 'platforms', j], 'platform', name, platforms.keys());
     });
     names.scopes?.forEach((name, j) => {
-      // The tools of MCP servers come and go. What begins with the id of another platform is a scope of none of them.
+      // The tools of MCP servers change, so only names with the id of another platform are certain to be wrong.
       const platform = platforms.get(name.slice(0, name.indexOf(':')));
       if (platform ? platform.kind === 'mcp' : anyTools || name.includes('*')) return;
       if (!scopes.some((scope) => matchesGlob(name, scope))) warn([...here, 'scopes', j], 'scope', name, scopes);

@@ -1,4 +1,4 @@
-/** The kinds of channels as data, from which the console makes its forms: a kind that is new here needs nothing there. */
+/** The kinds of channels as data, from which the console generates its forms: a new kind here needs no change there. */
 import { z } from 'zod';
 import { CHANNEL_KINDS, type ChannelKindName, KINDS } from './channels.ts';
 
@@ -6,7 +6,7 @@ export type DescribedKind = {
   kind: ChannelKindName;
   /** JSON Schema of an object. */
   settings: Record<string, unknown>;
-  /** `made`: the broker makes one where none is given. */
+  /** `made`: the broker generates a missing one. */
   secret: 'made' | 'needed' | 'optional';
   secretIs: string;
 };

@@ -1,4 +1,4 @@
-/** Whose tokens a pipeline, or the workload of an agent, brings: as owners write it, in bodies and in governance files. */
+/** Schema of the issuer and subject whose tokens a pipeline, or the workload of an agent, has: in request bodies and in governance files. */
 import { z } from 'zod';
 import { SUBJECT_FORM } from '../auth/issued-token.ts';
 import { IssuerUrl } from '../people/caller-issuer.ts';

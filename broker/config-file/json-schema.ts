@@ -1,4 +1,4 @@
-/** The JSON Schema of a governance file, for editors; the same descriptions explain problems. */
+/** The JSON Schema of a governance file, for editors; its descriptions are also used in error messages. */
 import { z } from 'zod';
 import { GovernanceDocument } from './schema.ts';
 
@@ -18,7 +18,7 @@ export type JsonSchema = {
   [keyword: string]: unknown;
 };
 
-/** Draft 7 is what the YAML extensions of editors know best. */
+/** Returns the schema in draft 7, which YAML extensions of editors support best. */
 export function governanceJsonSchema(): JsonSchema {
   const schema = z.toJSONSchema(GovernanceDocument, { target: 'draft-7', io: 'input' }) as JsonSchema;
   return { ...schema, title: 'Agent Broker governance file' };

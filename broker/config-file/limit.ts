@@ -1,4 +1,4 @@
-/** `limit` of a rule. */
+/** Schema of `limit` in a rule. */
 import { z } from 'zod';
 import { PERIODS } from '../policy/limit.ts';
 

@@ -1,8 +1,8 @@
-/** What a rule masks in what comes back. */
+/** Schema of what a rule masks in a response. */
 import { z } from 'zod';
 import { VALUE_KINDS } from '../policy/value-kinds.ts';
 
-/** `mask` of a rule. */
+/** Schema of `mask` in a rule. */
 export const RuleMask = z
   .strictObject({
     members: z

@@ -1,10 +1,10 @@
-/** Names that people give things in governance files, and by which they are found. */
+/** Schemas of names in governance files, which identify things. */
 import { z } from 'zod';
 
 export const NAME_FORM =
   'write 1 to 64 letters (a to z, without accents), digits, ".", "_" or "-", beginning and ending with a letter or digit';
 
-/** `what`: is shown by editors. */
+/** `what`: the description that editors show. */
 export const name = (what: string) =>
   z
     .string()
@@ -13,7 +13,7 @@ export const name = (what: string) =>
 
 const SPACED = /^[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?$/;
 
-/** The same with spaces, as agents and rules may be called. */
+/** A name that may contain spaces, for agents and rules. */
 export const spacedName = (what: string) =>
   z.string().regex(SPACED, `${NAME_FORM} (spaces may stand between them)`).describe(what);
 

@@ -1,4 +1,4 @@
-/** Reading a governance file without keeping the thread that answers: a large one is read in a thread of its own. */
+/** Parses a large governance file in a worker thread, so that the main thread stays responsive. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { pacer } from '../runtime/pace.ts';
@@ -8,14 +8,14 @@ import type { FromParseThread, Head, Part, Problems, ToParseThread } from './par
 
 const THREAD = new URL(`./parse-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
-/** Read here in less time than another thread takes to start, and than anybody notices (some 10 ms). */
+/** Files up to this size are parsed in the main thread, in less time than a thread takes to start (some 10 ms). */
 const SMALL = 16 * 1024;
 
 /**
- * The same as `parseGovernance`, for `work`, which plans or applies what was read: a large file is kept by its thread until
- * `work` is done, so that problems get their lines.
+ * Parses as `parseGovernance` does, and calls `work`, which plans or applies the result. The worker of a large file stays until `work`
+ * is done, so that problems get their lines.
  *
- * @throws whatever `work` throws, and what ends the thread: no memory
+ * @throws whatever `work` throws, and what ends the worker: out of memory
  */
 export async function withGovernance<Result>(
   text: string,

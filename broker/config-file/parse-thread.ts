@@ -1,4 +1,4 @@
-/** The thread that reads a large governance file, and keeps it until it is ended: only it knows the lines. */
+/** The worker thread that parses a large governance file, and keeps it to find the lines of later problems. */
 
 import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
@@ -8,29 +8,29 @@ import { parseGovernance } from './parse.ts';
 import { type Finding, type Problem, placeFindings, type Source } from './problems.ts';
 import type { AgentEntry } from './schema.ts';
 
-/** `part`: to take over thousands of agents at once takes the asking thread some 30 ms. */
+/** `part`: requests one part of the result: receiving thousands of agents in one message blocks the main thread for some 30 ms. */
 export type ToParseThread = { text: string; file: string } | { part: number } | { findings: readonly Finding[] };
 export type FromParseThread = Problems | Head | Part;
 
 export type Problems = { problems: Problem[] };
 
-/** What was read, without its agents and keys. */
+/** The parsed file without its agents and keys. */
 export type Head = Pick<Governance, 'document' | 'manifests' | 'warnings'> & { parts: number };
 
 export type Part = {
   agents: [string, AgentEntry][];
-  /** As in Governance; without the key where it is the text itself, which is half of what is handed over. */
+  /** As in Governance; without `pem` where it equals the text, which saves half of the data. */
   keys: [string, { pem?: string; fingerprint: string }][];
 };
 
 /** Agents, and keys, in one part. */
 const IN_A_PART = 250;
 
-// Where there are few processors, after the thread that answers. On Linux the priority is one of the thread, elsewhere of the process.
+// Lower priority than the main thread, for machines with few processors. On Linux the priority belongs to the thread, elsewhere to the process.
 try {
   if (process.platform === 'linux') setPriority(10);
 } catch {
-  // A sandbox may forbid it.
+  // A sandbox may forbid setting the priority.
 }
 
 const port = present(parentPort, 'parent of this thread');

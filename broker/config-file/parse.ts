@@ -1,4 +1,4 @@
-/** From the text of a governance file to what it says, or to everything that is wrong with it at once. */
+/** Parses the text of a governance file, and returns either the document or all of its problems. */
 import { checkDocument, readManifests } from './check-document.ts';
 import { checkReferences, documentConnections } from './check-references.ts';
 import type { Governance } from './governance.ts';
@@ -13,10 +13,10 @@ export type Parsed =
   | { ok: false; problems: Problem[] };
 
 /**
- * Reads a governance file (YAML or JSON). Names that only the store knows (a platform, when the document has no section
- * for platforms) are left to `planGovernance`. Never throws.
+ * Parses a governance file (YAML or JSON). Names that only the store can resolve (such as a platform, when the document has no
+ * section for platforms) are left to `planGovernance`. Never throws.
  *
- * @param file what to call the file in problems
+ * @param file the name of the file in problems
  */
 export function parseGovernance(text: string, file: string): Parsed {
   const read = readYaml(text, file);
@@ -24,8 +24,8 @@ export function parseGovernance(text: string, file: string): Parsed {
 }
 
 /**
- * Takes a document that the program itself made; problems have no lines then, and the store does not keep its references
- * to secrets. `name` is what problems call it.
+ * Checks a document that the program itself created. Its problems have no lines, and the store does not keep its references
+ * to secrets. `name`: the document's name in problems.
  */
 export function governanceOf(document: unknown, name: string): Parsed {
   return check(document, { file: name, locate: () => undefined }, 'program');
@@ -49,7 +49,7 @@ function check(value: unknown, source: Source, origin: Governance['origin']): Pa
     platforms: document.platforms && problems.length === 0 ? manifests : undefined,
     connections: documentConnections(document),
     policies: document.policies && new Set(Object.keys(document.policies)),
-    // The owner of the first start is not in the file, so only the store can say who is none.
+    // The owner of the first start is not in the file, so whether an owner exists is checked with the store.
     owners: undefined,
   });
   const all = [...problems, ...alone.problems, ...references.problems];

@@ -1,25 +1,25 @@
-/** What is wrong with a governance file, and where, in words for the person who wrote it. */
+/** Problems of a governance file, with their place, in words for the person who wrote the file. */
 
-/** Where something stands in the document: `['agents', 'triage', 'grants', 'crm', 'scopes', 0]`. */
+/** A path in the document: `['agents', 'triage', 'grants', 'crm', 'scopes', 0]`. */
 export type Path = readonly (string | number)[];
 
-/** `line` and `column` count from 1; both are absent when the document was no text but an object of the program. */
+/** `line` and `column` count from 1; both are absent when the document was not a text but an object of the program. */
 export type Problem = { file: string; line?: number; column?: number; path: string; message: string };
 
-/** A problem before anyone looked up its line. `at: 'key'` points at the member's name instead of its value. */
+/** A problem without its line. `at: 'key'` points at the member's name instead of its value. */
 export type Finding = { path: Path; message: string; at?: 'key' };
 
-/** Where a document came from, to point into it. */
+/** The source of a document, to find lines in it. */
 export type Source = {
   file: string;
-  /** The place of what stands at `path`, or of the nearest thing around it. */
+  /** Returns the place of the value at `path`, or of the nearest value around it. */
   locate(path: Path, at?: 'key'): { line: number; column: number } | undefined;
 };
 
-/** Nobody fixes more than this at once, and a file that is no YAML at all has a problem a line. */
+/** A person fixes no more at a time, and a file that is not YAML has a problem in every line. */
 const MOST_PROBLEMS = 50;
 
-/** Gives findings their lines, in the order of the file, at most 50. */
+/** Adds lines to findings, in the order of the file, at most 50. */
 export function placeFindings(source: Source, findings: readonly Finding[]): Problem[] {
   const problems = findings.map(({ path, message, at }) => ({
     file: source.file,
@@ -31,20 +31,20 @@ export function placeFindings(source: Source, findings: readonly Finding[]): Pro
   return sortProblems([...distinct.values()]);
 }
 
-/** Problems in the order of the file, at most 50 of them. */
+/** Returns problems in the order of the file, at most 50. */
 export function sortProblems(problems: readonly Problem[]): Problem[] {
   return problems
     .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
     .slice(0, MOST_PROBLEMS);
 }
 
-/** `governance.yaml:12:5: agents.triage.owner: …`, the form that editors and terminals make a link of. */
+/** Formats `governance.yaml:12:5: agents.triage.owner: …`, which editors and terminals turn into a link. */
 export function formatProblem({ file, line, column, path, message }: Problem): string {
   const place = line === undefined ? file : `${file}:${line}:${column}`;
   return path === '' ? `${place}: ${message}` : `${place}: ${path}: ${message}`;
 }
 
-/** `agents.triage.grants.crm.scopes[0]`; names that are no plain words are quoted. */
+/** Formats `agents.triage.grants.crm.scopes[0]`; names that are not plain words are quoted. */
 export function formatPath(path: Path): string {
   let text = '';
   for (const part of path) {
@@ -55,12 +55,12 @@ export function formatPath(path: Path): string {
   return text;
 }
 
-/** Text of the file as a message may repeat it: what is long is cut, for it may be a secret in the wrong place. */
+/** Truncates a text of the file for a message: a long text may be a secret in the wrong place. */
 export function shorten(text: string, most = 80): string {
   return text.length <= most ? text : `${text.slice(0, most)}…`;
 }
 
-/** `"a", "b" and "c"`, at most twelve of them. */
+/** Formats `"a", "b" and "c"`, with at most twelve names. */
 export function listNames(names: Iterable<string>): string {
   const all = [...names];
   const shown = all.slice(0, 12).map((name) => JSON.stringify(shorten(name)));

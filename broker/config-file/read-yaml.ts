@@ -1,7 +1,7 @@
 /**
- * Governance text as plain data, and where each part of it stands. YAML 1.2 as people write it: maps, lists, texts,
- * numbers, truth, anchors and aliases. Everything else that YAML can do (tags, several documents, merge keys, keys that
- * are no text) is refused, because two readers would take it differently.
+ * Reads governance text as plain data, with the place of each part. Supports the usual part of YAML 1.2: maps, lists, texts,
+ * numbers, booleans, anchors and aliases. Other features of YAML (tags, several documents, merge keys, keys that are not text) are
+ * refused, because parsers interpret them differently.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { type Path, type Problem, type Source, shorten, sortProblems } from './problems.ts';
@@ -9,10 +9,10 @@ import { refuseText, unstorable } from './yaml-limits.ts';
 
 const MAX_DEPTH = 32;
 const MAX_ALIASES = 200;
-/** Counted with what aliases stand for, so that ten lines cannot become a billion values. */
+/** Includes the values that aliases stand for, so that ten lines cannot expand to a billion values. */
 const MAX_VALUES = 500_000;
 
-/** Messages of the parser that need other words. */
+/** Replacements for messages of the parser. */
 const WORDS: Readonly<Record<string, string>> = {
   RESOURCE_EXHAUSTION: 'is nested too deeply',
   MULTIPLE_DOCS: 'is a second document ("---"); a governance file has one',
@@ -20,7 +20,7 @@ const WORDS: Readonly<Record<string, string>> = {
   NON_STRING_KEY: 'the name of a member must be text',
 };
 
-/** Reads YAML (or JSON, which is YAML too) of at most 8 MiB. Never throws. */
+/** Parses YAML (or JSON, a subset of YAML) of at most 8 MiB. Never throws. */
 export function readYaml(
   text: string,
   file: string,
@@ -43,7 +43,7 @@ export function readYaml(
     prettyErrors: false,
     stringKeys: true,
     merge: false,
-    // The parser compares each key with all others; `walk` does it with a set.
+    // The parser compares each key with all others (quadratic); `walk` checks uniqueness with a set.
     uniqueKeys: false,
   });
   if (parsed.errors.length > 0) {
@@ -52,7 +52,7 @@ export function readYaml(
       .map(({ code, message, pos }) => problem(pos[0], WORDS[code] ?? `is not YAML: ${shorten(message, 160)}`));
     return { ok: false, problems: sortProblems(problems) };
   }
-  // Version 1.1 takes `yes`, `on` and `1:30` for something else than text.
+  // Version 1.1 does not interpret `yes`, `on` and `1:30` as text.
   if (parsed.directives?.yaml.explicit && parsed.directives.yaml.version !== '1.2')
     return { ok: false, problems: [problem(0, 'is written for another version of YAML; leave the "%YAML" line out')] };
   const walk = new Walk((node, message) => problem(node.range?.[0] ?? 0, message));
@@ -63,10 +63,10 @@ export function readYaml(
   return { ok: true, value, source: { file, locate } };
 }
 
-/** From nodes to plain values, in the order of the text, in which an alias means the anchor before it. */
+/** Converts nodes to plain values, in the order of the text; an alias means the anchor before it. */
 class Walk {
   readonly problems: Problem[] = [];
-  /** What each alias stands for. */
+  /** The node that each alias stands for. */
   readonly targets = new Map<Node, Node>();
   readonly #problem: (node: Node, message: string) => Problem;
   readonly #anchors = new Map<string, { node: Node; value: unknown; size: number } | 'open'>();
@@ -109,7 +109,7 @@ class Walk {
     }
     const scalar = isScalar(node) ? node.value : undefined;
     if (typeof scalar === 'string') {
-      // An escape ("\0") can write what may not stand in the text itself.
+      // An escape ("\0") can produce characters that are not allowed in the text itself.
       const refusal = unstorable(scalar);
       if (refusal) this.#refuse(node, refusal.message);
     }
@@ -139,13 +139,13 @@ class Walk {
   }
 
   #refuse(node: Node, message: string): undefined {
-    // One complaint about size is enough: what follows would repeat it for each value.
+    // Stops after many problems: a size problem would repeat for each value.
     if (this.problems.length < 1000) this.problems.push(this.#problem(node, message));
     return undefined;
   }
 }
 
-/** The offset of what stands at `path`: a text, number or truth itself, a map or list by the name it stands under. */
+/** Returns the offset of the node at `path`: of a scalar itself, of a map or list by its member name. */
 function offsetOf(root: Node, path: Path, at: 'key' | undefined, targets: ReadonlyMap<Node, Node>): number {
   let node: Node = root;
   let offset = root.range?.[0] ?? 0;

@@ -1,4 +1,4 @@
-/** Rules that come by themselves, not in a file: checked as the ones in a file are, and problems say the same. */
+/** Checks rules that do not come from a file, in the same way and with the same messages as those of a file. */
 import { z } from 'zod';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { RuleSource } from '../policy/facts.ts';
@@ -11,23 +11,23 @@ import { shapeFindings } from './shape-findings.ts';
 
 export type ReadRules = { ok: true; rules: RuleSource[]; warnings: string[] } | { ok: false; problems: string[] };
 
-/** `rules[0].effect: …` */
+/** Formats `rules[0].effect: …`. */
 const say = ({ path, message }: Finding): string => (path.length === 0 ? message : `${formatPath(path)}: ${message}`);
 
-/** Nobody mends more than this at once. */
+/** A person fixes no more at a time. */
 const MOST_PROBLEMS = 50;
 
-/** What is wrong with a value that `schema` did not take, each problem with its path and what is allowed there. */
+/** Returns the problems of a value that `schema` refused, each with its path and what is allowed there. */
 export function shapeProblems(issues: readonly z.core.$ZodIssue[], value: unknown, schema: z.ZodType): string[] {
   const json = z.toJSONSchema(schema, { target: 'draft-7', io: 'input', unrepresentable: 'any' }) as JsonSchema;
   return shapeFindings(issues, value, json).slice(0, MOST_PROBLEMS).map(say);
 }
 
 /**
- * Rules of the right shape as they are stored, or why they cannot be.
+ * Returns valid rules in their stored form, or the problems.
  *
- * @param at the member that they stand in, as problems name it
- * @param platforms the organisation's: a rule for none of them is a warning
+ * @param at the member that contains the rules, for problems
+ * @param platforms the organisation's: a rule that matches none of them is a warning
  */
 export function readRules(
   rules: Parameters<typeof checkRuleNames>[0],

@@ -1,4 +1,4 @@
-/** What may stand in a governance file. Every description is read by people: editors show it, and so do error messages. */
+/** The schema of a governance file. Every description is for people: editors and error messages show them. */
 import { z } from 'zod';
 import { CallerIssuers } from '../people/caller-issuer.ts';
 import { BuiltinUse } from '../platforms/builtin.ts';
@@ -20,7 +20,7 @@ import { SecretInParts } from './secret-in-parts.ts';
 import { RuleAfter, selection } from './selection.ts';
 import { GrantTerms } from './terms.ts';
 
-/** What a connection is called, here and by owners elsewhere. */
+/** The name of a connection, in files and in the owner API. */
 export const ConnectionName = name('Name of a connection.');
 
 const Email = z
@@ -43,12 +43,12 @@ const suspended = z
   .optional()
   .describe('Suspends it until an owner resumes it; absent, nothing of that changes: a file never resumes.');
 
-/** What stands under a platform's id, for editors. To read it, use `readManifests`. */
+/** The schema of a platform's entry for editors. `readManifests` parses entries. */
 export const PlatformEntry = z
   .union([BuiltinUse.safeExtend({ suspended }), Manifest.safeExtend({ suspended })])
   .describe('A platform: a built-in one with changes, or a whole one.');
 
-/** Of a connection. */
+/** The idle limit of a connection. */
 export const IdleSeconds = z
   .int()
   .min(1)
@@ -57,7 +57,7 @@ export const IdleSeconds = z
     'How many seconds an answer may be silent before it is cut; unless said here, as many as the platform says, or 60 of a stream, 30 of an answer to POST /v1/actions, and 120 of a tool of an MCP server. More than 120 is also how long such an answer may take in all.',
   );
 
-/** Of a connection. */
+/** The wait limit of a connection. */
 export const WaitSeconds = z
   .int()
   .min(0)
@@ -160,7 +160,7 @@ const Workload = z
 
 const Agent = z
   .strictObject({
-    // An identity provider may say addresses that are none to everybody, such as `bob@corp`.
+    // Not validated as an e-mail address, because an identity provider may use others, such as `bob@corp`.
     owner: z
       .string()
       .min(1)
@@ -179,7 +179,7 @@ const Agent = z
   })
   .describe('An agent that this file decides about.');
 
-/** A whole governance file. A section that is absent changes nothing; a section that is there is complete. */
+/** A whole governance file. An absent section changes nothing; a present section is complete. */
 export const GovernanceDocument = z
   .strictObject({
     organisation: z

@@ -1,4 +1,4 @@
-/** Where a secret is found, or each part of one that has several. */
+/** A reference to a secret, or one to each part of a secret with several parts. */
 import { z } from 'zod';
 import { recordOf, SecretReference } from '../platforms/fields.ts';
 

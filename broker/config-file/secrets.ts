@@ -1,6 +1,6 @@
 /**
- * What a governance file names instead of writing it: secrets, and the files of public keys. They are read where the file
- * is read (the command line, or `serve --config`); the broker gets the values and keeps them sealed.
+ * Resolves the references of a governance file: to secrets, and to files of public keys. They are resolved where the file is
+ * read (the command line, or `serve --config`); the broker receives the values and stores them sealed.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -14,26 +14,26 @@ import type { SecretInParts } from './secret-in-parts.ts';
 
 export type Reference = { env: string } | { file: string };
 
-/** The values of references, by `referenceKey`. */
+/** The resolved values, by `referenceKey`. */
 export type Resolved = ReadonlyMap<string, Secret>;
 
-/** More than any key or token; what is larger is the wrong file. */
+/** Larger than any key or token; a larger file is the wrong file. */
 const MAX_BYTES = 64 * 1024;
 
-/** `env:CRM_TOKEN` or `file:keys/triage.pub.pem`: how values are keyed, and how the store remembers where one came from. */
+/** Returns `env:CRM_TOKEN` or `file:keys/triage.pub.pem`: the key of a resolved value, and the stored origin of a secret. */
 export function referenceKey(reference: Reference): string {
   return 'env' in reference ? `env:${reference.env}` : `file:${reference.file}`;
 }
 
-/** Whether each part of a secret has a reference of its own. */
+/** Whether the parts of a secret have separate references. */
 export const isInParts = (secret: SecretInParts): secret is Record<string, Reference> =>
   Object.values(secret).every((one) => typeof one === 'object');
 
-/** How the store remembers where the secret of a connection came from. */
+/** Returns the stored form of where the secret of a connection came from. */
 export const secretKey = (secret: SecretInParts): string =>
   isInParts(secret) ? `parts:${JSON.stringify(secret)}` : referenceKey(secret);
 
-/** The secret of a connection; undefined: a value was not given. Of several parts it is the text that holds them all. */
+/** Returns the secret of a connection; undefined when a value is missing. Several parts are combined into one text. */
 export function secretIn(values: Resolved, secret: SecretInParts): Secret | undefined {
   if (!isInParts(secret)) return values.get(referenceKey(secret));
   const parts: Record<string, string> = {};
@@ -45,24 +45,24 @@ export function secretIn(values: Resolved, secret: SecretInParts): Secret | unde
   return new Secret(writeSecretParts(parts));
 }
 
-/** References of a secret whose values were not given. */
+/** Returns the references of a secret whose values are missing. */
 export const missingIn = (values: Resolved, secret: SecretInParts): string[] =>
   referencesIn(secret)
     .map(([, reference]) => referenceKey(reference))
     .filter((key) => !values.has(key));
 
-/** Its references, with where they stand below it. */
+/** Returns the references of a secret, with their paths below it. */
 const referencesIn = (secret: SecretInParts): [path: string[], Reference][] =>
   isInParts(secret) ? Object.entries(secret).map(([name, one]) => [[name], one]) : [[[], secret]];
 
-/** What `secretKey` or `referenceKey` wrote. */
+/** Parses what `secretKey` or `referenceKey` returned. */
 export function referenceOf(key: string): SecretInParts {
   if (key.startsWith('parts:')) return JSON.parse(key.slice('parts:'.length));
   const at = key.indexOf(':');
   return key.startsWith('env:') ? { env: key.slice(at + 1) } : { file: key.slice(at + 1) };
 }
 
-/** What a manifest names instead of writing it, by its place in `auth`. */
+/** Returns the references of a manifest, by their place in `auth`. */
 export function platformReferences({ auth }: Manifest): [PlatformSecretName, Reference][] {
   if (auth.type === 'app') return [['private_key', auth.private_key]];
   if (auth.type !== 'oauth2') return [];
@@ -74,7 +74,7 @@ export function platformReferences({ auth }: Manifest): [PlatformSecretName, Ref
 
 type Place = { path: Path; reference: Reference };
 
-/** Every reference of a document to a secret, with where it stands. */
+/** Returns every reference of a document to a secret, with its path. */
 export function secretReferences(governance: Governance): Place[] {
   const found: Place[] = [];
   for (const [id, manifest] of governance.manifests)
@@ -87,13 +87,13 @@ export function secretReferences(governance: Governance): Place[] {
   return found;
 }
 
-/** Every reference of a document with where it stands. */
+/** Returns every reference of a document, with its path. */
 export const listReferences = (governance: Governance): Place[] => [
   ...secretReferences(governance),
   ...keyReferences(governance),
 ];
 
-/** Every reference of a document to the file of a public key, with where it stands. */
+/** Returns every reference of a document to the file of a public key, with its path. */
 function keyReferences(governance: Governance): Place[] {
   return entriesOf(governance.document.agents).flatMap(([name, { public_key: key }]) =>
     key && 'file' in key ? [{ path: ['agents', name, 'public_key'], reference: { file: key.file } }] : [],
@@ -101,8 +101,8 @@ function keyReferences(governance: Governance): Place[] {
 }
 
 /**
- * Reads every reference, or with `secrets: false` those to public keys only. Files are taken relative to `baseFolder`, the folder of the governance file; one line break at
- * the end of a value is not part of it. All problems come at once, and none repeats a value.
+ * Resolves every reference, or with `secrets: false` only those to public keys. File paths are relative to `baseFolder`, the folder of the governance
+ * file; one trailing line break is removed from a value. Returns all problems together, and none of them contains a value.
  */
 export function resolveReferences(
   governance: Governance,
@@ -136,7 +136,7 @@ function readFile(baseFolder: string, file: string): Read {
   const what = `the file ${path}`;
   let descriptor: number;
   try {
-    // A pipe would wait for its writer for ever.
+    // Opening a pipe would otherwise block until it has a writer.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

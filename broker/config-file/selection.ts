@@ -1,4 +1,4 @@
-/** Which calls a rule is about, and which ones before it. */
+/** Schemas of the members of a rule that select calls, and earlier calls. */
 import { z } from 'zod';
 import { METHODS } from '../policy/facts.ts';
 import { SPAN_PATTERN } from '../policy/span.ts';
@@ -6,7 +6,7 @@ import { SPAN_PATTERN } from '../policy/span.ts';
 const patterns = (what: string) =>
   z.array(z.string()).min(1, 'is empty, so the rule would match nothing').max(500).describe(what);
 
-/** Members of a rule that say which calls it is about. What is absent matches everything. */
+/** The members of a rule that select calls. An absent member matches everything. */
 export const selection = {
   platforms: patterns('Platform ids; "*" is any text. Absent: every platform.').optional(),
   scopes: patterns('Scopes; "*" is any text, as in "crm:*.read". Absent: every scope.').optional(),
@@ -28,7 +28,7 @@ export const selection = {
     ),
 };
 
-/** `after` of a rule. */
+/** Schema of `after` in a rule. */
 export const RuleAfter = z
   .strictObject({
     ...selection,

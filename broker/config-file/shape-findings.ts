@@ -1,4 +1,4 @@
-/** From what zod found to sentences that say what is wrong and what is allowed there. */
+/** Converts zod's issues to sentences that say what is wrong and what is allowed. */
 import type { z } from 'zod';
 import { didYouMean } from '../runtime/did-you-mean.ts';
 import { boundsAt, descriptionAt, membersAt } from './allowed.ts';
@@ -17,10 +17,10 @@ const KINDS: Readonly<Record<string, string>> = {
   record: 'a mapping',
 };
 
-/** Of unknown names in one place: to look for what was meant by thousands of them takes long, and nobody reads on. */
+/** Most unknown names in one place that get a suggestion: finding suggestions for thousands takes long. */
 const MOST_NAMES = 50;
 
-/** `value` is what was checked, `schema` what it was checked against. */
+/** `value`: the checked value; `schema`: the schema it was checked against. */
 export function shapeFindings(issues: readonly Issue[], value: unknown, schema: JsonSchema): Finding[] {
   return issues.flatMap((issue) => findingsOf(issue, [], value, schema));
 }
@@ -81,7 +81,7 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
   }
 }
 
-/** That a value is none of those that are allowed, and which are. */
+/** Says that a value is not one of the allowed ones, and lists those. */
 function notAllowed(value: unknown, values: readonly unknown[]): string {
   const allowed = values.map(String);
   const meant = typeof value === 'string' ? didYouMean(value, allowed) : '';
@@ -91,13 +91,13 @@ function notAllowed(value: unknown, values: readonly unknown[]): string {
 
 const isNumber = (origin: string): boolean => origin === 'number' || origin === 'int' || origin === 'bigint';
 
-/** Both bounds of a number, so that what is written next fits; the one that was missed where the schema says no other. */
+/** States both bounds of a number, so that the corrected value is valid; only the violated bound where the schema has no other. */
 function between(schema: JsonSchema, path: Path, missed: string, bound: number | bigint): string {
   const bounds = boundsAt(schema, path);
   return bounds === undefined ? `must be ${missed} ${bound}.` : `must be between ${bounds.least} and ${bounds.most}.`;
 }
 
-/** A choice is explained by the option that was most likely meant, or else by its own sentence. */
+/** Explains a choice by its most likely option, or otherwise by the choice's own description. */
 function unionFindings(
   issue: Extract<Issue, { code: 'invalid_union' }>,
   path: Path,
@@ -126,7 +126,7 @@ function unionFindings(
   return [{ path, message: `${nameKind(value)}${form} does not belong here.${belongs()}` }];
 }
 
-/** How far a value is from an option: another kind of value is out of the question, a wrong name counts three times a missing one. */
+/** How unlikely an option is for a value: impossible for another type of value; an unknown name counts three times a missing one. */
 function unlikeliness(issues: readonly Issue[], path: Path, root: unknown): number {
   let score = 0;
   for (const issue of issues) {
@@ -138,13 +138,13 @@ function unlikeliness(issues: readonly Issue[], path: Path, root: unknown): numb
   return score;
 }
 
-/** Of the value itself: what one option would have it say besides. */
+/** Returns the members that an option requires and the value does not have. */
 const missingMembers = (issues: readonly Issue[], path: Path, root: unknown): string[] =>
   issues
     .filter((issue) => valueAt(root, [...path, ...(issue.path as Path)]) === undefined)
     .map((issue) => String(issue.path[0]));
 
-/** Whether the schema brought this sentence; zod's own ones begin with a capital letter. */
+/** Whether the message comes from our schema; zod's own messages begin with a capital letter. */
 function isOwn(message: string): boolean {
   return !/^(?:Invalid|Too|Unrecognized|Expected)\b/.test(message);
 }

@@ -1,4 +1,4 @@
-/** Settings and rules of channels and audit sinks as they are stored, read by the forms that took them. */
+/** Reads stored settings and rules of channels and audit sinks with the schemas that validated them. */
 import type { z } from 'zod';
 import { readStored } from '../store/stored-json.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
@@ -8,7 +8,7 @@ import { CHANNEL_FORMS, ChannelRules } from './channels.ts';
 
 type Settings = Record<string, unknown>;
 
-/** Of a kind that this version does not know none can be read. */
+/** Parses settings by kind. Throws for a kind that this version does not support. */
 function readSettings(
   forms: Readonly<Record<string, z.ZodType<Settings>>>,
   kind: string,

@@ -1,4 +1,4 @@
-/** The terms of a grant: in governance files, by owners elsewhere, and as far as a parent passes them on. */
+/** Schemas of the terms of a grant: in governance files, in the owner API, and of grants that a parent passes to a child. */
 import { z } from 'zod';
 import { REF_CHANGES } from '../policy/facts.ts';
 import { refPatternProblem } from '../policy/ref-patterns.ts';

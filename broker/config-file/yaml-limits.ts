@@ -1,6 +1,6 @@
 /**
- * What is refused before the text is parsed: sizes and depths that would keep the parser busy for seconds, and
- * characters that cannot be stored, or that show a reader something else than what is read.
+ * Checks before a text is parsed: sizes and depths that would take the parser seconds, and characters that cannot be stored, or that
+ * make the displayed text differ from the actual one.
  */
 import { Lexer } from 'yaml';
 
@@ -12,25 +12,25 @@ const MAX_FLOW_DEPTH = 32;
 const MAX_BLOCK_INDICATORS = 32;
 const MAX_INDENT = 256;
 
-/** Control characters but tab, line feed and carriage return; lone surrogates; what reorders text on the screen. */
+/** Control characters except tab, line feed and carriage return; lone surrogates; characters that reorder text on the screen. */
 const UNREADABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/u;
 
-/** The same text with each of those written as an escape (`\u202e`), as comments and texts in double quotes may have it. */
+/** Returns the text with these characters as escapes (`\u202e`), which are valid in comments and double-quoted texts. */
 export const readable = (text: string): string =>
   text.replaceAll(new RegExp(UNREADABLE, 'gu'), (character) => {
     const code = (character.codePointAt(0) ?? 0).toString(16).padStart(4, '0');
     return `\\u${code}`;
   });
 
-/** What no store takes, not even written as an escape: NUL and lone surrogates. */
+/** Characters that cannot be stored at all, not even as an escape: NUL and lone surrogates. */
 const UNSTORABLE = /\0|\p{Cs}/u;
 
-/** What the lexer puts between the tokens of the text: document start, broken flow, scalar. */
+/** The marks that the lexer inserts between the tokens of the text: document start, broken flow, scalar. */
 const MARKS = new Set(['\u0002', '\u0018', '\u001f']);
 
 export type Refusal = { offset: number; message: string };
 
-/** The first character of a value that a governance file can hold in no way, in words; undefined when there is none. */
+/** Describes the first character of a value that a governance file cannot represent; undefined when there is none. */
 export const unstorable = (value: string): Refusal | undefined => refusedCharacter(value, UNSTORABLE);
 
 function refusedCharacter(text: string, which: RegExp): Refusal | undefined {
@@ -42,7 +42,7 @@ function refusedCharacter(text: string, which: RegExp): Refusal | undefined {
   return { offset: found.index, message };
 }
 
-/** The first reason not to parse this text at all, or undefined. `text` comes without a byte order mark. */
+/** Returns the first reason not to parse this text at all, or undefined. `text`: without a byte order mark. */
 export function refuseText(text: string): Refusal | undefined {
   if (text.length > MAX_BYTES || Buffer.byteLength(text, 'utf8') > MAX_BYTES)
     return { offset: 0, message: 'is larger than 8 MiB; a governance file has at most that' };
