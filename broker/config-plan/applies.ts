@@ -1,4 +1,4 @@
-/** The last applies of governance files: what each changed, and the file that goes back to what was in force before it. */
+/** The latest applies of governance files: the changes of each, and the file that restores what was in force before. */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { z } from 'zod';
@@ -7,9 +7,9 @@ import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
 import { CHANGE_KINDS, type Change, rankOf } from './planning.ts';
 
-/** What a file may have at most; a longer one could not be applied again. */
+/** Size limit of a file; a longer one could not be applied again. */
 export const MAX_FILE_CHARACTERS = 8 * 1024 * 1024;
-/** So many changes of one apply are kept, and lines and characters of each. */
+/** Most stored changes of one apply, and most lines and characters of each. */
 const MOST_CHANGES = 200;
 const MOST_LINES = 50;
 const MOST_CHARACTERS = 1000;
@@ -17,11 +17,11 @@ const MOST_CHARACTERS = 1000;
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
-/** A file as it is kept; null: it is too long. */
+/** Returns a file in its stored form; null when it is too long. */
 export const keptFile = async (text: string): Promise<Uint8Array | null> =>
   text.length > MAX_FILE_CHARACTERS ? null : await compress(text);
 
-/** Changes as they are kept; of too many, what rules over many agents before single ones. */
+/** Returns changes in their stored form; of too many, those that affect many agents come before those of single ones. */
 export function keptChanges(changes: readonly Change[]): string {
   const some =
     changes.length <= MOST_CHANGES ? changes : changes.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, MOST_CHANGES);
@@ -46,7 +46,7 @@ const Changes = z.array(
   }),
 );
 
-/** The applies that are kept, newest first. `changeCount`: of all of its changes; `changes` may be the first of them. */
+/** Returns the stored applies, newest first. `changeCount`: the number of all changes, of which `changes` may be only the first. */
 export async function listApplies(db: Db, organisationId: string) {
   return (await listGovernanceApplies(db, organisationId)).map(({ changes, has_file, change_count, ...apply }) => ({
     ...apply,
@@ -56,7 +56,7 @@ export async function listApplies(db: Db, organisationId: string) {
   }));
 }
 
-/** The file of what was in force before an apply; null: it was too long to be kept. Undefined: no such apply is kept. */
+/** Returns the file of what was in force before an apply; null when it was too long to be stored. Undefined: the apply is not stored. */
 export async function readFileBefore(db: Db, organisationId: string, id: string): Promise<string | null | undefined> {
   const file = await findFileBefore(db, organisationId, id);
   return file ? (await decompress(file)).toString('utf8') : file;

@@ -1,4 +1,4 @@
-/** Applying a governance file: the one way in which the broker does it, on record whoever asks. */
+/** Applies a governance file with an audit row: the only way in which the broker applies one, whoever requests it. */
 
 import { endTokens, type FormerConnection } from '../admin/end-tokens.ts';
 import { listedChanges, MOST_LISTED } from '../admin/listed-changes.ts';
@@ -18,10 +18,10 @@ export type Applying = Changing & { oauth: OAuthConnections };
 
 /**
  * Plans and makes the changes in one transaction together with the audit row `governance_applied`, its receipt and the
- * list of changes in both, and keeps what was in force before as a file. A file that is refused, or that says what is there already, leaves no row.
+ * list of changes in both, and stores what was in force before as a file. A refused file, and one without changes, leave no row.
  *
- * @param by who applies; of the process itself as it starts, `operatorAtStart`
- * @param detail the audit row's own words, such as the command; not in the receipt
+ * @param by who applies; for the process itself at its start, `operatorAtStart`
+ * @param detail additional text of the audit row, such as the command; not in the receipt
  * @throws UnknownOrganisation; NoLongerMay; AuditUnavailable when nothing could be recorded, and then nothing was changed
  */
 export async function applyGovernance(
@@ -65,7 +65,7 @@ export async function applyGovernance(
   return applied;
 }
 
-/** The file is applied whatever becomes of them: bootstrap tokens are answered once. */
+/** Revokes the tokens of a former connection, best effort: the result has bootstrap tokens that are returned only once, so a failure must not lose it. */
 async function endQuietly(services: Applying & Uses<'vault' | 'outbound'>, former: FormerConnection): Promise<void> {
   try {
     await endTokens(services, former);
@@ -75,7 +75,7 @@ async function endQuietly(services: Applying & Uses<'vault' | 'outbound'>, forme
   }
 }
 
-/** What goes on record and into the receipt: `update policy careful`; of an owner not the address. */
+/** Returns the changes for the audit row and its receipt: `update policy careful`; for an owner without the address. */
 function listed(changes: readonly Change[], adopted: number) {
   const line = ({ action, kind, name }: Change) => `${action} ${kind}${kind === 'owner' ? '' : ` ${name}`}`;
   const isWhole = changes.length <= MOST_LISTED;

@@ -1,4 +1,4 @@
-/** Makes the store what a governance file says, all of it or nothing. */
+/** Applies a governance file to the store atomically. */
 
 import { newBootstrapToken } from '../auth/bootstrap-token.ts';
 import type { Governance } from '../config-file/governance.ts';
@@ -27,22 +27,22 @@ export type ApplyResult =
       bootstrapTokens: BootstrapToken[];
       /** Agents that got a workload. */
       trusting: AgentName[];
-      /** Held calls and access requests that ended with their agents: to be announced. */
+      /** Held calls and access requests that ended with their agents, for notifications. */
       ended: Made['ended'];
       /** See `Made`. */
       former: Made['former'];
-      /** How many agents that were made by hand came under the file, which is no change of what is governed. */
+      /** The number of existing agents that the file now manages, which alone is no change of governance. */
       adopted: number;
-      /** What was in force before as it is kept (`keptFile`); null: too long, or nothing was changed. */
+      /** What was in force before, in stored form (`keptFile`); null: too long, or nothing was changed. */
       fileBefore: Uint8Array | null;
     }
-  /** `changed`: something else is in force than the plan that was shown was made for. */
+  /** `changed`: governance was changed since the plan that was shown. */
   | { ok: false; problems: Problem[]; changed?: true };
 
 export type ApplyOptions = {
   /**
-   * The broker is starting. An agent whose name or key can no longer be used as the file says (it was bound to another key,
-   * or deleted) is then a warning, and stays as the store has it, so that it does not keep all others from working.
+   * Whether the broker is starting. An agent whose name or key can no longer be used as the file says (it was bound to another key,
+   * or deleted) is then a warning, and stays as the store has it, so that it does not prevent all others from working.
    */
   atStart?: boolean;
   /** By default false; see `Planning`. */
@@ -51,11 +51,11 @@ export type ApplyOptions = {
   mayLimitRepos?: boolean;
   /** By default null; see `Planning`. */
   madeBy?: string;
-  /** The version for which the plan was made that somebody agreed to (`planGovernance`); undefined: whatever is in force. */
+  /** The version of the plan that a person agreed to (`planGovernance`); undefined: apply to whatever is in force. */
   plannedFor?: string | undefined;
 };
 
-/** What is applied, and to what. */
+/** What is applied, and to which organisation. */
 export type Applying = {
   store: Pick<Store, 'db' | 'dialect'>;
   vault: Vault;
@@ -66,22 +66,21 @@ export type Applying = {
   options?: ApplyOptions;
 };
 
-/** Does `make` in a transaction; what it throws, or a rollback that it answers, undoes it. */
+/** Runs `make` in a transaction, which is rolled back when it throws, or returns a rollback. */
 export type Transact = <Reason>(
   make: (db: Db) => Promise<ApplyResult | RolledBack<Reason>>,
 ) => Promise<ApplyResult | RolledBack<Reason>>;
 
-/** After so many plans that others' changes have overtaken the next one is made while they wait. */
+/** After so many plans that concurrent changes invalidated, the next plan is made inside the transaction. */
 const MOST_PLANS = 3;
 
 /**
- * Makes what a file says in one transaction; what is made is what is answered. Applying the same file again changes nothing.
- * What is refused has changed nothing.
+ * Applies a file in one transaction. Applying the same file again changes nothing. A refused file changes nothing.
  *
- * The plan is made before the transaction, so that nobody waits for it, and is good when nothing that a file speaks of was
- * changed since. Otherwise it is made again; at last in the transaction, which keeps others waiting but comes to an end.
+ * The plan is made before the transaction, to keep the transaction short, and is valid when no governance data was changed
+ * since. Otherwise it is made again; at last inside the transaction, which blocks other writers but always completes.
  *
- * @returns the changes that were made, and the tokens of new agents without a key: nobody can show them again
+ * @returns the changes that were made, and the tokens of new agents without a key, which cannot be shown again
  * @throws UnknownOrganisation; whatever the store throws, and then nothing was changed
  */
 export async function applyFile(applying: Applying, transact: Transact): Promise<ApplyResult> {
@@ -105,14 +104,14 @@ const OVERTAKEN: ApplyResult = { ok: false, problems: [], changed: true };
 const isOvertaken = async ({ organisationId, options }: Applying, db: Db): Promise<boolean> =>
   options?.plannedFor !== undefined && options.plannedFor !== (await governanceVersion(db, organisationId));
 
-/** Whether applying it makes a difference that is to be recorded. */
+/** Whether applying the plan makes a difference that has to be recorded. */
 const hasChange = (planned: Planned): planned is Good =>
   planned.result.ok && planned.result.plan.changes.length + planned.result.adopted > 0;
 
 type Good = { planning: Planning; result: ApplyResult & { ok: true } };
 type Planned = Good | { planning: Planning; result: ApplyResult & { ok: false } };
 
-/** Undefined: somebody changed governance meanwhile, and nothing was done. */
+/** Returns undefined after a concurrent change of governance; then nothing was done. */
 async function applyPlanned(applying: Applying, transact: Transact): Promise<ApplyResult | undefined> {
   const { store, organisationId } = applying;
   const { db } = store;
@@ -161,7 +160,7 @@ async function plan(
 
 type Rows = { policies: NewRows[]; agents: NewRows[]; tokens: BootstrapToken[]; forget(): Promise<void> };
 
-/** Everything of the new rows that can be done before the transaction. */
+/** Prepares everything about the new rows that can be done before the transaction. */
 async function prepareRows(
   store: Pick<Store, 'db' | 'dialect'>,
   { newRows, together, now, madeBy }: Planning,
@@ -192,7 +191,7 @@ async function prepareRows(
   return { policies, agents, tokens, forget };
 }
 
-/** What is there before, as far as a file can say it: what was planned on, which is in force until the transaction. */
+/** Returns the state before the apply, as a file: the state that the plan was made on, which stays in force until the transaction. */
 const fileBefore = async (db: Db, { planning: { present, now } }: Good): Promise<Uint8Array | null> =>
   await keptFile(await exportPresent(db, present, now));
 

@@ -1,10 +1,10 @@
-/** Whether the channels in which rules let buttons decide are there, and have buttons. */
+/** Checks that the channels in which rules allow buttons to decide exist, and support buttons. */
 import { entriesOf } from '../config-file/governance.ts';
 import { addProblem, type Planning } from './planning.ts';
 
 const WITH_BUTTONS: readonly string[] = ['slack', 'telegram'];
 
-/** Adds a problem for each that is not. A rule with such a name would only never have a button. */
+/** Adds a problem for each channel that does not: a rule with such a name would never get a button. */
 export function checkDecideIn(planning: Planning): void {
   const { guardrails, policies, channels } = planning.governance.document;
   const kinds = new Map(

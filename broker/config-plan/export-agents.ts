@@ -1,4 +1,4 @@
-/** Agents and their grants as a governance file writes them, and in words what it cannot write. */
+/** Exports agents and their grants as in a governance file, and describes what a file cannot express. */
 
 import { beginOfSpan } from '../config-file/expiry.ts';
 import type { Path } from '../config-file/problems.ts';
@@ -17,12 +17,12 @@ const AgentNames = GovernanceDocument.shape.agents.unwrap().keyType;
 const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * `remarks`: lines about agents that stay out of the file, or that it shows otherwise than they are; `comments`: what stands
- * beside a value, by its place in the document.
+ * `remarks`: lines about agents that are left out of the file, or differ in it; `comments`: texts beside a value, by its path in the
+ * document.
  */
 export type Said = { remarks: string[]; comments: { path: Path; text: string }[] };
 
-/** `rest`: awaited between agents. */
+/** `rest`: awaited between agents, to keep the process responsive. */
 export async function exportAgents(
   present: Present,
   now: Instant,
@@ -65,7 +65,7 @@ function exportAgent(
   const labels = readLabels(agent.labels, agent.id);
   const grants = exportGrants(present, agent, said, notes, now);
   const workload = present.workloads.get(agent.id);
-  // Elsewhere nobody could ever collect it.
+  // A pending agent is exported without its key: at another broker nobody could ever collect that key.
   const waits = agent.status === 'pending';
   if (waits) remarks.push(`${said} has not collected its key yet, and is here without one.`);
   if (agent.agent_type === 'mcp_client')
@@ -75,7 +75,7 @@ function exportAgent(
   return {
     ...(owner !== undefined && { owner }),
     ...(policy !== undefined && { policy }),
-    // Also where it has none: left out, those stay that the agent has where the file is applied.
+    // Also when empty: absent labels would leave those that the agent has where the file is applied.
     labels,
     ...(agent.status === 'suspended' && { suspended: true as const }),
     ...(agent.public_key_pem !== null && !waits && { public_key: { pem: agent.public_key_pem } }),
@@ -150,7 +150,7 @@ function exportTerms(grant: GrantTable, scopes: string[], connection: string | u
   };
 }
 
-/** Always a moment, in the file's own words where those were one: a span would begin again wherever the file is applied first. */
+/** Returns the expiry as a moment, in the file's own text if that was a moment: a span would begin again at another broker. */
 function momentOf({ expires_text: text }: GrantTable, end: Instant): string {
   return text === null || beginOfSpan(text, end) !== undefined ? new Date(end).toISOString() : text;
 }

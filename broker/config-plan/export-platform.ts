@@ -1,4 +1,4 @@
-/** A stored manifest as a person would write it: a built-in one with its changes where that says the same. */
+/** Exports a stored manifest as a person would write it: as a built-in one with changes, where that is equivalent. */
 import { sameJson } from '../config-file/differences.ts';
 import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../platforms/builtin.ts';
 import { BUILTIN_NAMES } from '../platforms/builtin-names.ts';
@@ -7,13 +7,13 @@ import { type Manifest, MERGED_BY_ENTRY } from '../platforms/manifest.ts';
 /** Fields that overrides change entry by entry. */
 const BY_ENTRY: ReadonlySet<string> = new Set(['headers', ...MERGED_BY_ENTRY]);
 
-/** What stands under the platform's id; read again, it is exactly this manifest. */
+/** Returns the entry for the platform's id; parsing it results in exactly this manifest. */
 export function exportPlatform(manifest: Manifest): Record<string, unknown> {
   const uses = BUILTIN_NAMES.filter((use) => hasScopesOf(use, manifest));
   const forms = uses
     .flatMap((use) => entriesOf(use, manifest))
     .flatMap((entry) => {
-      // Trying is dear for a large manifest.
+      // Parsing is expensive for a large manifest.
       if (JSON.stringify(entry).length >= JSON.stringify(manifest).length) return [];
       const read = parsePlatformEntry(entry);
       return read.success && sameJson(read.data, manifest) ? [entry] : [];
@@ -21,12 +21,12 @@ export function exportPlatform(manifest: Manifest): Record<string, unknown> {
   return forms.toSorted((a, b) => JSON.stringify(a).length - JSON.stringify(b).length)[0] ?? { ...manifest };
 }
 
-/** An entry cannot take a scope of a built-in platform away, so a manifest without one is no form of it. */
+/** Whether the manifest has all scopes of the built-in one: an entry cannot remove a scope of a built-in platform. */
 function hasScopesOf(use: (typeof BUILTIN_NAMES)[number], { scopes }: Manifest): boolean {
   return Object.keys(BUILTIN_PLATFORMS[use].scopes).every((scope) => Object.hasOwn(scopes, scope));
 }
 
-/** Without `oauth` too: what another origin takes away of a built-in one need not be said. */
+/** Returns candidate entries, with and without `oauth`: a change of the origin removes fields of the built-in one, which then need not be listed. */
 function entriesOf(use: (typeof BUILTIN_NAMES)[number], manifest: Manifest): Record<string, unknown>[] {
   const { oauth, ...changed } = changes(BUILTIN_PLATFORMS[use], manifest);
   const entry = { use, ...changed };

@@ -1,4 +1,4 @@
-/** The present state as a governance file. */
+/** Exports the present state as a governance file. */
 
 import { Document, isMap, isScalar, type Node, Scalar, visit } from 'yaml';
 import { readOrganisationRow } from '../admin/organisation.ts';
@@ -21,7 +21,7 @@ import { UnknownOrganisation } from './plan.ts';
 import { loadPresent, type Present } from './present.ts';
 
 type Entries = Readonly<Record<string, object>>;
-/** Of the sections that are made of rows the names only: that a plan takes them is tested. */
+/** For sections that are generated from rows, only the names are typed: tests check that a plan accepts them. */
 type Head = Omit<GovernanceDocumentInput, 'platforms' | 'connections' | 'channels' | 'audit_sinks'> &
   Readonly<Record<'platforms' | 'connections' | 'channels' | 'audit_sinks', Entries>>;
 
@@ -29,11 +29,11 @@ const byName = <Value>(entries: Iterable<[string, Value]>): [string, Value][] =>
   [...entries].toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 
 /**
- * YAML of everything that a governance file can say of an organisation, in an order that depends on nothing but what is
- * said. Secrets stand as the references they came from, and ends of grants as moments. Applied again to the same store it
- * changes nothing, and applied to another it makes it decide as this one does; what it cannot say (an agent that waits for
- * its key, two agents of one name) stands there as a comment. Sections that have nothing in them stand there empty, because
- * one that is absent would leave in place what another broker has.
+ * Returns YAML of everything that a governance file can say about an organisation, in an order that depends only on the
+ * content. Secrets are exported as the references they came from, and ends of grants as moments. Applied again to the same store the file
+ * changes nothing; applied to another one, that broker decides as this one does. What a file cannot express (an agent that waits for
+ * its key, two agents of one name) is exported as a comment. Empty sections are exported, too, because an
+ * absent one would leave another broker's section in place.
  *
  * @throws UnknownOrganisation
  */
@@ -47,7 +47,7 @@ export async function exportGovernance(
   return await exportPresent(broker.store.db, await loadPresent(broker.store.db, organisation), now);
 }
 
-/** The same of a state that was loaded, from the database that it is of. */
+/** Exports a loaded state; `db`: the database that it was loaded from. */
 export async function exportPresent(db: Db, present: Present, now: Instant): Promise<string> {
   const { organisation } = present;
   const rest = pacer();
@@ -90,10 +90,10 @@ export async function exportPresent(db: Db, present: Present, now: Instant): Pro
   return texts.join('');
 }
 
-/** Entries that are written in one piece: thousands of agents at once keep whoever else is asking for a second. */
+/** Entries that are written in one piece: thousands of agents in one piece would block other requests for a second. */
 const AT_ONCE = { agents: 25, policies: 5 };
 
-/** The text of a section in parts; `rest` is awaited between them, and `adorn` gets each entry with the part that it is in. */
+/** Returns the text of a section in parts; `rest` is awaited between them, and `adorn` is called with each entry and its part. */
 async function inParts(
   section: keyof typeof AT_ONCE,
   entries: Readonly<Record<string, unknown>>,
@@ -126,12 +126,12 @@ async function exportPlatforms(
   return exported;
 }
 
-/** Quoted where a reader of YAML 1.1 would take a text for something else (`no`, `12:30`). */
+/** Quotes texts that a parser of YAML 1.1 would interpret as something else (`no`, `12:30`). */
 const AS_YAML = { compat: 'yaml-1.1', aliasDuplicateObjects: false } as const;
-/** A key is one line, so that a file of many agents stays readable. */
+/** Writes a public key on one line, so that a file of many agents stays readable. */
 const ONE_LINE = { lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY };
 
-/** Characters that may not stand in a file as they are, are escapes in double quotes. */
+/** Returns the text of a document, in which characters that are not allowed in a file are escapes in double quotes. */
 function textOf(document: Document): string {
   visit(document, {
     Scalar: (_, scalar) => {
@@ -142,7 +142,7 @@ function textOf(document: Document): string {
   return readable(document.toString(ONE_LINE));
 }
 
-/** What decides and stands in no section of a file. */
+/** Returns remarks on settings that affect decisions and have no section in a file. */
 function remarksOnOrganisation({ organisation, platforms, owners }: Present, hasStanding: boolean): string[] {
   const byGroups = owners.filter(({ role_by_groups }) => role_by_groups === 1).length;
   const servers = [...platforms].filter(([, { kind }]) => kind === 'mcp').map(([id]) => id);
@@ -226,7 +226,7 @@ function exportPolicies({ policies }: Present): Entries {
   return Object.fromEntries(own.map(([name, { rules }]) => [name, { rules }]));
 }
 
-/** Says of each connection without a reference where its secret is. */
+/** Adds a comment to each connection without a reference that says where its secret is. */
 function commentOnConnections(document: Document, { connections, platforms }: Present): void {
   const section = document.get('connections');
   if (!isMap(section)) return;

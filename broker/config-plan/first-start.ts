@@ -1,4 +1,4 @@
-/** An organisation as it begins: one admin, and the policy `default`. */
+/** Creates an organisation: with one admin, and the policy `default`. */
 import { uuidv4 } from '../crypto/ids.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -7,14 +7,14 @@ import { listOrganisations, putOrganisation, putOwner } from '../store/organisat
 import type { Db } from '../store/store.ts';
 import type { OrganisationTable, OwnerTable } from '../store/tables/organisations.ts';
 
-/** How long a held call waits, unless the organisation says otherwise (decisions, Approvals). */
+/** Default time for which a held call waits (decisions, Approvals). */
 const APPROVAL_TTL_MS = 24 * 3_600_000;
 
 /**
- * Makes an organisation with its first owner, who is an admin and whom no governance file removes; in a transaction, which
- * has to end when this throws.
+ * Creates an organisation with its first owner, who is an admin and whom no governance file removes. Runs in a transaction, which
+ * has to be rolled back when this throws.
  *
- * @throws Error when an organisation of this name is there already
+ * @throws Error when an organisation of this name exists already
  */
 export async function createOrganisation(
   db: Db,

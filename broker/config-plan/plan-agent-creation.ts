@@ -1,4 +1,4 @@
-/** A new agent of a governance file. */
+/** Plans a new agent of a governance file. */
 
 import { agentRow, newIds } from '../admin/new-agent.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
@@ -8,10 +8,10 @@ import type { AgentKey } from './plan-keys.ts';
 import { planWorkload } from './plan-workloads.ts';
 import { addNew, type Planning } from './planning.ts';
 
-/** Says of a suspended agent that the file suspended it. */
+/** Status detail of an agent that the file suspended. */
 export const SUSPENDED_DETAIL = 'Suspended by the governance file.';
 
-/** What the names in an agent's entry stand for. */
+/** The resolved names of an agent's entry. */
 export type Meant = { ownerId: string; policyId: string; key: AgentKey | undefined };
 
 export function newAgent(

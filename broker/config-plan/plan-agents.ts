@@ -1,4 +1,4 @@
-/** Agents: made, put under another owner or policy, given another key, revoked when the file names them no more. */
+/** Plans agents: created, assigned another owner or policy, given another key, revoked when the file no longer names them. */
 
 import { setAgentStatus } from '../admin/change-agent-status.ts';
 import { difference } from '../config-file/differences.ts';
@@ -18,7 +18,7 @@ import { keepsWorkload, planWorkload } from './plan-workloads.ts';
 import { addConflict, addProblem, addStep, addTogether, type Planning } from './planning.ts';
 import { REMOVED_DETAILS } from './write-together.ts';
 
-/** Says of an agent that came back suspended why it is. */
+/** Status detail of an agent that came back suspended. */
 const CAME_BACK_DETAIL = 'It was suspended when the governance file left it out.';
 
 const wasLeftOut = ({ status_detail: detail }: AgentTable) =>
@@ -59,7 +59,7 @@ export async function planAgents(planning: Planning, rest: () => Promise<void>):
   }
 }
 
-/** The agent of this name, one at work before one that was revoked, the newest of those. */
+/** Returns the agent of this name: a live one before a revoked one, of several revoked ones the newest. */
 function findNamed(
   planning: Planning,
   name: string,
@@ -82,7 +82,7 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
   const policyName = entry.policy ?? DEFAULT_POLICY;
   const policyId = planning.policyIds.get(policyName);
   const key = keyOf(planning, name, entry, known);
-  // Each of these is a problem that was already noted where it stands.
+  // For each of these a problem was already added.
   if (ownerId === undefined || policyId === undefined) return;
   if (key === 'stays') {
     if (known) keep(planning, known);
@@ -114,10 +114,10 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
   const { now, organisationId } = planning;
   const { suspended, labels } = entry;
   const returns = known.status === 'revoked';
-  // An MCP client's agent has no key to wait for: its client comes back through an owner's consent.
+  // An MCP client's agent does not wait for a key: its client reconnects through an owner's consent.
   const hasWorkload = keepsWorkload(planning, known, entry);
   const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client' && !hasWorkload;
-  // Only ever suspended: to resume it is an owner's decision, also where the file left it out meanwhile.
+  // A file never resumes an agent: that is an owner's decision, also when the file left the agent out meanwhile.
   const stays = returns && known.status_detail === REMOVED_DETAILS.suspended;
   const to = suspended || stays ? 'suspended' : returns ? (waits ? 'pending_bind' : 'active') : known.status;
   const details = [
@@ -152,7 +152,7 @@ function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { 
       ))
     )
       throw changedMeanwhile(known);
-    // Whoever had its key or tokens until it was left out may have made them.
+    // Children may have been created by somebody who had the agent's key or tokens before the file left it out.
     if (returns) made.ended.push(...(await revokeChildren(db, { organisationId, id: known.id }, now)).requests);
     if (returns && waits && !key) await mint(db, known, made, planning);
   });
@@ -171,7 +171,7 @@ function reassign(
   together.reassigned.set(key, group);
 }
 
-/** Never deleted: receipts speak of it. What it was granted is taken away, so that nothing waits for its return. */
+/** Revokes the agent. It is never deleted, because receipts refer to it; its grants are removed, so that they do not apply if it returns. */
 function planRemoval(planning: Planning, agent: AgentTable): void {
   removeGrants(planning, agent);
   addFuture(planning, agent, false);

@@ -1,4 +1,4 @@
-/** Where the audit is pushed to: secrets are compared in memory and stored sealed; how far a sink has come stays. */
+/** Plans audit sinks: secrets are compared in memory and stored sealed; the position of a sink is kept. */
 import { MOST_SINKS, makesSecret, type SinkEntry, settingsIn, sinkSecretProblem } from '../config-file/audit-sinks.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
@@ -10,7 +10,7 @@ import { addSink, changeSink, deleteSink, newSink, type SinkWithLog } from '../s
 import { findReceiptLog } from '../store/receipt-logs.ts';
 import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
 
-/** The section is complete: what it does not list goes. */
+/** The section is complete: sinks that it does not list are removed. */
 export function planAuditSinks(planning: Planning): void {
   const { present, organisationId } = planning;
   const sinks = planning.governance.document.audit_sinks;
@@ -40,7 +40,7 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   const settings = settingsIn(entry);
   const isOther = known !== undefined && known.kind !== kind;
   const stored = known && !isOther ? { ...known, settings: sinkSettings(known) } : undefined;
-  // The key that signs is none of what is sent in a header.
+  // A signing key must not be reused as a header value, or the reverse.
   const keeps = stored?.secret != null && makesSecret(kind, stored.settings) === makesSecret(kind, settings);
   const secret = secretOf(planning, name, entry, settings, keeps ? stored.secret_reference : null);
   const lacks =
@@ -49,7 +49,7 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
     addProblem(planning, ['audit_sinks', name], `secret: ${lacks}. Name it with { env: NAME } or { file: PATH }.`);
   const drops = !entry.secret && stored?.secret != null && !keeps;
   const place = { table: 'audit_sinks' as const, organisationId, rowId: stored?.id ?? uuidv4() };
-  // What cannot be opened is replaced by what came with the file.
+  // A stored secret that cannot be opened is replaced by the one that came with the file.
   const replaced =
     secret !== undefined && (!stored?.secret || holdsSecret(vault, place, stored.secret, secret) !== true);
   const named = entry.secret && governance.origin === 'file' ? secretKey(entry.secret) : undefined;
@@ -75,7 +75,7 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   addStep(planning, { action: known ? 'update' : 'create', kind: 'audit_sink', name, details }, async (db) => {
     const ref = { organisation_id: organisationId, id: place.rowId };
     if (stored) return await changeSink(db, ref, row);
-    // Of another kind it is another receiver, which goes on where the one before was.
+    // Another kind is another receiver, which continues at the position of the previous one.
     if (known) await deleteSink(db, known);
     const size = (await findReceiptLog(db, organisationId))?.size ?? 0;
     const next = known?.next_index ?? (entry.from === 'beginning' ? 0 : size);
@@ -83,7 +83,7 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   });
 }
 
-/** `kept`: where the secret came from that stays unless the file has another one. */
+/** Returns the new secret, if any. `kept`: the origin of the stored secret, which stays unless the file has another one. */
 function secretOf(
   planning: Planning,
   name: string,

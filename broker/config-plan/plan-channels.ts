@@ -1,4 +1,4 @@
-/** Channels on which owners are told: their secrets are compared in memory and stored sealed. */
+/** Plans channels on which owners are notified: their secrets are compared in memory and stored sealed. */
 
 import { type ChannelEntry, KINDS, secretProblem, settingsProblem, takeApart } from '../config-file/channels.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
@@ -11,7 +11,7 @@ import { addChannel, changeChannel, deleteChannel } from '../store/notice-channe
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
 
-/** The section is complete: what it does not list goes. Channels of one person stand in no file, and stay. */
+/** The section is complete: channels that it does not list are removed. Channels of one person are never in a file, and stay. */
 export function planChannels(planning: Planning): void {
   const { present, organisationId } = planning;
   const { channels } = planning.governance.document;
@@ -46,7 +46,7 @@ function planChannel(
     organisationId,
     rowId: isOther ? uuidv4() : (known?.id ?? uuidv4()),
   };
-  // What cannot be opened is replaced by what came with the file.
+  // A stored secret that cannot be opened is replaced by the one that came with the file.
   const replaced =
     secret !== undefined && (!known?.secret || isOther || holdsSecret(vault, place, known.secret, secret) !== true);
   const named = entry.secret && governance.origin === 'file' ? secretKey(entry.secret) : undefined;
@@ -71,7 +71,7 @@ function planChannel(
     settings: JSON.stringify(settings),
     rules: JSON.stringify(rules),
     secret_reference: reference,
-    // Settings that are new were not refused yet.
+    // New settings have not been refused yet.
     status: 'active',
     last_error: null,
     origin: 'governance',
@@ -80,7 +80,7 @@ function planChannel(
   addStep(planning, { action: known ? 'update' : 'create', kind: 'channel', name, details }, async (db) => {
     const ref = { organisation_id: organisationId, id: place.rowId };
     if (known && !isOther) return await changeChannel(db, ref, row);
-    // Of another kind it is another channel: what was sent there is nothing to edit here.
+    // Another kind is another channel: its earlier messages cannot be edited through this one.
     if (known) await deleteChannel(db, known);
     await addChannel(db, { secret: null, ...row, ...ref, name, owner_id: null, last_ok_at: null, created_at: now });
   });

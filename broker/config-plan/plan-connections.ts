@@ -1,4 +1,4 @@
-/** Connections: credentials are compared in memory and stored sealed; nothing of them is ever said. */
+/** Plans connections: credentials are compared in memory and stored sealed; plans never contain anything of them. */
 
 import { credentialOf, whyNotCredential } from '../admin/connection-credential.ts';
 import type { FormerConnection } from '../admin/end-tokens.ts';
@@ -57,7 +57,7 @@ function planConnection(
     ...(entry.secret && known && !known.credential ? ['secret: given'] : []),
     ...(moves ? ['what people gave for it, and static keys for it, end'] : []),
   ];
-  // People give their own tokens for one of a platform with tokens per person, which needs none itself.
+  // On a platform with tokens per person, people give their own, and the connection needs no secret itself.
   const needsNone = manifestOf(planning, entry.platform)?.per_person?.enabled === true;
   if (!entry.secret && !known?.credential && !needsNone && !givenBy(planning, entry))
     planning.warnings.push({ path: ['connections', name], message: whyUnusable(planning, entry.platform) });
@@ -67,13 +67,13 @@ function planConnection(
     id,
     platform_id: entry.platform,
     is_default: isDefault ? 1 : 0,
-    // What is left out stays.
+    // An absent setting keeps its stored value.
     ...(entry.idle_seconds !== undefined && { idle_ms: entry.idle_seconds * 1000 }),
     ...(entry.wait_seconds !== undefined && { wait_ms: entry.wait_seconds * 1000 }),
   } as const;
   addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, async (db, made) => {
     if (known && !replaced && !moves) return await changeConnection(db, { ...place, secret_reference: reference });
-    // Its tokens may have been refreshed since the plan, which is then still current.
+    // The tokens may have been refreshed since the plan, which does not invalidate the plan.
     const before = known && (await lockConnection(db, organisationId, id));
     if (before && moves) {
       const { people, appTokens } = await endForConnection(db, organisationId, id, now);
@@ -86,7 +86,7 @@ function planConnection(
     await putConnection(db, {
       ...place,
       label: name,
-      // A new credential has not been refused yet, nor has one by another platform.
+      // A new credential has not been refused yet, nor has the old one by another platform.
       status: 'active',
       credential: credential === undefined ? null : vault.seal(placeOf(planning, id), credential),
       secret_reference: reference,
@@ -101,8 +101,8 @@ const placeOf = ({ organisationId }: Planning, id: string) =>
   ({ table: 'connections', organisationId, rowId: id }) as const;
 
 /**
- * The secret that a connection takes along to another platform; it is sealed again, by which replicas forget tokens that they got with
- * it. Undefined: none, or tokens of an authorization server, which are nothing for another platform.
+ * Returns the secret that a connection keeps when it moves to another platform. It is sealed again, which makes replicas drop tokens that they
+ * obtained with it. Undefined: no secret, or tokens of an authorization server, which are useless for another platform.
  */
 function keptSecret(planning: Planning, { id, oauth, credential }: ConnectionTable): string | undefined {
   if (oauth !== null || !credential) return undefined;
@@ -134,7 +134,7 @@ function givenBy(planning: Planning, { platform }: ConnectionEntry): Secret | un
   return manifest && credentialOf(manifest);
 }
 
-/** Of a connection to an App it is the number of the installation, which the platform may name for all of them. */
+/** Returns the secret of a connection. For a connection to an App that is the number of the installation, which the platform may name for all of them. */
 function secretOf(
   planning: Planning,
   name: string,
@@ -156,7 +156,7 @@ function secretOf(
   return undefined;
 }
 
-/** Whether the stored credential is this secret. One that cannot be opened is none: the new one takes its place. */
+/** Whether the stored credential equals this secret. One that cannot be opened counts as different, and is replaced. */
 function holds(planning: Planning, known: ConnectionTable | undefined, secret: Secret, name: string): boolean {
   if (!known?.credential) return false;
   const held = holdsSecret(planning.vault, placeOf(planning, known.id), known.credential, secret);
@@ -166,7 +166,7 @@ function holds(planning: Planning, known: ConnectionTable | undefined, secret: S
   return false;
 }
 
-/** After the grants: a connection goes, or leads to another platform, when no grant of an agent at work uses it. */
+/** Runs after the grants: a connection is removed, or moved to another platform, only when no grant of a live agent uses it. */
 export function planConnectionRemovals(planning: Planning): void {
   const { present, organisationId, now } = planning;
   const { connections } = planning.governance.document;
@@ -191,7 +191,7 @@ export function planConnectionRemovals(planning: Planning): void {
     const details = [
       `platform: ${platform}`,
       ...(connection.credential ? ['its secret is removed with it'] : []),
-      // Whoever only renames it in the file would send everybody through another consent.
+      // Warns a person who only renames the connection in the file: everybody would have to consent again.
       ...(present.platforms.get(platform)?.per_person ? ['what people gave for it ends, and is revoked'] : []),
     ];
     addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
@@ -203,7 +203,7 @@ export function planConnectionRemovals(planning: Planning): void {
   }
 }
 
-/** What it has at an authorization server, or as an App, ends after the transaction. */
+/** Notes that the connection's tokens are to be revoked at the authorization server, or the App's tokens, after the transaction. */
 function endTokensOf(
   { present }: Planning,
   connection: ConnectionTable,

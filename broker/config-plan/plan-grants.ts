@@ -1,4 +1,4 @@
-/** Grants of one agent: compared by platform and connection, so that changed terms are an update of the same grant. */
+/** Plans grants of one agent: compared by platform and connection, so that changed terms are an update of the same grant. */
 
 import { limitsReposFirst } from '../admin/grant-terms.ts';
 import { difference, listDifference } from '../config-file/differences.ts';
@@ -30,13 +30,13 @@ export function planGrants(
   };
   const wanted = wantedGrants(planning, agent, grants);
   const exact = wanted.map((one) => ({ one, known: take(one, (grant) => grant.connection_id === one.connectionId) }));
-  // What is left on the platform changes its connection rather than going and coming.
+  // Remaining grants of the platform get another connection, instead of being removed and created.
   const matched = exact.map(({ one, known }) => ({ one, known: known ?? take(one, () => true) }));
   for (const grant of left) planRemoval(planning, agent, grant);
   for (const { one, known } of matched) planGrant(planning, agent, one, known);
 }
 
-/** The grants of an agent that stays as it is. */
+/** Keeps the grants of an agent that does not change. */
 export function keepGrants(planning: Planning, agent: AgentTable, live: boolean): void {
   for (const grant of planning.present.grants.get(agent.id) ?? []) {
     const { platform_id: platformId, connection_id: connectionId } = grant;
@@ -45,7 +45,7 @@ export function keepGrants(planning: Planning, agent: AgentTable, live: boolean)
   }
 }
 
-/** Takes everything away from an agent. */
+/** Removes all grants of an agent. */
 export function removeGrants(planning: Planning, agent: AgentTable): void {
   for (const grant of planning.present.grants.get(agent.id) ?? []) planRemoval(planning, agent, grant);
 }
@@ -66,7 +66,7 @@ function wantedGrants(planning: Planning, agent: AgentTable, grants: AgentEntry[
   for (const [platformId, some] of entriesOf(grants)) {
     for (const { terms, path } of termsOf(some)) {
       const connectionId = terms.connection === undefined ? null : planning.connectionIds.get(terms.connection);
-      // A connection that does not exist was noted as a problem where it stands.
+      // A problem was already added for a connection that does not exist.
       if (connectionId === undefined) continue;
       wanted.push({ platformId, terms, connectionId, path: ['agents', agent.name, 'grants', platformId, ...path] });
     }
@@ -124,7 +124,7 @@ function constraintsOf({ recipients, repos, allow_repo_creation, refs, ref_chang
   };
 }
 
-/** Lists are compared as sets: their order decides nothing. */
+/** Lists are compared as sets: their order has no meaning. */
 function grantDifference(planning: Planning, known: GrantTable | undefined, grant: GrantTable): string[] {
   const [before, after] = [
     known && readConstraints(known.constraints, known.id),

@@ -1,4 +1,4 @@
-/** How an agent comes by its key: from the file, or by a token with which it brings its own. */
+/** Plans how an agent gets its key: from the file, or by a token with which it binds its own. */
 
 import { giveKey } from '../admin/bind.ts';
 import { mintBootstrapToken } from '../auth/bootstrap-token.ts';
@@ -9,12 +9,12 @@ import type { Db } from '../store/store.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import { addConflict, addProblem, addStep, type Made, type Planning } from './planning.ts';
 
-/** A key that was read: its PEM in normal form, and its fingerprint. */
+/** A parsed key: its PEM in normal form, and its fingerprint. */
 export type AgentKey = Pick<AgentPublicKey, 'pem' | 'fingerprint'>;
 
 /**
- * The key that the file gives; undefined when it gives none, or, as the broker starts, none that can be used; `stays` when
- * the agent has to stay as the store has it, because there is a problem (noted) or, as the broker starts, a conflict.
+ * Returns the key that the file gives; undefined when it gives none, or, as the broker starts, an unusable one; `stays` when
+ * the agent has to stay as the store has it, because of a problem (already added) or, as the broker starts, a conflict.
  */
 export function keyOf(
   planning: Planning,
@@ -57,7 +57,7 @@ export function keyOf(
   return known && planning.atStart ? undefined : 'stays';
 }
 
-/** To read one key takes a quarter of a millisecond, and a file may have thousands: none is read twice. */
+/** Parses a key, unless it is known already: parsing takes a quarter of a millisecond, and a file may have thousands. */
 function readKey({ governance }: Planning, text: string, known: AgentTable | undefined) {
   if (known?.public_key_pem === text && known.key_fingerprint !== null)
     return { ok: true as const, pem: text, fingerprint: known.key_fingerprint };
@@ -65,9 +65,12 @@ function readKey({ governance }: Planning, text: string, known: AgentTable | und
   return read ? { ok: true as const, ...read } : parsePublicKey(text);
 }
 
-/** As where agents bring their keys themselves: every agent has its own, and one that was replaced does not come back. */
+/**
+ * Returns why the key cannot be used. The rules are those for agents that bind their keys themselves: a key belongs to one agent only, and a replaced
+ * key is not accepted again.
+ */
 function whyNotThis({ present }: Planning, fingerprint: string): string | undefined {
-  // Of another agent: whoever asks knows that it is not the agent's own.
+  // Always another agent: the caller has excluded the agent's own key.
   const other = present.agentsByKey.get(fingerprint);
   if (other) {
     const deleted = other.status === 'deleted' ? ', which was deleted' : '';
@@ -89,7 +92,7 @@ export function planKey(planning: Planning, known: AgentTable, key: AgentKey): v
   });
 }
 
-/** Makes the token of an agent that waits for its key. */
+/** Creates the token of an agent that waits for its key. */
 export async function mint(db: Db, agent: AgentTable, made: Made, { now, madeBy }: Planning): Promise<void> {
   const { token, expiresAt } = await mintBootstrapToken(db, agent, now, { madeBy });
   made.tokens.push({ agent: agent.name, agentId: agent.agent_id, token, expiresAt });

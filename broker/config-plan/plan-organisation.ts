@@ -1,4 +1,4 @@
-/** The organisation's own settings, and its owners. */
+/** Plans the organisation's own settings, and its owners. */
 
 import { readOrganisationRow, writeSettings } from '../admin/organisation.ts';
 import { endOwner } from '../admin/owners.ts';
@@ -11,7 +11,7 @@ import { putOwner } from '../store/organisations.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import { addProblem, addStep, type Planning } from './planning.ts';
 
-/** One issuer in one line of a plan, with all that is said of it. */
+/** Formats one issuer with its terms in one line of a plan. */
 const shownIssuer = ({ issuer, ...terms }: CallerIssuer): string => `${issuer} ${JSON.stringify(terms)}`;
 
 export function planOrganisation(planning: Planning): void {
@@ -41,12 +41,12 @@ export function planOrganisation(planning: Planning): void {
   );
   if (details.length === 0) return;
   addStep(planning, { action: 'update', kind: 'organisation', name, details }, (db) =>
-    // One that the file does not name stays as it is, whoever set it.
+    // A setting that the file does not name keeps its value, whoever set it.
     writeSettings(db, planning.vault, organisationId, { ...after, ...(retention === undefined && { retention }) }),
   );
 }
 
-/** Those that `first_start` or a person made are kept when the file does not name them. */
+/** Whether the file removes the owner. Owners that `first_start` or a person created are kept when the file does not name them. */
 function isRemoved(planning: Planning, owner: OwnerTable): boolean {
   const { owners } = planning.governance.document;
   return owners !== undefined && owner.origin === 'governance' && !owners.some(({ email }) => email === owner.email);
@@ -57,7 +57,7 @@ export function planOwners(planning: Planning): void {
   const future = present.owners.filter((owner) => !isRemoved(planning, owner)).map((owner) => ({ ...owner }));
   for (const { email, role } of planning.governance.document.owners ?? []) {
     const known = future.find((owner) => owner.email === email);
-    // Whose role a file says follows no groups from then on, also where it is the same.
+    // A role given by a file no longer follows groups, even when the role is the same.
     const before = known && (known.role_by_groups === 1 ? `${known.role}, by groups` : known.role);
     const details = difference('role', before, role);
     const owner: OwnerTable = known ?? {
@@ -79,11 +79,11 @@ export function planOwners(planning: Planning): void {
       });
   }
   for (const owner of future) planning.ownerIds.set(owner.email, owner.id);
-  // Made by one apply, owners are equally old: the address decides, so that the next apply finds the same first one.
+  // Owners created by one apply are equally old: ordered by address, so that the next apply finds the same first admin.
   planning.firstAdmin = future
     .filter((owner) => owner.role === 'admin')
     .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))[0];
-  // What an owner made ends with the owner, and the tokens of this apply have yet to be used.
+  // Tokens that an owner made become invalid when the owner is removed, so those of this apply are attributed to the first admin.
   if (present.owners.some((owner) => owner.id === planning.madeBy && isRemoved(planning, owner)))
     planning.madeBy = planning.firstAdmin?.id ?? null;
   if (planning.firstAdmin === undefined)
@@ -94,7 +94,7 @@ export function planOwners(planning: Planning): void {
     );
 }
 
-/** After the agents: an owner goes when no agent at work is left; agents that were revoked pass to the first admin. */
+/** Runs after the agents: an owner is removed only when they have no live agent; their revoked agents pass to the first admin. */
 export function planOwnerRemovals(planning: Planning): void {
   const { present, firstAdmin } = planning;
   for (const owner of present.owners.filter((one) => isRemoved(planning, one))) {

@@ -1,4 +1,4 @@
-/** Client ids, client secrets and private keys that platforms name: compared in memory, stored sealed, and never told. */
+/** Plans client ids, client secrets and private keys that platforms reference: compared in memory, stored sealed, and never shown. */
 
 import { whyNotPlatformSecret, writePlatformSecrets } from '../admin/platform-secrets.ts';
 import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
@@ -7,10 +7,10 @@ import type { PlatformSecretTable } from '../store/tables/platforms.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
 import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
 
-/** `secret`: undefined: it is no longer used, or was not compared. */
+/** `secret`: undefined when it is no longer used, or was not compared. */
 type Move = { name: PlatformSecretName; detail: string; secret: Secret | undefined };
 
-/** After the platforms, which have to be there before. */
+/** Runs after the platforms, whose rows have to exist. */
 export function planPlatformSecrets(planning: Planning): void {
   const { governance, present, organisationId, vault, now, comparesSecrets } = planning;
   for (const [platformId, manifest] of governance.manifests) {
@@ -61,6 +61,6 @@ function planSecret(
   return [{ name, detail: `auth.${name}: ${before ? 'changed' : 'given'}`, secret }];
 }
 
-/** Whether the stored one is this. One that cannot be opened is none: the new one takes its place. */
+/** Whether the stored secret equals this one. One that cannot be opened counts as different, and is replaced. */
 const holds = ({ vault, organisationId }: Planning, { id, value }: PlatformSecretTable, secret: Secret): boolean =>
   holdsSecret(vault, { table: 'platform_secrets', organisationId, rowId: id }, value, secret) === true;

@@ -1,4 +1,4 @@
-/** Platforms: a new version of a manifest whenever it says something else. */
+/** Plans platforms: a new version of a manifest whenever its content changes. */
 
 import { credentialWarnings, manifestDifference } from '../admin/manifest-difference.ts';
 import { keptEntry } from '../admin/platform-entry.ts';
@@ -14,7 +14,7 @@ export function planPlatforms(planning: Planning): void {
   for (const [platformId, manifest] of governance.manifests) {
     const known = present.platforms.get(platformId);
     const isNew = !known || !sameJson(known, manifest);
-    // Only ever suspended: to resume it is an owner's decision.
+    // A file never resumes a platform: that is an owner's decision.
     const { suspended, ...entry } = governance.document.platforms?.[platformId] ?? {};
     const suspends = suspended && !present.suspendedPlatforms.has(platformId);
     if (!isNew && !suspends) continue;
@@ -32,7 +32,7 @@ export function planPlatforms(planning: Planning): void {
   }
 }
 
-/** Of those that are stored now: what the file replaces is told beside. */
+/** Warns about stored credentials; replacements by the file are listed separately. */
 function warnOfCredentials(
   { present, warnings }: Planning,
   platformId: string,
@@ -44,7 +44,7 @@ function warnOfCredentials(
     warnings.push({ path: ['platforms', platformId], message });
 }
 
-/** After connections and grants: a platform goes when nothing leads to it any more. */
+/** Runs after connections and grants: a platform is removed only when nothing refers to it any more. */
 export function planPlatformRemovals(planning: Planning): void {
   const { governance, present, organisationId } = planning;
   if (governance.document.platforms === undefined) return;
@@ -59,7 +59,7 @@ export function planPlatformRemovals(planning: Planning): void {
         `"${platformId}" is not listed any more but is granted to ${listNames(agents)}; take the grants away first.`,
       );
     }
-    // With a section of its own in the file, a connection to it is a problem of that section already.
+    // With a connections section in the file, a connection to the platform is already a problem of that section.
     const connected = present.connections.filter((connection) => connection.platform_id === platformId);
     if (governance.document.connections === undefined && connected.length > 0) {
       const names = connected.map((connection) => connection.label);

@@ -1,4 +1,4 @@
-/** Policies and guardrails: a new version only when the rules differ. */
+/** Plans policies and guardrails: a new version only when the rules differ. */
 
 import { sameJson } from '../config-file/differences.ts';
 import { entriesOf, ruleSources } from '../config-file/governance.ts';
@@ -12,7 +12,7 @@ import { putGuardrails, putPolicy } from '../store/governed-versions.ts';
 import { deletePolicy } from '../store/policies.ts';
 import { addNew, addProblem, addStep, type Planning } from './planning.ts';
 
-/** The policies that the file wants: `default` goes back to its built-in rules when the section leaves it out. */
+/** Returns the policies of the file; `default` gets its built-in rules when the section leaves it out. */
 function wantedPolicies(planning: Planning): Map<string, RuleSource[]> {
   const { policies } = planning.governance.document;
   const wanted = new Map(entriesOf(policies).map(([name, policy]) => [name, ruleSources(policy.rules)]));
@@ -46,7 +46,7 @@ export async function planPolicies(planning: Planning, rest: () => Promise<void>
   }
 }
 
-/** After the agents: a policy goes when no agent at work is under it. */
+/** Runs after the agents: a policy is removed only when no live agent is assigned to it. */
 export function planPolicyRemovals(planning: Planning): void {
   const { present, organisationId } = planning;
   const { policies } = planning.governance.document;
@@ -90,7 +90,7 @@ function rulesDifference(before: readonly RuleSource[], after: readonly RuleSour
   return lines.length === 0 ? ['the order of the rules, which decides nothing but their numbers'] : lines;
 }
 
-/** `deny: methods DELETE; endpoints /admin/**`. */
+/** Formats a rule: `deny: methods DELETE; endpoints /admin/**`. */
 function describeRule({ name, effect, when, mask, limit, after, remember, ...lists }: RuleSource): string {
   const parts = Object.entries(lists).map(([field, list]) => `${field} ${list.join(', ')}`);
   if (when !== undefined) parts.push(`when ${when}`);

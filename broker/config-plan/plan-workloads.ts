@@ -1,4 +1,4 @@
-/** Workloads of agents: by whose tokens an agent is authenticated that keeps no key. */
+/** Plans workloads of agents: the issuer and subject by whose tokens an agent without a key authenticates. */
 
 import { giveWorkload, newWorkload } from '../admin/workloads.ts';
 import { difference } from '../config-file/differences.ts';
@@ -15,12 +15,12 @@ const saidOf = ({ workload }: AgentEntry): Said | undefined =>
 
 const FIELDS = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof Said)[];
 
-/** Whether the agent has a workload once the file is applied: the one that the file says, or one that an owner set. */
+/** Whether the agent will have a workload: the one of the file, or one that an owner set. */
 export const keepsWorkload = ({ present }: Planning, known: AgentTable, { workload }: AgentEntry): boolean =>
   workload !== undefined || present.workloads.get(known.id)?.origin === 'owner';
 
 /**
- * What the file says takes the place of what is there. What it says no more is taken away where a file gave it; what an owner set stays.
+ * Replaces the agent's workload by the file's. When the file names none, a workload from a file is removed; one that an owner set stays.
  *
  * @param isNew whether the agent's row is written with this plan
  */

@@ -1,4 +1,4 @@
-/** The difference between a governance file and the store, in the order in which `apply` makes it. */
+/** The difference between a governance file and the store, in the order in which `apply` executes it. */
 
 import type { Broker } from '../broker.ts';
 import { documentConnections, referencesOf, type Surroundings } from '../config-file/check-references.ts';
@@ -28,16 +28,16 @@ import { loadPresent, type Present } from './present.ts';
 export type PlanResult = { ok: true; plan: Plan } | { ok: false; problems: Problem[] };
 
 /**
- * `version`: of what is governed now; what applies the plan says it, so that nothing else is made than was shown. `needs`: references to
- * values that applying it takes and that did not come with it, where the plan keeps secrets.
+ * `version`: of the current governance data; applying the plan requires the same version, so that only what was shown is applied. `needs`:
+ * references whose values are required to apply the file and did not come with it, where the plan keeps secrets.
  */
 export type ShownPlan = { ok: true; plan: Plan; version: string; needs: string[] } | { ok: false; problems: Problem[] };
 
-/** The version of all that a file speaks of, as it goes out; '': nothing of it was changed yet. */
+/** Returns the version of all data that a governance file describes; '' before the first change. */
 export const governanceVersion = async (db: Db, organisationId: string): Promise<string> =>
   (await findGovernanceVersion(db, organisationId)) ?? '';
 
-/** The organisation is not in the store; whoever asked was let in by a session of one that was. */
+/** The organisation is not in the store; the session that made the request belonged to one that was. */
 export class UnknownOrganisation extends Error {
   constructor(id: string) {
     super(`There is no organisation ${id}.`);
@@ -49,8 +49,8 @@ export type PlanOptions = {
   /** The broker is starting: see `ApplyOptions`. */
   atStart?: boolean;
   /**
-   * By default true. Otherwise the plan needs no values of secrets and tells nothing of them: a plan that compared them would
-   * tell whoever may only look whether a guess is the stored secret.
+   * By default true. Otherwise the plan needs no values of secrets, and does not depend on them: a plan that compared them would
+   * reveal to a viewer whether a guess is the stored secret.
    */
   comparesSecrets?: boolean;
   /** By default false; see `Planning`. */
@@ -62,10 +62,10 @@ export type PlanOptions = {
 };
 
 /**
- * What applying a file would change; changes nothing itself.
+ * Returns what applying a file would change; changes nothing.
  *
- * @param resolved the values of the file's references (`resolveReferences`); secrets are compared, never told
- * @returns the plan, or everything for which the file cannot be applied
+ * @param resolved the values of the file's references (`resolveReferences`); secrets are compared, never shown
+ * @returns the plan, or every reason why the file cannot be applied
  * @throws UnknownOrganisation
  */
 export async function planGovernance(
@@ -78,7 +78,7 @@ export async function planGovernance(
 ): Promise<ShownPlan> {
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  // Before the rest is read: what changes meanwhile makes the plan one of an earlier version.
+  // Read first: a later concurrent change then makes this the plan of an outdated version.
   const version = await governanceVersion(broker.store.db, organisationId);
   const planning = await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now, {
     ...options,
@@ -88,7 +88,7 @@ export async function planGovernance(
   return result.ok ? { ...result, version, needs: [...(planning.missing ?? [])] } : result;
 }
 
-/** The same with its steps, on a database or in a transaction. */
+/** Makes a plan with its steps, on a database or in a transaction. */
 export async function planOn(
   db: Db,
   vault: Vault,
@@ -160,7 +160,7 @@ export async function planOn(
   return planning;
 }
 
-/** The plan that people see, or what stands against it. */
+/** Returns the plan for people, or its problems. */
 export async function finish({ governance, problems, warnings, steps }: Planning): Promise<PlanResult> {
   const place = governance.place ?? (async (findings) => placeFindings(governance.source, findings));
   if (problems.length > 0) return { ok: false, problems: await place(problems) };
@@ -176,7 +176,7 @@ function warnOfSecrets(planning: Planning): void {
   planning.warnings.push({ path: [], message });
 }
 
-/** Names that sections of the file use, looked up in the file where it has the section and in the store where not. */
+/** Checks names that sections of the file use: in the file where it has the section, otherwise in the store. */
 async function checkNames(planning: Planning, present: Present, rest: () => Promise<void>): Promise<void> {
   const { document, manifests } = planning.governance;
   const platforms: ReadonlyMap<string, Manifest> = document.platforms ? manifests : present.platforms;

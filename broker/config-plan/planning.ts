@@ -1,4 +1,4 @@
-/** What a plan is made of: changes for people to read, and the steps that make them. */
+/** The state of a plan: changes for people to read, and the steps that make them. */
 
 import type { FormerConnection } from '../admin/end-tokens.ts';
 import type { Governance } from '../config-file/governance.ts';
@@ -33,61 +33,61 @@ export type ChangeKind = (typeof CHANGE_KINDS)[number];
 /** One difference between the file and the store. `details` are lines such as `role: viewer → admin`, never a secret. */
 export type Change = { action: 'create' | 'update' | 'delete'; kind: ChangeKind; name: string; details: string[] };
 
-/** What rules over many comes first: among thousands of agents a changed policy must not be what is left out. */
+/** Sorts changes that affect many agents first: a changed policy must not be cut off after thousands of agents. */
 export const rankOf = ({ kind }: Change): number =>
   kind === 'guardrails' || kind === 'policy' ? -1 : CHANGE_KINDS.indexOf(kind);
 
 export type Plan = { changes: Change[]; warnings: Problem[] };
 
-/** A token with which a new agent brings its key (`abt_…`); it is shown once. */
+/** A token with which a new agent binds its key (`abt_…`); it is shown once. */
 export type BootstrapToken = AgentName & { token: Secret; expiresAt: Instant };
 
-/** An agent, by what people call it and by its id (`agt_…`). */
+/** An agent, by its name and its id (`agt_…`). */
 export type AgentName = { agent: string; agentId: string };
 
-/** What the steps made. */
+/** Results of the steps. */
 export type Made = {
-  /** The store cannot tell them again. */
+  /** Tokens that cannot be read from the store again. */
   tokens: BootstrapToken[];
-  /** Agents that got a workload: the audience of its tokens names them. */
+  /** Agents that got a workload, for display: the audience of its tokens contains the agent's id. */
   trusting: AgentName[];
-  /** What agents that were revoked had waited for: to be announced. */
+  /** Held calls and access requests of revoked agents, for notifications. */
   ended: EndedRequest[];
-  /** Connections that were removed, or have another credential now: to be ended at their authorization servers. */
+  /** Connections that were removed or got another credential: their tokens are revoked at their authorization servers. */
   former: FormerConnection[];
 };
 
 /**
- * New rows, which are stored together: one by one thousands of them keep the store's one writer for a second. Policies come
- * before all steps, the others after those of agents and before what is no longer used goes.
+ * New rows, which are inserted in batches: single inserts of thousands would block the store's one writer for a second. Policies are
+ * inserted before all steps, the others after the steps of agents and before removals.
  */
 export type NewRowsOf = {
   policies: PolicyTable[];
   policy_versions: PolicyVersionTable[];
   agents: AgentTable[];
-  /** Those of the agents that wait for a key, for which a bootstrap token is made. */
+  /** Those of the agents that wait for a key, for which a bootstrap token is created. */
   keyless: AgentTable[];
   workloads: WorkloadTable[];
-  /** Those of the agents that have one. */
+  /** Those of the agents that have a workload. */
   trusting: AgentName[];
   grants: GrantTable[];
 };
 
-/** What goes or changes alike, which is written together, after the steps of agents: a file may change thousands. */
+/** Removals and equal changes, which are written in batches, after the steps of agents: a file may change thousands. */
 export type Together = {
   revoked: AgentTable[];
-  /** Ids. */
+  /** Ids of grants. */
   removedGrants: string[];
-  /** With their new terms. */
+  /** Grants with their new terms. */
   changedGrants: GrantTable[];
-  /** By what they get. */
+  /** Agents by their new owner and policy. */
   reassigned: Map<string, { change: { owner_id: string; policy_id: string }; ids: string[] }>;
 };
 
-/** Without `make`: it is among what is written together. */
+/** Without `make`: the change is part of a batch. */
 export type Step = { change: Change; make?: (db: Db, made: Made) => Promise<void> };
 
-/** An agent as it will be. `live`: it is, or may again be, at work. */
+/** An agent as it will be. `live`: not revoked for good. */
 export type FutureAgent = {
   id: string;
   name: string;
@@ -99,34 +99,34 @@ export type FutureAgent = {
 /** A grant as it will be. */
 export type FutureGrant = { agent: string; platformId: string; connectionId: string | null; live: boolean };
 
-/** Handed from section to section; each adds its steps and what the later ones need. */
+/** Passed from section to section; each adds its steps and what later sections need. */
 export type Planning = {
   readonly governance: Governance;
   readonly present: Present;
   readonly resolved: Resolved;
-  /** Whether the plan may tell if a secret that came with the file is the stored one. Without it secrets need no values. */
+  /** Whether the plan may show if a secret that came with the file equals the stored one. Without it secrets need no values. */
   readonly comparesSecrets: boolean;
-  /** Whether a secret stays whose value did not come with the file, when the stored one came from the same reference. */
+  /** Whether to keep a secret whose value did not come with the file, when the stored one came from the same reference. */
   readonly keepsSecrets: boolean;
-  /** References to values that did not come and are not stored either; undefined: such a one is a problem. */
+  /** References to values that neither came with the file nor are stored; undefined: such a reference is a problem. */
   readonly missing: Set<string> | undefined;
   readonly vault: Pick<Vault, 'seal' | 'open'>;
   readonly organisationId: string;
   readonly now: Instant;
-  /** Whose the one-time tokens are that are made: of who applies, or of the first admin where the file leaves that owner out. */
+  /** The owner to whom new one-time tokens are attributed: who applies the file, or the first admin where the file removes that owner. */
   madeBy: string | null;
-  /** Whether the organisation may limit grants to repositories that were not limited before. */
+  /** Whether the organisation may newly limit grants to repositories. */
   readonly mayLimitRepos: boolean;
-  /** Whether the broker is starting: what an owner did to an agent since is no reason to stop then (`addConflict`). */
+  /** Whether the broker is starting: conflicts with later changes by owners to an agent then do not stop the start (`addConflict`). */
   readonly atStart: boolean;
   readonly steps: Step[];
   readonly newRows: NewRowsOf;
   readonly together: Together;
-  /** How many of the steps come before the new agents and grants. */
+  /** The number of steps that come before the new agents and grants. */
   stepsOfAgents: number;
   readonly problems: Finding[];
   readonly warnings: Finding[];
-  /** Agents that come under the file with this apply: nothing that is governed changes, so it is no change. */
+  /** Agents that the file newly manages: their governance does not change, so this is not listed as a change. */
   readonly adopted: string[];
   readonly ownerIds: Map<string, string>;
   firstAdmin: { id: string; email: string } | undefined;
@@ -142,13 +142,13 @@ export function addStep(planning: Planning, change: Change, make: NonNullable<St
   planning.steps.push({ change, make });
 }
 
-/** A change that is written together with its like. */
+/** Adds a change that is written in a batch. */
 export function addTogether(planning: Planning, change: Change, add: (together: Together) => void): void {
   add(planning.together);
   planning.steps.push({ change });
 }
 
-/** A change that is nothing but new rows. */
+/** Adds a change that only inserts a row. */
 export function addNew<Table extends keyof NewRowsOf>(
   planning: Planning,
   change: Change,
@@ -164,8 +164,8 @@ export function addProblem(planning: Planning, path: Path, message: string, at?:
 }
 
 /**
- * Notes that the file and what owners did to an agent since do not go together: a problem, with what
- * `refused` advises, or, as the broker starts, a warning, with what was `left` as it is and what to do.
+ * Adds a conflict between the file and what owners did to an agent since: a problem, with the advice `refused`, or, as the broker
+ * starts, a warning, with what was `left` unchanged and what to do.
  */
 export function addConflict(
   planning: Planning,
@@ -178,7 +178,7 @@ export function addConflict(
 }
 
 /**
- * What to make of a secret whose value did not come with the file: it stays, where the stored one came from the same reference and the
+ * Handles a secret whose value did not come with the file: it stays, where the stored one came from the same reference and the
  * plan keeps those; otherwise it is missing.
  *
  * @param references the names of its values, as people know them
@@ -189,7 +189,7 @@ export function leaveOut(planning: Planning, path: Path, references: readonly st
   else addProblem(planning, path, `the value of ${references.join(', ')} was not given with the file.`);
 }
 
-/** Whether a sealed value is this secret; `unreadable`: it cannot be opened. */
+/** Whether a sealed value equals this secret; `unreadable`: it cannot be opened. */
 export function holdsSecret(
   vault: Planning['vault'],
   place: Parameters<Vault['open']>[0],

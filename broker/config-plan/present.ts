@@ -1,4 +1,4 @@
-/** What the store holds for an organisation, as far as a governance file speaks of it. */
+/** Loads the data of an organisation that a governance file describes. */
 
 import { guardrailsOf } from '../admin/guardrails.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
@@ -30,11 +30,11 @@ export type Present = {
   /** Names that belong to other organisations. */
   takenNames: ReadonlySet<string>;
   owners: readonly OwnerTable[];
-  /** Deleted ones too: they keep their owner. Children are their parents' affair and not among them. */
+  /** Includes deleted agents, which keep their owner. Children are excluded: they are managed by their parents. */
   agents: readonly AgentTable[];
-  /** Who has a key, by its fingerprint; of several the first. */
+  /** Agents by the fingerprint of their key; of several with the same one, the first. */
   agentsByKey: ReadonlyMap<string, AgentTable>;
-  /** Fingerprints of keys that agents had until others were bound. */
+  /** Fingerprints of keys that agents had before others were bound. */
   formerKeys: ReadonlySet<string>;
   /** By the agent's uuid; an organisation may have very many. */
   grants: ReadonlyMap<string, readonly GrantTable[]>;
@@ -44,7 +44,7 @@ export type Present = {
   /** Ids of the platforms that are suspended. */
   suspendedPlatforms: ReadonlySet<string>;
   connections: readonly ConnectionTable[];
-  /** Without those of one person. */
+  /** Channels of the organisation, without those of one person. */
   channels: readonly NoticeChannelTable[];
   sinks: readonly SinkWithLog[];
   platformSecrets: readonly PlatformSecretTable[];
@@ -54,7 +54,7 @@ export type Present = {
   guardrails: RuleSource[];
 };
 
-/** Rows that SQLite reads in some 3 ms. */
+/** The number of rows that SQLite reads in some 3 ms. */
 const PAGE = 1_000;
 
 async function inPages<Row extends { id: string }>(
@@ -74,10 +74,10 @@ type Created = { id: string; created_at: number };
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const byCreation = (a: Created, b: Created): number => a.created_at - b.created_at || byText(a.id, b.id);
 
-/** Reads it all; in a transaction, what the transaction sees. */
+/** Loads everything; in a transaction, what the transaction sees. */
 export async function loadPresent(db: Db, organisation: OrganisationTable): Promise<Present> {
   const { id } = organisation;
-  // SQLite answers within the turn: without a rest all of it would be one.
+  // SQLite answers synchronously: without yielding, loading would block the event loop.
   const rest = pacer();
   const reading = async <Read>(read: Promise<Read>): Promise<Read> => {
     const answer = await read;

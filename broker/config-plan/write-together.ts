@@ -1,20 +1,23 @@
-/** What a file changes alike of many agents and grants, written with few statements: one by one, thousands keep the store for a second. */
+/** Writes equal changes of many agents and grants in batches: thousands of single statements would block the store for a second. */
 import { REVOCABLE } from '../admin/change-agent-status.ts';
 import { deleteGrant, updateAgent } from '../store/agents.ts';
 import { revokeAgents } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import type { Made, Planning } from './planning.ts';
 
-/** Says of a revoked agent that the file left it out; such a one comes back when the file names it again, and suspended if it was suspended then. */
+/**
+ * Status details of an agent that was revoked because the file left it out. It comes back when the file names it again; suspended if it was suspended
+ * then.
+ */
 export const REMOVED_DETAILS = {
   standing: 'Removed from the governance file.',
   suspended: 'Removed from the governance file while it was suspended.',
 } as const;
 
-/** Ids in one statement: SQLite takes 32,766 parameters. */
+/** Ids in one statement: SQLite supports 32,766 parameters. */
 const AT_ONCE = 1_000;
 
-/** Everything but the grants that change, which are rows (`prepareRows`). `rest`: awaited between statements. */
+/** Writes all batches except changed grants, which are prepared as rows (`prepareRows`). `rest`: awaited between statements. */
 export async function writeTogether(
   db: Db,
   { together, organisationId, now }: Planning,
