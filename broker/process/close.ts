@@ -1,4 +1,4 @@
-/** Closes what a process has open, in order. */
+/** Closes everything that a process has open, in order. */
 import type { Recovery } from '../audit/recovery.ts';
 import type { Pusher } from '../audit-push/pusher.ts';
 import type { Broker } from '../broker.ts';
@@ -11,10 +11,10 @@ import type { Store } from '../store/store.ts';
 import { nextGeneration } from './generation.ts';
 import type { Listener } from './listener.ts';
 
-/** For calls that were cut off to be recorded as what they are. */
+/** Time for calls that were cut off to be recorded with their outcome, in milliseconds. */
 const SETTLE_MS = 5_000;
 const ANSWER_MS = 1_000;
-/** For all steps together that may wait for a store that is away, each for the 15 s of a statement: with the grace it is less than 20 s. */
+/** For all steps together that wait for an unavailable store, each up to the 15 s of a statement: with the grace period less than 20 s. */
 const AWAY_MS = 8_000;
 
 /** What is open, in the order in which it was opened. */
@@ -37,10 +37,10 @@ export type Open = {
 };
 
 /**
- * First what takes new work, then what works, then what stores it. A step that fails does not keep the next from its turn. Nothing of the store
- * is waited for after `AWAY_MS` where it does not answer.
+ * Closes first what accepts new work, then what works, then what stores. A failing step does not prevent the next ones. When the store does not
+ * answer, all remaining steps together get `AWAY_MS`.
  *
- * @param graceMs how long what is in flight may take
+ * @param graceMs how long work in flight may take
  */
 export async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   let until: number | undefined;
@@ -56,7 +56,7 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
   const { pusher, local } = open;
   await step('the run file', () => local?.remove());
   const cutOff = async () => {
-    // With the way out closed, an approved call would come to its end without having been sent.
+    // Replays stop first: with egress closed, an approved call would end without having been sent.
     services?.replays.stop();
     await Promise.all([broker?.outbound, broker?.publicOutbound, broker?.providerOutbound].map((way) => way?.close()));
   };
@@ -95,7 +95,7 @@ export async function close(open: Open, graceMs: number, log: Log): Promise<void
   await step('the store', () => store.close());
 }
 
-/** Whether the store takes a heartbeat, the last one. */
+/** Whether the store accepts a last heartbeat. */
 const answers = async ({ heartbeat }: Services): Promise<boolean> =>
   (await withTimeout(
     heartbeat.beat().then(

@@ -1,4 +1,4 @@
-/** What an empty store begins with: one organisation, one owner, the policy `default`. */
+/** Initialises an empty store: one organisation, one owner, the policy `default`. */
 
 import { operatorAtStart, recordChange } from '../audit/record-change.ts';
 import { signInLink } from '../auth/sign-in-link.ts';
@@ -11,7 +11,7 @@ import { listOrganisations, listOwners } from '../store/organisations.ts';
 const ORGANISATION = 'home';
 const OWNER = 'owner@agent-broker.local';
 
-/** Makes the first organisation in an empty store, on record. Answers the id of the oldest one. */
+/** Creates the first organisation in an empty store, recorded in the audit. Returns the id of the oldest organisation. */
 export async function firstStart(services: Services): Promise<string> {
   const { store, clock } = services.broker;
   const [first] = await listOrganisations(store.db);
@@ -24,14 +24,14 @@ export async function firstStart(services: Services): Promise<string> {
     });
     return id;
   } catch (error) {
-    // Another replica that starts at the same moment was first.
+    // Another replica that starts concurrently may have been first.
     const [other] = await listOrganisations(store.db);
     if (other) return other.id;
     throw error;
   }
 }
 
-/** A sign-in link of the organisation's first admin; the console's address when there is none. */
+/** Returns a sign-in link for the organisation's first admin; the console's address when there is no admin. */
 export async function firstAdminLink(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'store'>,
   organisationId: string,

@@ -1,4 +1,4 @@
-/** Gauges: what a running broker is like at the moment at which somebody asks. */
+/** Gauges of a running broker, read at each scrape. */
 import { statfs } from 'node:fs/promises';
 import { readBuild } from '../build.ts';
 import { SINK_KINDS } from '../config-file/audit-sinks.ts';
@@ -11,12 +11,12 @@ import { addProcessGauges } from '../telemetry/process-gauges.ts';
 import { readRarely } from '../telemetry/read-rarely.ts';
 import type { Listener } from './listener.ts';
 
-/** Longer than a call takes as a rule; streams may take longer. */
+/** A call in flight for longer counts as stalled: longer than a call usually takes; streams may take longer. */
 const STALLED_MS = 30_000;
 
 /**
- * Adds them to the metrics of the broker. Of what they read of the store and the disk they know what was so at most 10 s ago. Call what it
- * answers when the broker stops.
+ * Adds the gauges to the metrics of the broker. Values from the store and the disk are at most 10 s old. Returns a function to call when the
+ * broker stops.
  */
 export function addGauges(services: Services, listener: Pick<Listener, 'connections'>): () => void {
   const { broker, recorder, budget, changes } = services;
@@ -131,7 +131,7 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
   return metrics.instruments ? addProcessGauges(metrics.instruments) : () => {};
 }
 
-/** `load`: as it is now, of a store of that kind. */
+/** Adds gauges for the load of a store of this kind. `load`: the present values. */
 function addStoreLoad({ broker: { metrics, store } }: Services, load: StoreLoad): void {
   const gauge = <Dialect extends StoreLoad['dialect']>(
     dialect: Dialect,

@@ -1,7 +1,7 @@
 /**
- * Notices an older copy of the store. How far the store is stands in itself, in the data folder and beside the key file, and grows with each
- * start, each stop and each hour: a store that is behind what stands outside was put back, and everything that was used or decided
- * since would be good again.
+ * Detects an older copy of the store. The store's generation number is in the store itself, in the data folder and beside the key file, and grows
+ * with each start, each stop and each hour: a store whose number is lower than a number outside was put back, and with it everything that
+ * was used up or decided since would be valid again.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import {
 import { isMigrated } from '../store/migrate.ts';
 import type { Store } from '../store/store.ts';
 
-/** By the store's id: one key may open several stores. */
+/** The highest generation by the store's id: one key may open several stores. */
 const Seen = z.record(z.string(), z.number());
 
 type Places = Pick<Config, 'dataFolder' | 'keyFile' | 'masterKey'>;
@@ -29,10 +29,10 @@ const RESTORE =
   'Restore it with "npx agent-broker restore FILE", or, when it was brought back by other means, run "npx agent-broker restore --in-place": ' +
   'either ends what waited then and lets an admin review it. Nothing was started and nothing was changed.';
 
-/** Where a store of SQLite is made ready before it is put in place. */
+/** The folder where a restored SQLite store is prepared before it is moved into place. */
 export const restoringPlace = (dataFolder: string): string => join(dataFolder, 'store.restoring');
 
-/** Throws, in words, when a restore was killed before its store was in place. Makes nothing, so that it can be run again. */
+/** Throws, in words, when a restore was killed before its store was in place. Creates nothing, so that the restore can be run again. */
 export function refuseCutRestore({ dataFolder, databaseUrl }: Pick<Config, 'dataFolder' | 'databaseUrl'>): void {
   const place = restoringPlace(dataFolder);
   if (databaseUrl === undefined && existsSync(place) && !existsSync(join(dataFolder, 'store', 'broker.db')))
@@ -41,7 +41,7 @@ export function refuseCutRestore({ dataFolder, databaseUrl }: Pick<Config, 'data
     );
 }
 
-/** Throws, in words, when the store is a backup, or older than it was, or a restore of it was cut off. Changes nothing. */
+/** Throws, in words, when the store is a backup, or an older copy, or a restore of it was interrupted. Changes nothing. */
 export async function refuseOlderStore(store: Store, places: Places): Promise<void> {
   if (store.dialect === 'postgres' && (await hasRestoreMark(store.db)))
     throw new Error(
@@ -51,7 +51,7 @@ export async function refuseOlderStore(store: Store, places: Places): Promise<vo
   const madeAt = await findBackupMark(store.db);
   if (madeAt !== undefined)
     throw new Error(`This store is a backup of ${madeAt}, and was put in place without being restored. ${RESTORE}`);
-  // Before the store is asked: a process that starts at this moment moves the store on, and then remembers that.
+  // Read before the store: a process that starts concurrently advances the store first, and then writes these files.
   const seen = seenIn(places);
   const found = await findGeneration(store.db);
   if (found && found.number < seen(found.storeId))
@@ -60,13 +60,13 @@ export async function refuseOlderStore(store: Store, places: Places): Promise<vo
     );
 }
 
-/** Moves the store to its next generation, and remembers it outside. */
+/** Advances the store to its next generation, and writes the number outside of it. */
 export async function nextGeneration(store: Store, places: Places, log: Log): Promise<void> {
-  // First in the store: what is remembered outside is never ahead of it.
+  // The store first, so that the number outside is never ahead of the store's.
   rememberGeneration(places, await advanceGeneration(store.db), log);
 }
 
-/** Does so once an hour. */
+/** Returns the background job that advances the generation once an hour. */
 export function generationChore({ store, config, log }: { store: Store; config: Places; log: Log }) {
   let last: number | undefined;
   return async (now: number): Promise<void> => {
@@ -77,16 +77,16 @@ export function generationChore({ store, config, log }: { store: Store; config: 
   };
 }
 
-/** What is remembered here now: the highest generation of a store that was seen. 0: none was. */
+/** Reads the highest generation of a store that was seen here; 0: none was. */
 function seenIn(places: Places): (storeId: string) => number {
   const remembered = filesOf(places).map(read);
   return (storeId) => Math.max(...remembered.map((one) => one[storeId] ?? 0));
 }
 
-/** The highest generation of a store that was seen here. 0: none was. */
+/** Returns the highest generation of a store that was seen here; 0: none was. */
 export const newestSeen = (places: Places, storeId: string): number => seenIn(places)(storeId);
 
-/** Remembers it in the data folder and beside the key file. */
+/** Writes the number in the data folder and beside the key file. */
 export function rememberGeneration(places: Places, { storeId, number }: Generation, log: Log): void {
   for (const file of filesOf(places))
     try {
@@ -95,7 +95,7 @@ export function rememberGeneration(places: Places, { storeId, number }: Generati
       writeFileSync(partial, `${JSON.stringify(seen)}\n`, { mode: 0o600 });
       renameSync(partial, file);
     } catch (error) {
-      // A key from a secret's mount lies where nobody may write. The other place remembers it.
+      // A key from a mounted secret is in a read-only folder. The other file has the number.
       log.debug({ err: error, file }, 'the generation of the store cannot be written here');
     }
 }
@@ -105,7 +105,7 @@ const filesOf = ({ dataFolder, keyFile, masterKey }: Places): string[] => [
   ...(masterKey === undefined ? [`${keyFile}.generation`] : []),
 ];
 
-/** What is no such file remembers nothing. */
+/** Returns an empty record for a missing or malformed file. */
 function read(file: string): Record<string, number> {
   try {
     return Seen.parse(JSON.parse(readFileSync(file, 'utf8')));

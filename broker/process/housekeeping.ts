@@ -1,4 +1,4 @@
-/** What is done now and then beside the calls: reading keys again, forgetting what is over. */
+/** Periodic background jobs: rereading keys, deleting expired data. */
 import type { Broker } from '../broker.ts';
 import { retireFollowedKeys } from '../keys.ts';
 import { LONGEST_WITHIN_MS } from '../policy/earlier.ts';
@@ -34,17 +34,17 @@ import { purgeUsedChallenges } from '../store/used-challenges.ts';
 
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
-/** A consent page (30 minutes), its code (one) and an access token (15) are over by then, one after the other. */
+/** By then a consent page (30 minutes), its code (one) and an access token (15), one after the other, have expired. */
 const UNUSABLE_AFTER_MS = 3600 * 1000;
 
-/** Anybody may register at an owner that does not exist, at some 1 KiB a row, kept for two days. */
+/** Limit of registrations at owners that do not exist: anybody can create one, at some 1 KiB a row, kept for two days. */
 const MOST_OF_NOBODY = 10_000;
 
 type Chores = Record<string, (now: Instant) => Promise<void>>;
 
 /**
- * Runs a round every `everyMs` until stopped: what is done here, and `more`. While the time is in doubt only what neither
- * expires nor deletes anything.
+ * Runs the jobs here, and `more`, every `everyMs` until stopped. While the time is in doubt, runs only jobs that neither expire nor delete
+ * anything.
  */
 export function startHousekeeping(
   broker: Pick<Broker, 'clock' | 'storeClock' | 'log' | 'metrics' | 'store' | 'storeOutage' | 'keys'>,
@@ -59,10 +59,10 @@ export function startHousekeeping(
     'forgetting idempotency keys': (now) => purgeIdempotencyKeys(db, now),
     'ending pauses of a clock that was ahead': (now) => endFutureTimes(db, now),
     'forgetting breakers': (now) => purgeBreakers(db, now - DAY_MS),
-    // They live for 12 hours. The rest is for a machine that started with a clock that was days ahead.
+    // Sessions live for 12 hours. The longer time allows for a machine that started with a clock that was days ahead.
     'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - 30 * DAY_MS),
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
-    // They live for 5 minutes. The rest as above.
+    // Challenges live for 5 minutes. The longer time as above.
     'deleting used challenges': (now) => purgeUsedChallenges(db, now - 30 * DAY_MS),
     'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
     'capping registrations of nobody': () => capRegistrationsOfNobody(db, MOST_OF_NOBODY),
@@ -74,9 +74,9 @@ export function startHousekeeping(
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
     'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),
-    // By a clock that is compared with PostgreSQL's now and then.
+    // Measured by a clock that is only occasionally compared with PostgreSQL's.
     'forgetting counts of rate limits': (now) => purgeRateCounts(db, now - 10 * 60_000),
-    // No period is longer than a month.
+    // No limit has a period longer than a month.
     'forgetting what was used of limits': (now) => purgeLimitCounts(db, now - 62 * DAY_MS),
     'forgetting calls that no rule looks back at': (now) => purgeCallMarks(db, now - LONGEST_WITHIN_MS - DAY_MS),
     'forgetting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
@@ -84,7 +84,7 @@ export function startHousekeeping(
     'letting run out what no MCP client can use': (now) =>
       expireUnusableAuthorisations(db, { now, before: now - UNUSABLE_AFTER_MS }),
     'forgetting calls of MCP clients': (now) => purgeMcpRepeats(db, now),
-    // No organisation lets a call wait longer.
+    // No organisation allows a call to wait longer.
     'forgetting held calls of unmodified clients': (now) => purgeHeldJoins(db, now - 31 * DAY_MS),
     'forgetting static keys': (now) => purgeStaticKeys(db, now - 90 * DAY_MS),
     'forgetting standing approvals': (now) => purgeStandingApprovals(db, now - 90 * DAY_MS),
@@ -105,9 +105,9 @@ export function startHousekeeping(
         metrics.chore(chore, performance.now() - began, true);
       } catch (error) {
         metrics.chore(chore, performance.now() - began, false);
-        // The next one would fail as well, and that the store is away was logged when it went.
+        // The next job would fail as well, and the outage was logged when it began.
         if (storeOutage.isLasting()) return;
-        // One that cannot be done now does not keep the others from being done.
+        // A failing job does not prevent the others.
         log.error({ err: error }, `${chore} failed; retrying in the next round`);
       }
     }

@@ -1,4 +1,4 @@
-/** The listening socket: taken before anything answers, and let go of without cutting off what is in flight. */
+/** The listening socket: bound before anything can answer, and closed without cutting off requests in flight. */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,34 +9,34 @@ import { answerUnparsedRequests } from './unparsed-requests.ts';
 
 export type Listener = {
   port: number;
-  /** How this machine reaches the listener. */
+  /** URL of the listener on this machine. */
   localUrl: string;
-  /** Answers requests from now on, those that came too early first. */
+  /** Serves requests from now on, first those that arrived before. */
   serve(app: RequestListener): void;
-  /** How many connections of clients are open. */
+  /** Returns the number of open connections of clients. */
   connections(): Promise<number>;
-  /** From now on each answer is the last on its connection, so that clients and proxies come by another one. */
+  /** Makes each further response the last on its connection, so that clients and proxies reconnect elsewhere. */
   drain(): void;
   /**
-   * Takes no new connections and lets what is in flight finish for `graceMs`; then calls `cutOff`, which makes whatever
-   * the requests still wait for fail, and gives them a moment to say so. Safe to call twice.
+   * Accepts no new connections and lets requests in flight finish for `graceMs`; then calls `cutOff`, which makes what the requests still
+   * wait for fail, and gives them a moment to send that response. Safe to call twice.
    */
   close(options: { graceMs: number; cutOff?: () => Promise<void> }): Promise<void>;
 };
 
-/** A response of which nothing is taken for so long is cut: it would be kept in memory for as long as its reader likes. */
+/** A response of which the client reads nothing for this long is cut off: otherwise a client could keep it in memory forever. */
 const UNTAKEN_MS = 30_000;
-/** How long the headers of a request may take to come. */
+/** How long the headers of a request may take to arrive. */
 const HEADERS_MS = 15_000;
-/** How long a client's connection is kept that it does not use, which Node tells it. Proxies' are kept longer (http/keep-alive.ts). */
+/** How long an idle connection of a client is kept, which Node announces to the client. Proxies' are kept longer (http/keep-alive.ts). */
 const KEEP_ALIVE_MS = 5_000;
-/** How much longer than that: a client that was busy for seconds since it looked at the time sends on a connection that is there, and a POST is not cut. */
+/** Additional time beyond that, so that a slow client does not send a POST on a connection which is just being closed. */
 const KEEP_ALIVE_MARGIN_MS = 5_000;
 /** How long a request that was cut off has to be recorded and answered. */
 const LAST_WORD_MS = 1_000;
 const SWEEP_MS = 50;
 
-/** Listens; requests wait until `serve`. Throws, in words, when the port is taken. */
+/** Starts listening; requests wait until `serve`. Throws, in words, when the port is taken. */
 export async function openListener(
   { host, port }: { host: string; port: number },
   log: Log,
@@ -48,13 +48,13 @@ export async function openListener(
     requestTimeout: 60_000,
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveTimeoutBuffer: KEEP_ALIVE_MARGIN_MS,
-    // How often both are looked at: every 30 s by default, so that headers could take three times as long.
+    // How often both timeouts are checked: by default every 30 s, so that headers could take three times as long.
     connectionsCheckingInterval: headersMs / 3,
     // The application refuses a missing Host header itself, in the error envelope.
     requireHostHeader: false,
   });
-  // maxHeaderSize bounds them. Of more than a thousand Node 24.11 leaves out the rest without a word: a second Authorization, or what a proxy adds at
-  // the end, by which a stranger is told from whoever is on this machine. Later ones refuse the request.
+  // maxHeaderSize bounds them. With more than a thousand headers Node 24.11 silently drops the rest: a second Authorization, or what a proxy adds at
+  // the end, which distinguishes strangers from programs on this machine. Later releases refuse such a request.
   server.maxHeadersCount = 0;
   answerUnparsedRequests(server, isLong);
   const mostConnections = connectionLimit();
@@ -62,7 +62,7 @@ export async function openListener(
   const refusals = makeRefusalLog(log);
   server.on('drop', () => refusals.refused({ limit: `${mostConnections} connections` }));
   server.on('request', (_, response) => cutUntaken(response, untakenMs));
-  // Who may not send its body is told so before it does.
+  // A client that expects 100-continue for a long body is refused before it sends the body.
   server.on('checkContinue', (request, response) => {
     if (!isLong(request)) response.writeContinue();
     server.emit('request', request, response);
@@ -89,7 +89,7 @@ export async function openListener(
   };
 
   const close: Listener['close'] = async ({ graceMs, cutOff }) => {
-    // Who asks again on a connection that is kept alive would keep it busy until the cut.
+    // Otherwise a client that repeats requests on a kept-alive connection would keep it busy until the cut-off.
     drain();
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
     let lastWord: NodeJS.Timeout | undefined;
@@ -124,10 +124,10 @@ export async function openListener(
   };
 }
 
-/** Requests whose bodies may take longer than others. Their doors let no client stall. */
+/** Requests whose bodies may take longer than others. Their handlers cut off clients that stall. */
 const isLong = ({ url = '' }: IncomingMessage): boolean => url.startsWith('/git/') || url.startsWith('/proxy/');
 
-/** The socket's timer starts again whenever some of what waits there was taken, so long answers to slow readers stand. */
+/** Cuts off a response that is not read. The socket's timer restarts whenever buffered data is read, so long responses to slow readers are safe. */
 function cutUntaken(response: ServerResponse, ms: number): void {
   response.setTimeout(ms, () => {
     const { socket } = response;
@@ -136,9 +136,9 @@ function cutUntaken(response: ServerResponse, ms: number): void {
 }
 
 /**
- * Three quarters of the file descriptors that this process may have open: the others are for the store and for platforms. Without
- * a limit of its own the listener takes connections until there is no descriptor left, and then drops them without telling us.
- * Undefined where Linux does not say how many there are.
+ * Returns three quarters of the file descriptors that this process may open: the others are for the store and for platforms. Without a limit
+ * of its own the listener accepts connections until there is no descriptor left, and then drops them without an event.
+ * Undefined where Linux does not report the limit.
  */
 function connectionLimit(): number | undefined {
   try {
@@ -149,7 +149,7 @@ function connectionLimit(): number | undefined {
   }
 }
 
-/** An address to connect to for one to listen on: who listens on all of them listens on loopback too. */
+/** Returns an address to connect to for an address to listen on: a listener on all addresses includes loopback. */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';
@@ -169,7 +169,7 @@ function inWords(error: NodeJS.ErrnoException, host: string, port: number): Erro
   return error;
 }
 
-/** Where a call of ours would come back to us: `host:port` of the public addresses and of the listener. */
+/** Returns the addresses at which a call of the broker would reach the broker itself: `host:port` of the public addresses and of the listener. */
 export function ownAddresses(baseUrls: readonly string[], host: string, port: number): string[] {
   const publicOnes = baseUrls.map((text) => {
     const url = new URL(text);

@@ -1,4 +1,4 @@
-/** Starts and stops it all. */
+/** Starts and stops the broker process. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -42,40 +42,40 @@ export type Running = {
   services: Services;
   masterKeyCreated: boolean;
   /**
-   * Says for `drainMs` that it stops, and still answers; then finishes what is in flight (10 s at most) and closes the
+   * Reports for `drainMs` that it stops, while it still serves; then finishes requests in flight (10 s at most) and closes the
    * store. Safe to call twice.
    */
   stop(): Promise<void>;
 };
 
 export type ServeOptions = {
-  /** The time to go by, instead of the store's. */
+  /** The time to use instead of the store's. */
   clock?: () => number;
-  /** SQLite: the time of this machine is right, though it is behind the newest heartbeat. */
+  /** SQLite: trust this machine's time, although it is behind the newest heartbeat. */
   acceptClock?: boolean;
-  /** Origins (`host:port`) of our own test platforms on loopback: the sandbox. */
+  /** Origins (`host:port`) of the broker's own test platforms on loopback: the sandbox. */
   allowPrivate?: readonly string[];
-  /** Runs when everything is up and before the first request is answered. */
+  /** Runs when everything is started and before the first request is served. */
   beforeServing?: (services: Services) => Promise<void>;
-  /** How often, in milliseconds, this process says that it lives and looks for others that do not. */
+  /** Interval of the heartbeat, and of the check for replicas whose heartbeat stopped, in milliseconds. */
   beatMs?: number;
-  /** How often, in milliseconds, what expired is looked for. */
+  /** Interval of background jobs, in milliseconds. */
   choresMs?: number;
-  /** For how long, in milliseconds, it still takes calls when it is stopped, so that balancers see that it stops. */
+  /** How long calls are still accepted after a stop was requested, in milliseconds, so that load balancers notice it. */
   drainMs?: number;
   /** The folder of the console's bundle, where it is not the build's own. */
   consoleBundle?: string;
-  /** Aborted: it is to stop. A start ends after the step that it is at, and throws the reason. */
+  /** Aborted when the process is to stop. A start then ends after its current step, and throws the reason. */
   interrupt?: AbortSignal;
 };
 
 const GRACE_MS = 10_000;
 
-/** Starts the broker. Throws, with everything closed again, when it cannot. */
+/** Starts the broker. When the start fails, closes everything and throws. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
   const log = makeLog(config.logLevel);
   const step = async (): Promise<void> => {
-    // SQLite answers without a turn of the event loop, in which a signal would be heard.
+    // SQLite answers synchronously, and signals are only handled between turns of the event loop.
     await turn();
     options.interrupt?.throwIfAborted();
   };
@@ -90,7 +90,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     const clock = options.clock
       ? givenClock(options.clock)
       : await startStoreClock(open.store, { log, accept: options.acceptClock ?? false });
-    // The port is taken before a key or an address is made that names it; whoever comes too early waits for the rest.
+    // The port is bound before a key or an address that contains it is created; early requests wait for the rest of the start.
     const listener = await openListener(config, log);
     open.listener = listener;
     await step();
@@ -129,7 +129,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'writing when static keys were used last': () => services.staticKeyUses.write(),
       'writing when workloads were used last': () => services.workloadUses.write(),
       'writing what agents did': () => services.deeds.write(),
-      // Last: it waits for platforms.
+      // Runs last: it waits for platforms.
       'revoking tokens that nobody kept': (now: number) => revokeUnkept(services, now),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);
@@ -157,7 +157,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   }
 }
 
-/** Goes on as before, but says that it stops: balancers need a while to see it. */
+/** Serves as before, but reports that it stops: load balancers need a while to notice. */
 async function drain({ services, listener }: Open, drainMs: number): Promise<void> {
   services?.readiness.drain();
   listener?.drain();
@@ -165,8 +165,8 @@ async function drain({ services, listener }: Open, drainMs: number): Promise<voi
 }
 
 /**
- * Leaves the listener's own address and the local credential for the command line on this machine: behind a proxy or a
- * balancer the public address may lead to another replica, which does not know this credential.
+ * Writes the listener's own address and the local credential for the command line on this machine: behind a proxy or a
+ * load balancer the public address may lead to another replica, which does not accept this credential.
  */
 function writeRunFile(config: Config, url: string, services: Services): { remove(): void } {
   const path = runFile(config.dataFolder);
@@ -177,7 +177,7 @@ function writeRunFile(config: Config, url: string, services: Services): { remove
   writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   return {
     remove: () => {
-      // A replica that was started later on the same folder may have left its own.
+      // A replica that was started later on the same folder may have written its own file.
       if (existsSync(path) && readFileSync(path, 'utf8') === text) rmSync(path);
     },
   };

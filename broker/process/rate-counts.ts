@@ -1,13 +1,15 @@
-/** Where the rate limits of all replicas are counted together. */
+/** Opens the shared counters of rate limits. */
 import type { Broker } from '../broker.ts';
 import { watchOutage } from '../outage.ts';
 import { type SharedCounter, type WindowCounts, windowCounts } from '../runtime/window-counts.ts';
 import { postgresCounter } from '../store/rate-counts.ts';
 
-/** Of every rate limit. */
+/** Window of every rate limit. */
 const WINDOW_MS = 60_000;
 
-/** The counts of rate limits: of all processes on the store, unless it has only one, or each is to count for itself. */
+/**
+ * Returns the counts of rate limits: shared by all processes on the store, or local when there is only one, or each is configured to count for itself.
+ */
 export async function openRateCounts(broker: Pick<Broker, 'store' | 'config' | 'log' | 'did'>): Promise<WindowCounts> {
   const counter = await openCounter(broker);
   if (counter === undefined) return windowCounts(WINDOW_MS);
@@ -26,7 +28,7 @@ async function openCounter({
 }: Pick<Broker, 'store' | 'config' | 'did'>): Promise<SharedCounter | undefined> {
   if (rateLimitUrl === 'none' || store.dialect !== 'postgres') return undefined;
   if (rateLimitUrl === undefined) return postgresCounter(store.db);
-  // Loaded only where it is used.
+  // Loaded only when used.
   const { redisCounter } = await import('../store/redis-counts.ts');
   return redisCounter(rateLimitUrl.reveal(), `agent-broker:${did}`);
 }

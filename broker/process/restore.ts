@@ -1,4 +1,4 @@
-/** Brings a backup back, so that nothing of what was done since is done again: see store/end-what-waited.ts. */
+/** Restores a backup in such a way that nothing done since the backup is done again: see store/end-what-waited.ts. */
 import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readBuild } from '../build.ts';
@@ -22,17 +22,17 @@ import { newestSeen, rememberGeneration, restoringPlace } from './generation.ts'
 import { openPlainStore } from './start.ts';
 
 export type Restored = {
-  /** When the backup was made; null: of a store that was brought back by other means. */
+  /** When the backup was made; null: the store was put back by other means. */
   made_at: string | null;
   generation: number;
-  /** Where the store that was there before is now. */
+  /** Where the previous store is now. */
   replaced: string | null;
 };
 
 /**
- * Restores a backup into an empty place. `replace`: in the place of the store that was here, which is not started any more; one of SQLite in
- * the data folder is kept beside it. `nothingSince`: no call was made after the backup. Everything is checked first. Throws, in words; then
- * nothing is changed that a broker reads.
+ * Restores a backup into an empty place. `replace`: replaces the store that was here, which cannot be started any more; a SQLite store in the
+ * data folder is kept beside it. `nothingSince`: no call was made after the backup. Everything is checked first. Throws, in words; then nothing
+ * that a broker reads is changed.
  */
 export async function restoreBackup(
   file: string,
@@ -55,9 +55,9 @@ export async function restoreBackup(
     const store = openPlainStore(config, log);
     try {
       await refuseOtherEncoding(store);
-      // Killed before `settle` has committed, the mark keeps this database from being started anywhere. Killed after it, before `remember`,
-      // it starts under review, where nothing is replayed, and that start remembers. The store that was there, of which nothing
-      // was put back, starts until then.
+      // If killed before `settle` has committed, the mark prevents this database from being started anywhere. If killed after that, before
+      // `remember`, it starts under review, where nothing is replayed, and that start writes the number. The previous store can be started until
+      // then, since nothing of it was put back.
       await loadDump(url, file, manifest.rows, programs, () => markRestore(store.db));
       await settle(store, { madeAt, number, nothingSince });
       remember();
@@ -84,7 +84,7 @@ export async function restoreBackup(
       await store.close();
     }
     syncFile(join(next, 'broker.db'));
-    // From here on the store that was there is started no more, wherever this is cut off.
+    // From here on the previous store cannot be started any more, wherever this is interrupted.
     remember();
     // Windows renames no folder in which a file is open.
     if (process.platform === 'win32') lock?.release();
@@ -100,8 +100,8 @@ export async function restoreBackup(
 }
 
 /**
- * Treats the store that is in place as restored: one that was brought back by other means, as a snapshot of a disk or of a database.
- * Throws, in words, when a broker runs on it, or when it is of another master key; then nothing is changed.
+ * Treats the store in place as restored: for a store that was put back by other means, as a snapshot of a disk or of a database.
+ * Throws, in words, when a broker runs on the store, or when it has another master key; then nothing is changed.
  */
 export async function restoreInPlace({
   config,
@@ -121,7 +121,7 @@ export async function restoreInPlace({
     const found = await findGeneration(store.db);
     const seen = { store_id: found?.storeId ?? null, generation: found?.number ?? 0 };
     const number = nextNumber(config, seen);
-    // Before its first change: nothing in the store itself says that it was put back, so one that is cut off here must not be started.
+    // Before the first change: nothing in the store itself shows that it was put back, so after an interruption here it must not start.
     rememberNumber(config, seen.store_id, number, log);
     await settle(store, { madeAt: null, number, nothingSince });
     return { made_at: null, generation: number, replaced: null };
@@ -130,7 +130,7 @@ export async function restoreInPlace({
   }
 }
 
-/** Refuses a file that is not whole, not for this kind of store, or not for this master key. */
+/** Reads the manifest. Refuses a file that is damaged, not for this kind of store, or not for this master key. */
 async function readChecked(file: string, config: Config): Promise<BackupManifest> {
   if (!existsSync(file)) throw new Error(`There is no file ${file}.`);
   const manifest = readManifest(file);
@@ -149,7 +149,7 @@ async function readChecked(file: string, config: Config): Promise<BackupManifest
   return manifest;
 }
 
-/** Refuses where the store of the backup was started before: from the restore on that one is not started here any more. */
+/** Refuses when the store of the backup was started here before: after the restore that store could not be started here any more. */
 function refuseKnown(config: Config, storeId: string | null): void {
   if (storeId !== null && newestSeen(config, storeId) > 0)
     throw new Error(
@@ -158,7 +158,7 @@ function refuseKnown(config: Config, storeId: string | null): void {
     );
 }
 
-/** Beyond all that any replica has seen of the store, which counts by ones from 1: seconds since 1970. */
+/** Returns a number beyond every generation that a replica has seen of the store. Generations count by ones from 1; this is seconds since 1970. */
 function nextNumber(
   config: Config,
   { store_id: storeId, generation }: Pick<BackupManifest, 'store_id' | 'generation'>,
@@ -167,7 +167,7 @@ function nextNumber(
   return Math.max(generation, seen, Math.floor(Date.now() / 1000)) + 1;
 }
 
-/** Remembers the number outside of the store: from then on none that is behind it is started here. */
+/** Writes the number outside of the store: from then on no store with a lower generation starts here. */
 function rememberNumber(config: Config, storeId: string | null, number: number, log: Log): void {
   if (storeId === null) return;
   mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 });

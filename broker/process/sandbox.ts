@@ -1,4 +1,4 @@
-/** The first five minutes: a platform to try everything on, and an agent that may use it, with no account anywhere. */
+/** The sandbox for trying the broker out: a test platform, and an agent that may use it, without any account. */
 
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { readStored, StoredObject } from '../store/stored-json.ts';
 const SECRET_FILE = 'sandbox';
 const PREFERRED_PORT = 8790;
 
-/** What the data folder remembers of its sandbox. */
+/** The stored settings of the sandbox, in the data folder. */
 const Remembered = z.object({ port: z.number(), token: z.string() });
 
 const rememberedAt = (dataFolder: string): string => join(dataFolder, 'sandbox.json');
@@ -29,8 +29,8 @@ const rememberedAt = (dataFolder: string): string => join(dataFolder, 'sandbox.j
 export const hasSandbox = (dataFolder: string): boolean => existsSync(rememberedAt(dataFolder));
 
 /**
- * Starts the platform, on the port that it had before when that is free. A data folder without one remembers it from here on, so that a first
- * start that fails later has it again. Throws, with nothing left listening, when the folder cannot be written.
+ * Starts the platform, on its previous port when that is free. Port and token are stored in a new data folder here, so that they are reused after a
+ * first start that fails later. Throws, with nothing left listening, when the folder cannot be written.
  */
 export async function startSandboxPlatform(dataFolder: string): Promise<Sandbox & { token: string }> {
   const path = rememberedAt(dataFolder);
@@ -54,20 +54,20 @@ export async function startSandboxPlatform(dataFolder: string): Promise<Sandbox 
   return started;
 }
 
-/** Remembers port and token for the next start. */
+/** Stores port and token for the next start. */
 function remember(dataFolder: string, { url, token }: Sandbox & { token: string }): void {
   const path = rememberedAt(dataFolder);
   const text = `${JSON.stringify({ port: Number(new URL(url).port), token })}\n`;
-  // Not written again as it is: on a full disk that would empty it.
+  // An unchanged file is not rewritten: on a full disk that would truncate it.
   if (existsSync(path) && readFileSync(path, 'utf8') === text) return;
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
   writeFileSync(path, text, { mode: 0o600 });
 }
 
 /**
- * Makes the sandbox's platform, policy and agent in an empty organisation, or, when they are there, points platform and
- * profile at where things are now. The agent's private key goes into its profile and nowhere else. Answers whether the
- * organisation has the sandbox: a governance file may have taken it away.
+ * Creates the sandbox's platform, policy and agent in an empty organisation, or, when they exist, updates the addresses of platform and
+ * profile. The agent's private key is written to its profile and nowhere else. Returns whether the organisation has the sandbox: a
+ * governance file may have removed it.
  */
 export async function settleSandbox(
   services: Services,
@@ -88,7 +88,7 @@ export async function settleSandbox(
     moveProfile(sandboxProfile(broker.config.dataFolder), broker.baseUrl);
     return true;
   }
-  // Only ever into an empty organisation: a governance document says all that is there, and what it leaves out goes.
+  // Only in an empty organisation: the governance document below is complete, so whatever it does not list would be removed.
   if (platforms.length > 0 || (await listAgents(db, organisationId)).length > 0) return false;
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const parsed = governanceOf(
@@ -128,7 +128,7 @@ export async function settleSandbox(
   return true;
 }
 
-/** On record as what a file changes is. */
+/** Changes the manifest, recorded in the audit as a change by a file is. */
 async function movePlatform(services: Services, organisationId: string, manifest: string): Promise<void> {
   const change = {
     reason: 'governance_applied',
@@ -141,7 +141,7 @@ async function movePlatform(services: Services, organisationId: string, manifest
   });
 }
 
-/** The broker may have another address than at the last start. */
+/** Updates the broker's address in the profile, which may have changed since the last start. */
 function moveProfile(path: string, url: string): void {
   if (!existsSync(path)) return;
   const profile = readStored(StoredObject, readFileSync(path, 'utf8'), `profile (${path})`);

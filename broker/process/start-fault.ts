@@ -4,7 +4,7 @@ import { isStoreOutage } from '../store/store-fault.ts';
 
 /** SQLITE_FULL. */
 const SQLITE_FULL = 13;
-/** PostgreSQL class 28 (authorization), and 3D000: there is no such database. */
+/** PostgreSQL class 28 (authorization), and 3D000 (no such database). */
 const REFUSED = /^(28[0-9A-Z]{3}|3D000)$/;
 
 const toTrust = (code: string | undefined): string =>
@@ -12,7 +12,7 @@ const toTrust = (code: string | undefined): string =>
     ? 'It is for another name: use a name that it is for.'
     : 'Name its authority in the address: sslmode=verify-full&sslrootcert=/path/to/ca.pem.';
 
-/** Why a broker could not start, naming what was at fault; or the error as it is. */
+/** Returns an error that explains why a broker could not start; the original error when the cause is not recognised. */
 export function startFault(error: unknown, { dataFolder, databaseUrl }: Config): unknown {
   for (let each = error; each instanceof Error; each = each.cause) {
     const { code, errcode, message } = each as Error & { code?: string; errcode?: number };
@@ -21,7 +21,7 @@ export function startFault(error: unknown, { dataFolder, databaseUrl }: Config):
     if (databaseUrl === undefined) continue;
     const url = new URL(databaseUrl.reveal());
     const server = `PostgreSQL at ${url.hostname}:${url.port || 5432} (DATABASE_URL)`;
-    // A host name with several addresses gives one error for all, without a message.
+    // A host name with several addresses gives one aggregate error without a message.
     const words = message || code;
     if (isCertificateCode(code ?? ''))
       return new Error(`${server} shows a certificate that is not trusted (${code}). ${toTrust(code)}`, {

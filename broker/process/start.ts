@@ -1,4 +1,4 @@
-/** Brings up everything below HTTP: store, keys, vault, the way out; and takes it down again, in the reverse order. */
+/** Starts everything below HTTP: store, keys, vault, egress; and stops it in the reverse order. */
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,7 +40,7 @@ import { nextGeneration, refuseCutRestore, refuseOlderStore } from './generation
 import { openRateCounts } from './rate-counts.ts';
 import { makeWaysOut, wayToCollector } from './ways-out.ts';
 
-/** Opens the store that the configuration names, as it is. */
+/** Opens the store that the configuration names, without migrating it. */
 export function openPlainStore(config: Config, log: Log): Store {
   return config.databaseUrl
     ? openPostgres(config.databaseUrl.reveal(), {
@@ -58,7 +58,7 @@ export function openPlainStore(config: Config, log: Log): Store {
     : openSqlite(join(config.dataFolder, 'store'));
 }
 
-/** The master keys that are there now; undefined when there is no key file (yet). Throws MasterKeyError. */
+/** Reads the existing master keys; undefined when there is no key file (yet). Throws MasterKeyError. */
 function findMasterKeys(config: Config): MasterKeys | undefined {
   try {
     return readMasterKeys(masterKeySource(config), { allowCreate: false }).keys;
@@ -69,8 +69,8 @@ function findMasterKeys(config: Config): MasterKeys | undefined {
 }
 
 /**
- * Opens the store that the configuration names and brings its tables up to date. The master key comes first: with one that
- * cannot be used nothing is made, and with one that is not this store's nothing is changed, its tables included.
+ * Opens the store that the configuration names and migrates it. The master key is checked first: with an unusable key nothing is
+ * created, and with the key of another store nothing is changed, its tables included.
  */
 export async function openStore(config: Config, log: Log): Promise<Store> {
   const masterKeys = findMasterKeys(config);
@@ -92,7 +92,7 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
     await warnOfLostCommits(store, log);
     await warnOfEncoding(store, log);
     warnOfUnverified(config, log);
-    // All of them make a new store, which says nothing to whoever starts the broker for the first time.
+    // Creating a new store applies all migrations, which is no useful information at a first start.
     if (applied.length > 0) log[isNew ? 'debug' : 'info']({ migrations: applied }, 'applied migrations');
     return store;
   } catch (error) {
@@ -101,14 +101,14 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
   }
 }
 
-/** SQLite is held to it when it is opened; PostgreSQL is the operator's. */
+/** SQLite gets durable settings when it is opened; PostgreSQL's are up to the operator. */
 async function warnOfLostCommits(store: Store, log: Log): Promise<void> {
   if (store.dialect !== 'postgres') return;
   for (const setting of await settingsThatLoseCommits(store.db))
     log.warn(`PostgreSQL runs with ${setting} = off: what was answered may be lost when it crashes`);
 }
 
-/** Of a store that an earlier release made. */
+/** Warns of the encoding of a store that an earlier release created. */
 async function warnOfEncoding(store: Store, log: Log): Promise<void> {
   const encoding = await otherEncoding(store);
   if (encoding !== undefined)
@@ -130,14 +130,14 @@ export type StartOptions = {
   config: Config;
   log: Log;
   clock: StoreClock;
-  /** Known once the listener is: the public address, and what the broker must never call, itself. */
+  /** Known once the port is: the public address, and the broker's own addresses, which it must never call. */
   baseUrl: string;
   own: readonly string[];
-  /** Beside those of the configuration: the sandbox. */
+  /** In addition to those of the configuration: the sandbox. */
   allowPrivate?: readonly string[];
 };
 
-/** Reads the master keys, making the first one of a new store, and sees that they are this store's. */
+/** Reads the master keys, creates the first one of a new store, and checks that they belong to this store. */
 async function loadMasterKeys(
   store: Store,
   { config, log }: Pick<StartOptions, 'config' | 'log'>,
@@ -150,14 +150,14 @@ async function loadMasterKeys(
   try {
     await settleMasterKey(store, found.keys);
   } catch (error) {
-    // Another process made the first key of this store at the same moment; this one never sealed anything.
+    // A concurrent process created the first key of this store; this one has not sealed anything yet.
     if (found.created) rmSync(config.keyFile, { force: true });
     throw error;
   }
   return found;
 }
 
-/** Builds the Broker record. Throws when it cannot, and then nothing of it is open: never a half-start. */
+/** Builds the Broker record. When that fails, throws and leaves nothing open. */
 export async function startBroker(
   store: Store,
   options: StartOptions,
@@ -197,12 +197,12 @@ export async function startBroker(
     testPlatforms: options.allowPrivate ?? [],
     ...waysOut,
   };
-  // So that whoever starts it sees at once whether a standby can be read.
+  // Reports at the start whether a standby can be read.
   void store.reports();
   return { broker, masterKeyCreated: created };
 }
 
-/** Loads OpenTelemetry only where something is sent: that takes a fifth of a second. */
+/** Loads OpenTelemetry only when something is exported: loading takes a fifth of a second. */
 async function startTracing(
   { config, log, own }: StartOptions,
   metrics: Metrics,
@@ -230,17 +230,17 @@ async function startTracing(
   });
 }
 
-/** With a key file of our own, previous keys in it mean that a rotation was cut off: goes on with it. */
+/** With a key file of our own, previous keys in it mean that a rotation was interrupted: continues it. */
 async function resumeRotation(broker: Pick<Broker, 'config' | 'store' | 'vault'>, log: Log): Promise<void> {
   try {
-    // The lock of the store's folder says that no other broker is at it.
+    // The lock of the store's folder guarantees that no other broker uses it.
     removeUnfinishedChange(broker.config.keyFile);
     if (broker.vault.masterKeys().previous.length === 0) return;
     const { wrapped, unreadable } = await finishRotation(broker);
     if (unreadable.length > 0) log.error({ unreadable }, 'these values can be opened with no master key');
     else log.info({ rewrapped: wrapped }, 'finished an interrupted rotation of the master key');
   } catch (error) {
-    // All keys that are needed are here, so the broker can serve; the file says what is wrong with it.
+    // All needed keys are available, so the broker can serve; the logged error describes the problem.
     if (!(error instanceof MasterKeyError)) throw error;
     log.error({ err: error }, 'an interrupted rotation of the master key cannot be finished now');
   }

@@ -1,4 +1,4 @@
-/** Answers what Node's parser turns away before there is a request: in the error envelope, as every other refusal. */
+/** Answers input that Node's parser rejects before there is a request, in the error envelope like every other refusal. */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { correlationId } from '../crypto/ids.ts';
@@ -13,7 +13,7 @@ const CODES = {
   505: 'invalid_request',
 } as const;
 
-/** What stands in an error of Node's HTTP parser, by its code (Node.js documentation, Event: 'clientError'). */
+/** The status for an error of Node's HTTP parser, by its code (Node.js documentation, Event: 'clientError'). */
 const STATUS_BY_ERROR: Readonly<Record<string, keyof typeof CODES>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
@@ -33,7 +33,7 @@ const DETAILS = {
 
 /**
  * Makes a server answer malformed requests, CONNECT and unknown expectations with a JSON body and a correlation id. `isLong`: whether a
- * request may take longer to come than the server's `requestTimeout`.
+ * request may take longer to arrive than the server's `requestTimeout`.
  */
 export function answerUnparsedRequests(server: Server, isLong: (request: IncomingMessage) => boolean): void {
   const long = new WeakMap<Duplex, ServerResponse>();
@@ -41,7 +41,7 @@ export function answerUnparsedRequests(server: Server, isLong: (request: Incomin
     if (isLong(request)) long.set(request.socket, response);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // Node leaves it to this listener to end a request that takes too long, and looks at each only once.
+    // Node leaves it to this listener to end a request that takes too long, and checks each request only once.
     const response = long.get(socket);
     const isUnderWay = response && !response.writableEnded && !response.req.complete;
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isUnderWay) return;
@@ -50,7 +50,7 @@ export function answerUnparsedRequests(server: Server, isLong: (request: Incomin
   });
   server.on('connect', (_request, socket) => refuse(socket, 405));
   server.on('checkExpectation', (request, response) => {
-    // Whatever follows is the body that the client announced, or is not sent at all.
+    // The client may or may not send the announced body next, so the connection cannot be reused.
     response.shouldKeepAlive = false;
     request.resume();
     const { head, body } = refusal(417);

@@ -1,4 +1,4 @@
-/** What the broker may reach, and by which way: platforms, the public internet, the provider that people sign in at, the collector. */
+/** Builds the egress for each purpose: platforms, the public internet, the identity provider, the telemetry collector. */
 import type { Broker } from '../broker.ts';
 import { makeOutbound, type Outbound, type OutboundOptions } from '../egress/dispatcher.ts';
 import { type OutboundProxy, readOutboundProxy } from '../egress/outbound-proxy.ts';
@@ -10,11 +10,11 @@ import type { OtelConfig } from '../telemetry/open-telemetry.ts';
 
 type Settings = {
   config: Config;
-  /** What the broker must never call: itself. */
+  /** The broker's own addresses, which it must never call. */
   own: readonly string[];
 };
 
-/** `allowPrivate`: beside those of the configuration. */
+/** `allowPrivate`: in addition to those of the configuration. */
 export function makeWaysOut({
   config,
   own,
@@ -43,13 +43,16 @@ export function makeWaysOut({
   };
 }
 
-/** A provider on this machine may be reached for signing in, and still not by platforms. */
+/** A provider on this machine may be called for signing in, but not by calls to platforms. */
 function providerRules(oidc: OidcConfig, { config, own }: Settings): OutboundOptions {
   const at = oidc.onLoopback ? [hostPort(new URL(oidc.issuer))] : [];
   return { proxy: proxyOf(config), allowPrivate: [...config.allowPrivate, ...at], own };
 }
 
-/** Whoever runs the broker has named a collector, so it may be private. With a proxy one at https is behind that, unless it is listed. */
+/**
+ * A collector may have a private address, because the operator configured it. With a proxy, an https collector is reached through the proxy, unless it is
+ * listed as private.
+ */
 export function wayToCollector({ traces, metrics }: OtelConfig, { config, own }: Settings): Outbound {
   const isBehindProxy = (url: URL) =>
     config.outboundProxy !== undefined && url.protocol === 'https:' && !config.allowPrivate.includes(hostPort(url));
