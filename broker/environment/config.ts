@@ -1,4 +1,4 @@
-/** The environment, read once and checked once. Nobody else reads `process.env`. */
+/** Reads and validates the environment once. No other module reads `process.env`. */
 import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
@@ -13,7 +13,7 @@ import { OTEL_VARIABLES, otelOf } from './otel.ts';
 import { RateLimitUrl } from './rate-limit.ts';
 import { type WitnessAddress, Witnesses } from './witnesses.ts';
 
-/** `what`: follows "must be". */
+/** `what`: the text after "must be". */
 const numeric = (what: string) => z.coerce.number(`must be ${what}`);
 const port = numeric('a port number from 0 to 65535').int('must be a whole number').min(0).max(65_535);
 const positive = numeric('a number above 0').positive();
@@ -96,34 +96,34 @@ const Environment = z.object({
 export type Config = {
   port: number;
   host: string;
-  /** Without a trailing slash. undefined: `http://localhost:<port>`, known once the port is. */
+  /** Without a trailing slash. Undefined: `http://localhost:<port>`, known once the port is. */
   baseUrl: string | undefined;
-  /** Host, with a port or without, that alone serves `/git` and `/proxy`. undefined: every host does. */
+  /** The host, with or without a port, that exclusively serves `/git` and `/proxy`. Undefined: every host serves them. */
   proxyHost: string | undefined;
   databaseUrl: Secret | undefined;
   databaseConnections: number;
-  /** A standby of the database; undefined: there is none to read. */
+  /** A standby of the database; undefined: none. */
   databaseReadUrl: Secret | undefined;
-  /** By which the internet is reached; undefined: directly. */
+  /** The proxy for outgoing requests; undefined: direct connections. */
   outboundProxy: Secret | undefined;
-  /** Where replicas count together; undefined: in PostgreSQL, if that is the store. */
+  /** The shared counter of rate limits; undefined: PostgreSQL, if that is the store. */
   rateLimitUrl: RateLimitUrl;
-  /** undefined: as suits where it runs. */
+  /** Undefined: the default of the command depends on where it runs. */
   drainSeconds: number | undefined;
   logLevel: z.infer<typeof Environment>['LOG_LEVEL'];
   metricsToken: Secret | undefined;
   metrics: boolean;
-  /** Where traces and metrics are sent; undefined: nowhere. */
+  /** Where traces and metrics are exported; undefined: nowhere. */
   otel: OtelConfig | undefined;
-  /** `mailto:` or `https:`; whom push services may write to. */
+  /** `mailto:` or `https:`; the contact for push services. */
   pushContact: string | undefined;
-  /** Who co-signs checkpoints of receipt logs. */
+  /** The witnesses that co-sign checkpoints of receipt logs. */
   logWitnesses: readonly WitnessAddress[];
-  /** Below it audit sinks of the kind `file` write; undefined: none may. */
+  /** The folder below which audit sinks of the kind `file` write; undefined: none may. */
   auditFolder: string | undefined;
   gitMaxRequestBytes: number;
   trustedProxies: string | undefined;
-  /** Where owners sign in; undefined: by links of this broker. */
+  /** The provider at which owners sign in; undefined: they sign in by links of this broker. */
   oidc: OidcConfig | undefined;
   dataFolder: string;
   masterKey: Secret | undefined;
@@ -137,10 +137,10 @@ export type Config = {
   entitlementsOff: EntitlementsOff;
 };
 
-/** The environment cannot be used; the message names each variable and what it takes. */
+/** The environment is invalid; the message names each variable and what it accepts. */
 export class ConfigError extends Error {}
 
-/** Values that name a file or a secret are never echoed: a message may end in a log. */
+/** Reads the configuration. Error messages never contain values that name a file or a secret: a message may end up in a log. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const known = new Set([...Object.keys(Environment.shape), ...CLIENT_VARIABLES]);
   const unknown = Object.keys(environment).filter((name) => name.startsWith('AGENT_BROKER_') && !known.has(name));

@@ -1,10 +1,10 @@
-/** Variables of the environment that do not go together. */
+/** Checks for combinations of environment variables that contradict each other. */
 
-/** What no single variable gets wrong by itself, in words; values are not echoed. */
+/** Returns the contradictions in words, for variables that are each valid; values are not repeated. */
 export function contradictions(environment: Readonly<Record<string, string | undefined>>): string[] {
   const has = (name: string) => environment[name] !== undefined && environment[name] !== '';
   const found: string[] = [];
-  // `KEY=$UNSET` would otherwise make a key file in silence, where the operator believes to have given a key.
+  // `KEY=$UNSET` would otherwise silently create a key file, although the operator meant to give a key.
   if (environment.AGENT_BROKER_MASTER_KEY === '')
     found.push('AGENT_BROKER_MASTER_KEY is set but empty: give it a key, or unset it to use a key file');
   if (has('AGENT_BROKER_MASTER_KEY_PREVIOUS') && !has('AGENT_BROKER_MASTER_KEY'))
@@ -25,13 +25,13 @@ export function contradictions(environment: Readonly<Record<string, string | und
     if (has(name) && !has('OIDC_ROLES')) found.push(`${name} goes with OIDC_ROLES, which is not set`);
   const nameOf = (address: string) => (URL.canParse(address) ? new URL(address).hostname : undefined);
   const moved = has('PROXY_HOST') ? nameOf(`http://${environment.PROXY_HOST}`) : undefined;
-  // Cookies go to every port of a name, and the command line on this machine comes by those of loopback.
+  // Browsers send cookies to every port of a host name, and the command line on this machine uses the loopback names.
   const taken = [nameOf(environment.BASE_URL || 'http://localhost'), 'localhost', '127.0.0.1', '[::1]'];
   if (moved !== undefined && taken.includes(moved))
     found.push(
       'PROXY_HOST is a name by which everything else is reached: give it another one that leads to this broker, or unset it',
     );
-  // `OIDC_CLIENT_SECRET=$UNSET` would otherwise make a public client in silence.
+  // `OIDC_CLIENT_SECRET=$UNSET` would otherwise silently configure a public client.
   if (environment.OIDC_CLIENT_SECRET === '')
     found.push('OIDC_CLIENT_SECRET is set but empty: give it the secret, or unset it for a public client');
   return found;

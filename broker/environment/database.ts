@@ -1,8 +1,8 @@
-/** Where PostgreSQL is, and how much of it a process takes. */
+/** The address of PostgreSQL, and the connections that a process may use. */
 import { z } from 'zod';
 import { readPostgresUrl } from '../store/postgres-url.ts';
 
-/** The address as `pg` takes it. */
+/** The address, in the form that `pg` accepts. */
 const PostgresUrl = z
   .string()
   .regex(/^postgres(ql)?:\/\//, { error: 'must begin with postgres://', abort: true })

@@ -1,4 +1,4 @@
-/** `AGENT_BROKER_ENTITLEMENTS_OFF`: entitlements that organisations do not have. */
+/** `AGENT_BROKER_ENTITLEMENTS_OFF`: entitlements that are switched off for organisations. */
 import { z } from 'zod';
 import { listed } from './forms.ts';
 
@@ -23,5 +23,5 @@ export const EntitlementsOff = z
   .describe(
     'comma-separated entitlements that organisations do not have: per_person_tokens, repository_constraints, egress; with @<organisation id> of one organisation',
   );
-/** `of`: the id of the one organisation that lacks it; undefined: all do. */
+/** `of`: the id of the one organisation that lacks the entitlement; undefined: all do. */
 export type EntitlementsOff = readonly z.output<typeof EntitlementsOff>[number][];

@@ -1,18 +1,18 @@
-/** Forms of the values that environment variables take. */
+/** Validators for the values of environment variables. */
 import { isIP } from 'node:net';
 
-/** Our identifiers are made of the host alone (did:web, rpId), so a path would make addresses that nobody serves. */
+/** Whether a text is an origin. Identifiers are derived from the host only (did:web, rpId), so a path would result in addresses that are not served. */
 export function isOrigin(text: string): boolean {
   return /^https?:/i.test(text) && URL.canParse(text) && `${new URL(text).origin}/` === new URL(text).href;
 }
 
-/** A name or an address, with a port or without. */
+/** Whether a text is a name or an address, with or without a port. */
 export function isHost(text: string): boolean {
   const url = URL.parse(`http://${text}`);
   return url !== null && /^[^\s/?#@\\]+$/.test(text) && url.href === `http://${url.host}/` && url.hostname !== '';
 }
 
-/** What Express takes for a proxy: an address, a range in CIDR form, or one of its three names for private ranges. */
+/** Whether Express accepts a text as a proxy: an address, a range in CIDR form, or one of its three names for private ranges. */
 export function isAddressRange(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
   const [address = '', bits, more] = text.split('/');
@@ -21,10 +21,13 @@ export function isAddressRange(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }
 
-/** RFC 8252 section 8.3: on this machine alone http is good enough. */
+/** Hosts for which http is allowed: loopback only (RFC 8252 section 8.3). */
 export const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** OpenID Connect Discovery section 3: https, without query or fragment; and nothing that would end up in a log. */
+/**
+ * Whether a text is an issuer (OpenID Connect Discovery section 3): https, without query or fragment; and without credentials, which would end up in a
+ * log.
+ */
 export function isIssuer(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password } = new URL(text);
@@ -38,7 +41,7 @@ export const listed = (text: string): string[] =>
     .map((entry) => entry.trim())
     .filter(Boolean);
 
-/** Variables that the clients (`mcp`, `token`, …) read and the server only tolerates. */
+/** Variables that the clients (`mcp`, `token`, …) read and the server ignores. */
 export const CLIENT_VARIABLES = [
   'AGENT_BROKER_URL',
   'AGENT_BROKER_AGENT_ID',
@@ -52,7 +55,7 @@ export const CLIENT_VARIABLES = [
   'AGENT_BROKER_PIPELINE',
 ];
 
-/** `http://host:port` or `https://host:port`, with a user and password or without, and nothing more. */
+/** Whether a text is `http://host:port` or `https://host:port`, with or without a user and password, and nothing more. */
 export function isProxy(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return false;

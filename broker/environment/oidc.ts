@@ -46,7 +46,7 @@ const Groups = z.array(z.string().min(1).max(255)).max(100).optional();
 const Roles = z.strictObject({ admin: Groups, approver: Groups, viewer: Groups });
 /** Names of groups at the provider, by the role that each gives. */
 export type Roles = z.output<typeof Roles>;
-/** `claim`: in which they stand. `organisation`: id or name; undefined: the oldest one. */
+/** `claim`: the claim that contains the groups. `organisation`: id or name; undefined: the oldest one. */
 export type RolesByGroups = { roles: Roles; claim: string; organisation: string | undefined };
 
 function readRoles(text: string, context: z.RefinementCtx): Roles {
@@ -68,20 +68,20 @@ function jsonOf(text: string): unknown {
 }
 
 export type OidcConfig = {
-  /** Exactly as the provider calls itself. */
+  /** Exactly as in the provider's metadata and tokens. */
   issuer: string;
   clientId: string;
   clientSecret: Secret | undefined;
   scopes: string;
-  /** Whether its addresses count, whether it calls them verified or not. */
+  /** Whether its e-mail addresses count as verified, whatever the claims say. */
   trustEmail: boolean;
-  /** Without it owners are invited one by one. */
+  /** Undefined: owners are invited one by one. */
   groups?: RolesByGroups | undefined;
   /** Whether the provider runs on this machine. */
   onLoopback: boolean;
 };
 
-/** undefined: owners sign in by links. */
+/** Returns the provider's settings; undefined: owners sign in by links. */
 export function oidcOf(env: z.output<z.ZodObject<typeof OIDC_VARIABLES>>): OidcConfig | undefined {
   if (env.OIDC_ISSUER === undefined || env.OIDC_CLIENT_ID === undefined) return undefined;
   return {

@@ -1,4 +1,4 @@
-/** The standard variables of OpenTelemetry, as far as the broker takes them. */
+/** The standard variables of OpenTelemetry that the broker supports. */
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
 import type { OtelConfig } from '../telemetry/open-telemetry.ts';
@@ -65,7 +65,7 @@ export const OTEL_VARIABLES = {
     .describe('share of the calls that is traced'),
 };
 
-/** Undefined: nothing is sent anywhere. */
+/** Returns the settings; undefined: nothing is exported. */
 export function otelOf(env: z.output<z.ZodObject<typeof OTEL_VARIABLES>>): OtelConfig | undefined {
   if (env.OTEL_SDK_DISABLED.toLowerCase() === 'true') return undefined;
   const sampler = env.OTEL_TRACES_SAMPLER.replace('parentbased_', '');

@@ -1,4 +1,4 @@
-/** Where replicas count their rate limits together (RATE_LIMIT_URL). */
+/** The shared counter of rate limits of all replicas (RATE_LIMIT_URL). */
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
 import { hasEncodedCredentials } from './forms.ts';

@@ -1,4 +1,4 @@
-/** Witnesses of the receipt logs, as the environment names them. */
+/** Parses the witnesses of the receipt logs. */
 import { z } from 'zod';
 import { listed } from './forms.ts';
 
