@@ -1,11 +1,11 @@
-/** The guides, from Markdown to pages. */
+/** Renders the guides from Markdown to pages. */
 import GithubSlugger from 'github-slugger';
 import { Marked, type Tokens } from 'marked';
 import { type Guide, readGuide } from '../http/guides.ts';
 import { inHtml } from '../small-page.ts';
 import { renderPage } from './layout.ts';
 
-/** Where a link of a page leads here; undefined for files of the repository that are not served. */
+/** Returns the served address of a page's link; undefined for files of the repository that are not served. */
 function served(href: string, from: string, guides: readonly Guide[]): string | undefined {
   if (/^([a-z]+:|#|\/)/.test(href)) return href;
   const { pathname, hash } = new URL(href, `file:///${from}`);
@@ -16,9 +16,9 @@ function served(href: string, from: string, guides: readonly Guide[]): string | 
 type Heading = { depth: number; id: string; html: string };
 
 /**
- * HTML, and the headings in it, with the anchors that GitHub gives them.
+ * Renders HTML, and returns the headings in it, with the same anchors as GitHub's.
  *
- * @param from the file that it is, so that its links lead to the other guides
+ * @param from the Markdown file, to resolve its links to other guides
  */
 export function renderMarkdown(
   markdown: string,
@@ -42,14 +42,14 @@ export function renderMarkdown(
         return to === undefined ? text : `<a href="${inHtml(to)}">${text}</a>`;
       },
       image: ({ href, text }: Tokens.Image) => `<img src="/docs/${inHtml(href)}" alt="${inHtml(text)}" loading="lazy">`,
-      // The guides are Markdown alone; should there ever be HTML in one, it is shown and not obeyed.
+      // The guides contain no HTML; if one ever does, it is escaped.
       html: ({ text }: Tokens.HTML | Tokens.Tag) => inHtml(text),
     },
   });
   return { html: inBoxes(marked.parse(markdown, { async: false })), headings };
 }
 
-/** The page of a guide. */
+/** Returns the page of a guide. */
 export function guidePage(guide: Guide, guides: readonly Guide[]): string {
   const { name, title, file } = guide;
   const { html, headings } = renderMarkdown(readGuide(guide), file, guides);
@@ -63,7 +63,7 @@ export function guidePage(guide: Guide, guides: readonly Guide[]): string {
   });
 }
 
-/** Wide tables scroll in a box of their own, which the keyboard reaches, and not the page. */
+/** Wraps wide tables in boxes that scroll, also with the keyboard, so that the page does not. */
 const inBoxes = (html: string): string =>
   html
     .replaceAll('<table>', '<div class="scrolls" role="region" aria-label="Table" tabindex="0"><table>')

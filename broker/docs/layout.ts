@@ -1,10 +1,10 @@
-/** The frame of every page of /docs. Nothing inline: no style, no script. */
+/** The layout of every page of /docs. Nothing inline: no style, no script. */
 import type { Guide } from '../http/guides.ts';
 import { inHtml } from '../small-page.ts';
 
-/** A page. `body` and `aside` are HTML; `path`: where it is, so that the menu shows it; `wide`: it has an own measure. */
+/** A page. `body` and `aside` are HTML; `path`: its path, to mark it in the menu; `wide`: the page sets its own width. */
 export type Page = {
-  /** What was searched for. */
+  /** The search query. */
   query?: string;
   path: string;
   title: string;
@@ -20,7 +20,7 @@ const REFERENCES = [
   { path: '/docs/owner-reference', title: 'Owner API reference' },
 ];
 
-/** The parts of the menu, in their order; what is in none stands in the last one. */
+/** The sections of the menu, in order; a page that is in none is listed in the last one. */
 const PARTS: readonly { title: string; has: readonly string[] }[] = [
   {
     title: 'Guides',

@@ -1,18 +1,18 @@
-/** The API references: Swagger UI, served by us, with nothing from elsewhere. */
+/** The API references: Swagger UI, served by the broker, without requests to other hosts. */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Guide } from '../http/guides.ts';
 import type { Served } from '../http/page.ts';
 import { renderPage } from './layout.ts';
 
-/** What is taken of swagger-ui-dist, by the address at which it is served. */
+/** The served files of swagger-ui-dist, by name. */
 const FILES = [
   { name: 'swagger-ui.js', file: 'swagger-ui-bundle.js', type: 'text/javascript; charset=utf-8' },
   { name: 'swagger-ui.css', file: 'swagger-ui.css', type: 'text/css; charset=utf-8' },
 ] as const;
 
 /**
- * Where a file of swagger-ui-dist is: the build copies it beside the compiled files, a checkout has it from npm. It is no
- * dependency of the package, because what it depends on itself reports installations to its maker.
+ * Finds a file of swagger-ui-dist: the build copies it beside the compiled files, a checkout has it from npm. It is not a
+ * dependency of the package, because its own dependencies report installations to its maker.
  */
 function find(file: string): URL | undefined {
   const copied = new URL(`./vendor/${file}`, import.meta.url);
@@ -24,7 +24,7 @@ function find(file: string): URL | undefined {
   }
 }
 
-/** Its parts; none when this install came without it. They name source maps, which are not served. */
+/** Returns the served files; empty when this installation lacks them. They name source maps, which are not served. */
 export function referenceParts(): Served[] {
   const found = FILES.map(({ name, file, type }) => ({ name, type, url: find(file) }));
   return found.flatMap(({ name, type, url }) => {
@@ -39,7 +39,7 @@ const REFERENCES = [
   { path: '/docs/owner-reference', title: 'Owner API', document: '/owner/openapi.json' },
 ] as const;
 
-/** The pages. `whole`: whether the renderer is there; without it they lead to the documents themselves. */
+/** Returns the pages. `whole`: whether the renderer is installed; without it they link to the documents themselves. */
 export function referencePages(whole: boolean, guides: readonly Guide[]): { path: string; html: string }[] {
   return REFERENCES.map(({ path, title, document }) => {
     const head = `<link rel="stylesheet" href="/docs/static/swagger-ui.css">

@@ -1,4 +1,4 @@
-/** Everything under /docs. */
+/** The routes of /docs. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Refusal } from '../http/errors.ts';
@@ -16,7 +16,7 @@ const HTML = 'text/html; charset=utf-8';
 const STATIC = new URL('./static/', import.meta.url);
 const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' } as const;
 
-/** The routes of the docs. Nothing is read before somebody asks for it, but the first lines of the guides. */
+/** Returns the routes of the docs. Files are read on demand, except for the first lines of the guides. */
 export function docsRoutes(routes: readonly Route[]): Route[] {
   const parts = referenceParts();
   const guides = listGuides();
@@ -52,7 +52,7 @@ export function docsRoutes(routes: readonly Route[]): Route[] {
   ];
 }
 
-/** One page, made at the first request. */
+/** Returns the route of one page, rendered at the first request. */
 function page(path: string, summary: string, make: () => ReturnType<typeof pageReply>): Route {
   let made: ReturnType<typeof pageReply> | undefined;
   return route({
@@ -78,7 +78,7 @@ function search(guides: readonly Guide[]): Route {
     auth: 'none',
     capability: 'docs.search',
     summary: 'Parts of the guides that have all words of `q`.',
-    // Each looks through all of them.
+    // Each search scans all guides.
     limit: { name: 'docs-search', perMinute: 120, per: 'address' },
     answers: { 200: { description: 'The page.', type: 'text/html' } },
     errors: [],

@@ -1,23 +1,23 @@
-/** Searching the guides: which parts of them have all of the words. No script: a form that leads to a page. */
+/** Searches the guides for sections that contain all of the words. Without a script: a form that leads to a page. */
 import { type Guide, readGuide } from '../http/guides.ts';
 import { inHtml } from '../small-page.ts';
 import { renderMarkdown } from './guide-pages.ts';
 import { renderPage } from './layout.ts';
 
-/** A part of a guide: from one heading to the next. `text`: without its markup. */
+/** A section of a guide: from one heading to the next. `text`: without its markup. */
 type Section = { path: string; guide: string; heading: string; text: string };
 type Indexed = Section & { folded: string; foldedHeading: string };
 
 const MOST_WORDS = 8;
 const MOST_LETTERS = 200;
 const MOST_FOUND = 30;
-/** Characters of a text that are shown around the first word. */
+/** Characters of a text that are shown before the first word. */
 const BEFORE = 60;
 const SHOWN = 220;
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"' };
 
-/** The text of HTML of ours. */
+/** Returns the text of HTML that this module rendered. */
 const textOf = (html: string): string =>
   html
     .replaceAll(/<\/?(?:code|strong|em|a|del)\b[^>]*>/g, '')
@@ -43,7 +43,7 @@ function sectionsOf(guide: Guide, guides: readonly Guide[]): Section[] {
   return sections;
 }
 
-/** Answers the page of what is found for a query, as HTML. The guides are read at the first one. */
+/** Returns a function that renders the results for a query, as HTML. The guides are read at the first query. */
 export function makeSearch(guides: readonly Guide[]): (query: string) => string {
   let sections: Indexed[] | undefined;
   return (query) => {
@@ -88,8 +88,8 @@ function resultOf(sections: readonly Indexed[], words: readonly string[]): strin
 }
 
 /**
- * Those that have all words; first those that have most of them in their heading, then those with most in all. What was changed once comes after how it is: a section of
- * the changelog has nearly every word.
+ * Returns the sections with all words: by the number of words in their heading, then by matches in all. Sections of the changelog come last, because they
+ * contain nearly every word.
  */
 function ranked(sections: readonly Indexed[], words: readonly string[]): Indexed[] {
   const score = ({ folded, foldedHeading }: Indexed) =>
@@ -104,7 +104,7 @@ function ranked(sections: readonly Indexed[], words: readonly string[]): Indexed
     .map(({ section }) => section);
 }
 
-/** Some of a text around the first of the words, in which they are marked; HTML. */
+/** Returns a part of a text around the first of the words, in which the words are marked; HTML. */
 function excerpt(text: string, words: readonly string[]): string {
   const pattern = new RegExp(words.map((word) => word.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|'), 'giu');
   const first = text.search(pattern);

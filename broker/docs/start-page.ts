@@ -20,7 +20,7 @@ const WHO: Record<Auth, string> = {
   local: 'Command line',
 };
 
-/** Backticks of declarations, as code. */
+/** Renders backticks of declarations as code. */
 const prose = (text: string): string => inHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
 
 function operation(route: Route): string {
@@ -33,7 +33,7 @@ ${description === undefined ? '' : `<p class="quiet small">${prose(description)}
 </li>`;
 }
 
-/** `routes`: those of the public surface. */
+/** `routes`: those of the public API. */
 export function startPage(routes: readonly Route[], guides: readonly Guide[]): string {
   const cards = guides.map(
     ({ name, title, about }) =>

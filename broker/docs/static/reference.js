@@ -1,4 +1,4 @@
-// Draws the reference. Nothing is sent anywhere: the document is ours, and its validator's badge is off.
+// Renders the reference. Sends nothing to other hosts: the document is the broker's own, and the badge of its validator is off.
 /** @type {HTMLElement | null} */
 const place = document.querySelector('#reference');
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -6,7 +6,7 @@ const follow = () => document.documentElement.classList.toggle('dark-mode', dark
 follow();
 dark.addEventListener('change', follow);
 
-/** More than about a hundred operations in one are not drawn: Swagger UI stops after some of them. */
+/** More than about a hundred operations in one part are not rendered: Swagger UI stops after some of them. */
 const MOST_OPERATIONS = 80;
 
 /**
@@ -34,7 +34,7 @@ function partsOf(paths) {
   return parts.filter((part) => part.size > 0).map((part) => part.paths);
 }
 
-// A script of its own defines it.
+// Defined by the separate script of Swagger UI.
 const { SwaggerUIBundle } = /** @type {{ SwaggerUIBundle: (options: object) => unknown }} */ (
   /** @type {unknown} */ (globalThis)
 );
@@ -49,7 +49,7 @@ for (const [at, paths] of all.entries()) {
     domNode: part,
     deepLinking: true,
     validatorUrl: null,
-    // Requests belong where the keys are: in an agent, never in this page.
+    // Requests belong in an agent, which has the keys, and never in this page.
     supportedSubmitMethods: [],
     docExpansion: 'list',
     defaultModelsExpandDepth: at === all.length - 1 ? 0 : -1,
