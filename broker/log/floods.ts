@@ -1,17 +1,17 @@
-/** Log lines that come in floods: the first of a kind are written, and of the others how many there were. */
+/** Limits floods of log lines: writes the first lines with a text, and then only the number of further ones. */
 
-/** So many lines with the same text are written in a window. */
+/** Most lines with the same text that are written in a window. */
 const MOST = 50;
 const WINDOW_MS = 10_000;
-/** Texts that are told apart; lines of further ones are counted together. */
+/** Most texts that are counted separately; lines with further texts are counted together. */
 const MOST_TEXTS = 1_000;
 
 export type Floods = {
-  /** Whether this line is to be written. `text`: what it says, without what it is about; `level`: as pino numbers it. */
+  /** Whether to write this line. `text`: its message, without variable parts; `level`: as pino numbers it. */
   passes(level: number, text: string): boolean;
 };
 
-/** `tell` is given the text, its level, and how many lines with it were left out in the last window. */
+/** `tell` is called with the text, its level, and how many lines with it were left out in the last window. */
 export function watchFloods(tell: (level: number, text: string, leftOut: number) => void): Floods {
   const seen = new Map<string, { level: number; text: string; lines: number }>();
 

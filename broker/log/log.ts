@@ -3,15 +3,15 @@ import { watchFloods } from './floods.ts';
 
 export type Log = Logger;
 
-/** As pino numbers it. */
+/** The level `info`, as pino numbers it. */
 const INFO = 30;
-/** Itself never left out. */
+/** The message of the count line, which is itself never left out. */
 const LEFT_OUT = 'lines with this text were left out in the last 10 s';
 
 /**
- * The one logger: JSON lines on stderr, so that stdout stays for what a person or a script asked for. Credentials never
- * come here: they are of a type that prints as `[secret]`. Errors are logged without their causes' request objects. Of floods of lines
- * only the first are written, and a count; what is below `info` is asked for, and written whole.
+ * Creates the logger: JSON lines on stderr, so that stdout stays for the output that a person or a script requested. Credentials never
+ * appear: they are of a type that prints as `[secret]`. Errors are logged without their causes' request objects. Of floods of lines
+ * only the first are written, and a count; lines below `info` are only written on request, and then without that limit.
  */
 export function makeLog(level: string, to: DestinationStream = pino.destination({ fd: 2, sync: true })): Log {
   const floods = watchFloods((number, text, leftOut) => {

@@ -1,11 +1,11 @@
-/** Log lines for limits that refuse: one when a limit begins to, then one a minute with the count, never one a request. */
+/** Log lines for limits that refuse: one when a limit begins to refuse, then one a minute with the count, never one a request. */
 import type { Log } from './log.ts';
 
 const WINDOW_MS = 60_000;
-/** Told apart at once; refusals of further callers are counted together, so that many sources make no flood of lines. */
+/** Most callers that are counted separately; refusals of further callers are counted together, so that many sources cause no flood of lines. */
 const MOST_WINDOWS = 100;
 
-/** Which limit, and of whom: an agent's public id or a client address. Never a token. */
+/** The limit, and whom it refused: an agent's public id or a client address. Never a token. */
 export type Refused = { limit: string; route?: string; agent?: string; source?: string };
 
 export type RefusalLog = {
@@ -14,7 +14,7 @@ export type RefusalLog = {
 };
 
 export function makeRefusalLog(log: Pick<Log, 'warn'>): RefusalLog {
-  /** Refusals since the last line, by what the line says. */
+  /** The number of refusals since the last line, by the line's content. */
   const windows = new Map<string, number>();
 
   const open = (key: string, by: Refused): void => {
