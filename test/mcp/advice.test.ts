@@ -1,4 +1,4 @@
-/** What a model is told to do next after a refusal. */
+/** The advice for a model after a refusal. */
 import { expect, test } from 'vitest';
 import { afterDenial } from '../../mcp/tools/advice.ts';
 
@@ -20,7 +20,7 @@ const denied = (violating: string[]) =>
     about,
   );
 
-test('of a repository that is not allowed, to have it allowed; of an endpoint that leads beyond, to call another', () => {
+test('a repository that is not allowed: the advice is to have an owner allow it; an endpoint beyond the limits: to call another one', () => {
   expect(denied(['evil/app'])).toContain('Do not go on with evil/app: an owner has to allow it first.');
   expect(denied([])).toContain('Call another endpoint');
   expect(denied([])).not.toContain('an owner has to allow it');

@@ -1,4 +1,4 @@
-/** An agent at work: it knows nothing but what the tools tell it, is held, approved by a passkey, and goes on. */
+/** An agent that has no information except from its tools: its call is held, approved with a passkey, and made. */
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -12,7 +12,7 @@ import { startWorld } from '../world/world.ts';
 type Facts = any;
 
 describe.each(ONE_STORE)(`an agent over MCP on %s${postgresNote}`, (store) => {
-  test('reads, is refused, corrects itself, is held, waits, is approved by a passkey, and goes on', async () => {
+  test('an agent reads, is refused, corrects its call, has it held, waits, and gets the result after an approval with a passkey', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();
     await organisation.platform();
@@ -31,7 +31,7 @@ describe.each(ONE_STORE)(`an agent over MCP on %s${postgresNote}`, (store) => {
       return answer.structuredContent;
     };
 
-    // What it may do stands in the tools that it was given.
+    // The agent's permissions are part of the tool descriptions.
     const [, platform, scopes] = await vi.waitUntil(
       async () => /^- (\w+): (.*)$/m.exec((await client.listTools()).tools[0]!.description!),
       { timeout: 15_000, interval: 50 },
@@ -55,7 +55,7 @@ describe.each(ONE_STORE)(`an agent over MCP on %s${postgresNote}`, (store) => {
     expect(held.status).toBe('pending_approval');
     expect(told.at(-1)).toContain(held.approval_url);
 
-    // The person opens the link, and touches their authenticator.
+    // The person opens the link, and uses their passkey.
     const approved = await approveWith(world, held.approval_url.split('/').at(-1), passkey);
     expect(approved.status, approved.text).toBe(200);
 

@@ -21,11 +21,11 @@ describe('agent-broker-client', () => {
     await npm(join(ROOT, 'mcp', 'client'), 'pack', '--pack-destination', folder);
     const [tarball = ''] = readdirSync(folder);
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-    // It depends on nothing, so that no registry is asked.
+    // The package has no dependencies, so the registry is not contacted.
     await npm(folder, 'install', '--offline', '--no-audit', '--no-fund', join(folder, tarball));
   }, 180_000);
 
-  test('it is installed alone, and holds its code, types, readme and license', () => {
+  test('the package can be installed alone, and contains its code, types, readme and license', () => {
     const all = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));
     expect(all).toEqual(['agent-broker-client']);
     const files = readdirSync(installed, { recursive: true }).map(String);
@@ -39,11 +39,11 @@ describe('agent-broker-client', () => {
     expect(foreign).toEqual([]);
   });
 
-  test('it has the version of the broker’s package', () => {
+  test('the package has the version of the broker’s package', () => {
     expect(read(installed, 'package.json').version).toBe(read(ROOT, 'package.json').version);
   });
 
-  test('it calls a running broker, and its types tell what came of it', async () => {
+  test('the package calls a running broker, and its types describe the outcome', async () => {
     const world = await startWorld();
     const organisation = await world.organisation();
     await organisation.platform();

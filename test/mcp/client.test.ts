@@ -33,8 +33,8 @@ const keyOf = ({ agentId, ownerId, keys }: TestAgent) => ({
 });
 const clientOf = (of: TestAgent, url = of.baseUrl) => connectAgent({ url, ...keyOf(of) });
 
-describe('what becomes of a call', () => {
-  test('answered, with the platform’s status and the digits of its numbers', async () => {
+describe('outcomes of a call', () => {
+  test('an answered call has the platform’s status, and all digits of its numbers', async () => {
     world.upstream.answer = (_request, response) => {
       response.writeHead(404, { 'content-type': 'application/json', 'retry-after': '5', 'x-other': 'x' });
       response.end('{"id": 12345678901234567890, "small": 42, "part": 0.1, "text": "12345678901234567890"}');
@@ -46,7 +46,7 @@ describe('what becomes of a call', () => {
     expect(outcome.kind === 'answered' && outcome.data).toEqual({ id: text, small: 42, part: 0.1, text });
   });
 
-  test('held, waited for, and made: the result, the note, and the receipt of the row', async () => {
+  test('a held call can be awaited: result, note and the receipt of the audit row', async () => {
     const client = clientOf(agent);
     const key = await enrol(world, organisation);
     const outcome = await client.call(WRITE, { idempotencyKey: 'client-1' });
@@ -74,7 +74,7 @@ describe('what becomes of a call', () => {
     await compactVerify(receipt.value.receipt, createLocalJWKSet(keys));
   });
 
-  test('refused, with the reason and whether asking helps; halted, with the halt', async () => {
+  test('a refused call has the reason and whether an access request may help; a halted agent gets the halt', async () => {
     const refused = await clientOf(agent).call({ ...READ, endpoint: '/elsewhere' });
     expect(refused).toMatchObject({ kind: 'denied', reason: 'endpoint_scope_mismatch', requestable: false });
     const unknown = await clientOf(agent).call({ ...READ, platform: 'nowhere' });
@@ -94,14 +94,14 @@ describe('what becomes of a call', () => {
     expect(await clientOf(other).permissions()).toMatchObject({ ok: false, error: { code: 'agent_halted' } });
   });
 
-  test('not ready, where somebody has to connect the platform first', async () => {
+  test('a call is not ready when the platform has to be connected first', async () => {
     const elsewhere = await world.organisation();
     await elsewhere.platform({ secret: null });
     const outcome = await clientOf(await elsewhere.agent()).call(READ);
     expect(outcome).toMatchObject({ kind: 'not_ready', code: 'platform_not_connected' });
   });
 
-  test('failed, with the code of the envelope', async () => {
+  test('a failed call has the error code of the envelope', async () => {
     const wrong = await clientOf(agent).call({ ...READ, endpoint: '//x' });
     expect(wrong).toMatchObject({
       kind: 'failed',
@@ -119,7 +119,7 @@ describe('what becomes of a call', () => {
   });
 });
 
-test('permissions are asked for by ETag: unchanged, they cost no body', async () => {
+test('permissions are requested with their ETag, and an unchanged answer returns the cached value', async () => {
   const client = clientOf(agent);
   const first = await client.permissions();
   expect(first).toMatchObject({
@@ -131,7 +131,7 @@ test('permissions are asked for by ETag: unchanged, they cost no body', async ()
   expect(first.ok && second.ok && second.value.permissions).toBe(first.ok && first.value.permissions);
 });
 
-test('an access request is asked for, is the same while it waits, and is told when it was decided', async () => {
+test('a repeated access request returns the pending one, and a long poll returns its decision', async () => {
   const policy = await organisation.policy([{ effect: 'allow' }]);
   const lacking = clientOf(await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } }));
   const asked = await lacking.requestAccess({ platform: 'demo', scope: 'demo:delete', reason: 'To tidy up.' });
@@ -147,7 +147,7 @@ test('an access request is asked for, is the same while it waits, and is told wh
   expect(await waiting).toEqual({ ok: true, value: { status: 'denied', note: 'Not now.' } });
 });
 
-test('a child is issued with less than its parent has, and calls with its own token', async () => {
+test('a child is issued with fewer permissions than its parent, and calls with its own token', async () => {
   const issued = await clientOf(agent).issueChild({
     name: 'reader',
     ttl_seconds: 600,
@@ -170,12 +170,12 @@ test('a report reaches the owners', async () => {
   expect(body.diagnostics.map(({ id }: { id: string }) => id)).toContain(sent.value.id);
 });
 
-test('a key that cannot sign is refused before anything is sent', () => {
+test('a key that cannot sign is rejected before anything is sent', () => {
   for (const privateKey of ['', 'none', makeKeyPair().publicPem])
     expect(() => connectAgent({ url: agent.baseUrl, agentId: 'a', ownerId: 'b', privateKey })).toThrow(AgentKeyError);
 });
 
-describe('over a connection that fails', () => {
+describe('with a failing connection', () => {
   let seen: IncomingMessage[];
   let sockets: Set<unknown>;
   let behave: (request: IncomingMessage, response: ServerResponse) => void;
@@ -201,7 +201,7 @@ describe('over a connection that fails', () => {
     response.end(JSON.stringify(body));
   };
 
-  test('a read is asked again, three times in all; a write is not, and says that it may have been made', async () => {
+  test('a read is sent three times at most; a write is sent once, and its error says that it may have been made', async () => {
     behave = (request) => request.socket.destroy();
     const read = await clientOf(agent, url).call(READ);
     expect(read).toMatchObject({ kind: 'failed', error: { code: 'unreachable', mayHaveActed: false } });
@@ -211,7 +211,7 @@ describe('over a connection that fails', () => {
     expect(seen.length).toBe(4);
   });
 
-  test('a read that fails twice and then passes is answered, each try with a token of its own', async () => {
+  test('a read that fails twice and then succeeds is answered, with a new token for each attempt', async () => {
     behave = (request, response) => {
       if (seen.length < 3) request.socket.destroy();
       else answer(response, { data: { ok: true }, _meta: { audit_id: 'x', upstream_status: 200 } });
@@ -220,7 +220,7 @@ describe('over a connection that fails', () => {
     for (const { headers } of seen) expect(headers.authorization).toMatch(/^Bearer [\w-]+\.[\w-]+\.[\w-]+$/);
   });
 
-  test('what no broker answered is no outcome, whatever it looks like', async () => {
+  test('a response that does not come from a broker is an error, for every method of the client', async () => {
     for (const [status, body] of [
       [200, { hello: 'world' }],
       [502, {}],
@@ -230,7 +230,7 @@ describe('over a connection that fails', () => {
       behave = (_request, response) => answer(response, body, status);
       const error = { code: 'unexpected_answer', status };
       expect(await clientOf(agent, url).call(READ)).toMatchObject({ error: { ...error, mayHaveActed: false } });
-      // Whoever stands between may have passed it on, unless it refused.
+      // A proxy may have forwarded the request, unless it refused it.
       const mayHaveActed = status !== 413;
       expect(await clientOf(agent, url).call(WRITE)).toMatchObject({ error: { ...error, mayHaveActed } });
       expect(await clientOf(agent, url).me()).toEqual(
@@ -249,7 +249,7 @@ describe('over a connection that fails', () => {
     }
   });
 
-  test('a port where nobody listens: nothing was sent', async () => {
+  test('a refused connection reports that nothing was sent', async () => {
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
     const write = await clientOf(agent, url).call(WRITE);
@@ -257,12 +257,12 @@ describe('over a connection that fails', () => {
     expect(write.kind === 'failed' && write.error.message).toContain('ECONNREFUSED');
   });
 
-  test('one connection is kept for many calls, and an aborted one throws the reason', async () => {
+  test('one connection is reused for many calls, and an aborted call throws the signal’s reason', async () => {
     behave = (_request, response) => answer(response, { data: 1, _meta: {} });
     const client = clientOf(agent, url);
     for (let turn = 0; turn < 20; turn++) await client.call(READ);
     expect(seen.length).toBe(20);
-    // One, or a second that was opened before the first was free again.
+    // One connection, or a second one that was opened before the first was idle again.
     expect(sockets.size).toBeLessThanOrEqual(2);
     const reason = new Error('enough');
     behave = () => {};
@@ -272,7 +272,7 @@ describe('over a connection that fails', () => {
     await expect(waiting).rejects.toBe(reason);
   });
 
-  test('a child presents its token as it is, with its session', async () => {
+  test('a child’s client sends the issued token unchanged, and its session', async () => {
     behave = (_request, response) => answer(response, { data: 1, _meta: {} });
     await connectAgent({ url, bearer: 'child-token', session: 's1' }).call(READ);
     expect(seen[0]!.headers).toMatchObject({ authorization: 'Bearer child-token', 'x-svc-session': 's1' });

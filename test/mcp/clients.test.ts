@@ -1,4 +1,4 @@
-/** `agent-broker mcp` as clients meet it: both generations of the SDK, both protocol eras, the Inspector. */
+/** `agent-broker mcp` with real clients: both generations of the SDK, both protocol eras, the Inspector. */
 import { Client as SecondClient } from '@modelcontextprotocol/client';
 import { StdioClientTransport as SecondTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
@@ -59,9 +59,9 @@ describe.each([
   ['the second generation, shaking hands', () => second('legacy')],
   ['the second generation, stateless', () => second('auto')],
 ] as const)('%s', (_name, connect) => {
-  test('lists tools that say what the agent may do, and calls them', async () => {
+  test('the tool list includes the agent’s permissions, and the tools can be called', async () => {
     const client = await connect();
-    // On a machine that is busy what the agent may do follows later.
+    // On a busy machine the permissions are added to the list later.
     const { tools } = await vi.waitUntil(async () => {
       const listed = await client.listTools();
       return listed.tools[0]!.description!.includes('- demo:') ? listed : undefined;
@@ -76,7 +76,7 @@ describe.each([
     const hints = Object.fromEntries(tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint]));
     expect(hints).toMatchObject({ read_platform: true, write_platform: false, delete_platform: false });
 
-    // The client itself holds the answer to the output schema.
+    // The client itself validates the answer against the output schema.
     const read = await client.callTool({ name: 'read_platform', arguments: READ });
     const data = { method: 'GET', target: '/v1/items/1?full=true', body: null };
     expect(read.structuredContent).toMatchObject({ status: 'answered', upstream_status: 200, data });
@@ -105,7 +105,7 @@ describe.each([
   });
 });
 
-test('no schema has `propertyNames`: models behind some clients refuse every tool over it', async () => {
+test('no tool schema has `propertyNames`, because models behind some clients then refuse every tool', async () => {
   const { tools } = await (await second('legacy')).listTools();
   const { data, headers } = tools.find(({ name }) => name === 'write_platform')!.inputSchema.properties!;
   expect(data).toMatchObject({ type: 'object', additionalProperties: true });
@@ -113,7 +113,7 @@ test('no schema has `propertyNames`: models behind some clients refuse every too
   expect(JSON.stringify(tools)).not.toContain('propertyNames');
 });
 
-test('read_platform and write_platform send what they say', async () => {
+test('read_platform and write_platform send the requested method and endpoint', async () => {
   const client = await second('legacy');
   for (const [name, more, method, endpoint] of [
     ['read_platform', {}, 'GET', '/items/7'],
@@ -127,7 +127,7 @@ test('read_platform and write_platform send what they say', async () => {
   }
 });
 
-test('write_platform is POST unless said otherwise, and takes neither GET nor DELETE; the others take no method', async () => {
+test('write_platform defaults to POST and rejects GET and DELETE; the other tools accept no method', async () => {
   const client = await second('legacy');
   const call = (name: string, more: Record<string, unknown>) =>
     client.callTool({ name, arguments: { platform: 'demo', scope: 'demo:write', endpoint: '/items', ...more } });
@@ -153,7 +153,7 @@ test('write_platform is POST unless said otherwise, and takes neither GET nor DE
   }
 });
 
-test('the Inspector’s command line lists the tools without a complaint about their schemas, and calls one', async () => {
+test('the Inspector’s command line lists the tools without warnings about their schemas, and calls one', async () => {
   const { command, args } = server();
   const listed = await inspect([command, ...args, '--method', 'tools/list', '--strict']);
   expect(JSON.parse(listed.stdout).result.tools.map(({ name }: { name: string }) => name)).toEqual(TOOLS);
@@ -164,7 +164,7 @@ test('the Inspector’s command line lists the tools without a complaint about t
   expect(called.stdout).toContain('/v1/items/1?full=true');
 }, 180_000);
 
-test('every revision that shook hands is spoken, and none that is unknown', async () => {
+test('every protocol revision with a handshake is supported, and an unknown one is negotiated down', async () => {
   for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
     const mcp = startMcp(profile);
     expect((await shakeHands(mcp, {}, version)).protocolVersion).toBe(version);
@@ -174,7 +174,7 @@ test('every revision that shook hands is spoken, and none that is unknown', asyn
   expect((await shakeHands(mcp, {}, '2099-01-01')).protocolVersion).toBe('2025-11-25');
 });
 
-test('a stateless client that listens is told of changes, too', async () => {
+test('a stateless client with a subscription is notified of a changed tool list, too', async () => {
   const policy = await organisation.policy([{ effect: 'allow' }]);
   const grown = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
   const mcp = startMcp(writeProfile(grown));
@@ -189,7 +189,7 @@ test('a stateless client that listens is told of changes, too', async () => {
   await news;
 });
 
-test('what changes in what the agent may do is told, and stands in the next list', async () => {
+test('a change of the agent’s permissions is notified, and included in the next tool list', async () => {
   const policy = await organisation.policy([{ effect: 'allow' }]);
   const grown = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
   const mcp = startMcp(writeProfile(grown));

@@ -1,4 +1,4 @@
-/** What goes wrong around the MCP server: the person reads it on standard error, the model in the answer. */
+/** Errors around the MCP server: the person reads them on standard error, the model in the answer. */
 import { chmodSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -24,7 +24,7 @@ async function connected(profile: string): Promise<McpProcess> {
   return mcp;
 }
 const read = async (mcp: McpProcess) => await callTool(mcp, 'read_platform', READ);
-/** A server that answers as it is told. Answers its address. */
+/** Starts a server with this handler. Returns its address. */
 async function standIn(answer: Parameters<typeof createServer>[1]): Promise<string> {
   const server = createServer(answer!);
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
@@ -35,8 +35,8 @@ async function standIn(answer: Parameters<typeof createServer>[1]): Promise<stri
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-describe('a profile', () => {
-  test('that cannot be used: both are told, and nothing has to be restarted once it is corrected', async () => {
+describe('the agent’s profile', () => {
+  test('an unusable profile is reported to model and person, and needs no restart once it is corrected', async () => {
     const profile = writeProfile(agent);
     const right = readFileSync(profile, 'utf8');
     renameSync(profile, `${profile}.away`);
@@ -68,13 +68,13 @@ describe('a profile', () => {
     expect(mcp.stderr() + mcp.lines.join()).not.toContain(key);
   });
 
-  test('that an editor began with a byte order mark is read', async () => {
+  test('a profile with a byte order mark and CRLF line ends is accepted', async () => {
     const profile = writeProfile(agent);
     writeFileSync(profile, `\uFEFF${readFileSync(profile, 'utf8').replaceAll('\n', '\r\n')}`);
     expect((await read(await connected(profile))).structuredContent).toMatchObject({ status: 'answered' });
   });
 
-  test('whose key the broker does not know: the model stops, and the person is told to run doctor', async () => {
+  test('with a key that is not registered at the broker, the model is told to stop, and the person to run doctor', async () => {
     const mcp = await connected(writeProfile(new TestAgent({ ...agent, keys: makeKeyPair() })));
     const answer = await read(mcp);
     expect(answer.structuredContent).toMatchObject({ status: 'failed', code: 'invalid_signature' });
@@ -84,7 +84,7 @@ describe('a profile', () => {
   });
 });
 
-test('a call of which other numbers would leave is answered at once, and nothing is sent', async () => {
+test('a call whose JSON would be changed by parsing is refused immediately, and nothing is sent', async () => {
   const sent: unknown[] = [];
   const url = await standIn((request, response) => {
     sent.push(request.method);
@@ -118,15 +118,15 @@ test('a call of which other numbers would leave is answered at once, and nothing
     '{"jsonrpc":"2.0","id":105,"method":"tools/call","params":{"name":"read_platform","name":"write_platform"}}\n',
   );
   expect((await twice).error.message).toContain('params/name: this member is there twice');
-  // Its twin: what stays the same goes out.
+  // Control case: a call that parsing does not change is sent.
   expect((await call(106, '{"charge":"1234567890123456789","amount":1e2}')).result.structuredContent.code).not.toBe(
     'invalid_arguments',
   );
   expect(sent.filter((method) => method !== 'GET').length).toBe(before + 1);
 });
 
-describe('a broker', () => {
-  test('that does not answer, and then does', async () => {
+describe('the broker', () => {
+  test('an unreachable broker is reported, and calls succeed once it is back', async () => {
     let isUp = false;
     const url = await standIn((request, response) => {
       if (!isUp) return void request.socket.destroy();
@@ -144,7 +144,7 @@ describe('a broker', () => {
     expect((await read(mcp)).structuredContent).toMatchObject({ status: 'answered', data: { back: true } });
   });
 
-  test('that lost the connection is asked with the same key again, and with another once it answered', async () => {
+  test('after a lost connection a write is retried with the same key, and gets a new key once it was answered', async () => {
     const keys: unknown[] = [];
     const url = await standIn((request, response) => {
       if (request.url !== '/v1/actions') return void response.writeHead(404).end('{}');
@@ -167,7 +167,11 @@ describe('a broker', () => {
   });
 
   type Answers = ([status: number, body: object | string, headers?: object] | undefined)[];
-  /** Answers governed calls one after the other, each endpoint's by itself: a status, a body and headers, or nothing. Answers what it was asked, and when. */
+  /**
+   * Starts a stand-in that answers governed calls in sequence, for each endpoint separately: status, body and headers, or no answer. Returns the received
+   * requests with
+   * their times.
+   */
   async function inTurn(answers: Answers | Record<string, Answers>) {
     const asked: { key: string; reason: string | undefined; endpoint: string; at: number }[] = [];
     const url = await standIn(async (request, response) => {
@@ -202,7 +206,7 @@ describe('a broker', () => {
     ['store_unavailable', 503, { error: 'store_unavailable' }],
     ['invalid_token', 401, { error: 'invalid_token' }],
   ];
-  test(`that says ${REFUSALS.map(([code]) => code).join(', ')} of a write while an earlier one is on its way is asked with the same key again`, async () => {
+  test(`a write refused with ${REFUSALS.map(([code]) => code).join(', ')} while an earlier attempt is in progress is retried with the same key`, async () => {
     const calls = REFUSALS.map(([code, status, body], i) => {
       const refusal = [status, body] as [number, object];
       const answers = [undefined, inProgress(1), refusal, refusal, MADE, MADE];
@@ -218,7 +222,7 @@ describe('a broker', () => {
     await shakeHands(second);
     await Promise.all(
       calls.map(async ({ code, call }) => {
-        // The broker was asked again when it said, and what it says of this moment is told, with what is left to do.
+        // The retry waits as long as Retry-After says; the refusal is passed on, with advice about the earlier attempt.
         for (let turn = 0; turn < 2; turn++) {
           const { structuredContent } = await callTool(second, 'write_platform', { ...call, reason: 'other words' });
           expect(structuredContent.code).toBe(code);
@@ -242,7 +246,7 @@ describe('a broker', () => {
     }
   });
 
-  test('that refuses a write at once is asked with another key: nothing of it is left', async () => {
+  test('a write that is refused at its first attempt leaves no state: the next attempt has another key', async () => {
     const denied = [403, { error: 'Permission denied', reason: 'denied_by_policy' }] as [number, object];
     const { asked, profile } = await inTurn([denied, MADE]);
     const mcp = await connected(profile);
@@ -253,7 +257,7 @@ describe('a broker', () => {
     expect(asked[1]!.key).not.toBe(asked[0]!.key);
   });
 
-  test('before which a proxy loses patience is asked with the same key again; one that refuses has sent nothing', async () => {
+  test('after a timeout of a proxy a write is retried with the same key; after a 4xx of a proxy with a new one', async () => {
     const page = '<html>';
     const { asked, profile } = await inTurn([[504, page], [200, page], MADE, [413, page], MADE]);
     const mcp = await connected(profile);
@@ -274,7 +278,7 @@ describe('a broker', () => {
     expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 0, 3, 4]);
   });
 
-  test('that says for longer than there is patience that a write is on its way is asked once more at its end', async () => {
+  test('a write that stays in progress for longer than the client waits is tried once more at the end of the wait', async () => {
     const { asked, profile } = await inTurn([undefined, inProgress(3600), inProgress(3600), inProgress(3600), MADE]);
     const mcp = startMcp(profile, ['--wait', '1']);
     await shakeHands(mcp);
@@ -287,7 +291,7 @@ describe('a broker', () => {
     expect(new Set(asked.map(({ key }) => key)).size).toBe(1);
   });
 
-  test('that cannot be asked just now does not end a task', async () => {
+  test('a rate limit while a task is polled does not end the task', async () => {
     const url = await standIn((_request, response) => {
       response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '30' });
       response.end('{"error":"rate_limited","detail":"Too many.","correlation_id":"x"}');
@@ -305,23 +309,26 @@ describe('a broker', () => {
   test.each([
     ['behind', 3600, 'token_expired'],
     ['ahead of', -3600, 'invalid_token'],
-  ])('whose clock the machine’s is %s: both are told by how much', async (how, seconds, code) => {
-    const url = await standIn((_request, response) => {
-      response.sendDate = false;
-      const date = new Date(Date.now() + seconds * 1000).toUTCString();
-      response.writeHead(401, { 'content-type': 'application/json', date });
-      response.end(JSON.stringify({ error: code, detail: 'The token is not of this time.', correlation_id: 'x' }));
-    });
-    const mcp = await connected(writeProfile(agent, undefined, { url }));
-    const answer = await read(mcp);
-    expect(answer.structuredContent).toMatchObject({ status: 'failed', code });
-    expect(answer.structuredContent.next).toMatch(new RegExp(`3(599|600|601) seconds ${how} the broker’s.*NTP`));
-    const told = new RegExp(`3(599|600|601) seconds ${how} the broker’s`);
-    await vi.waitUntil(() => told.test(mcp.stderr()), { timeout: 5_000 });
-  });
+  ])(
+    'a clock of this machine that is %s the broker’s is reported to model and person, with the difference',
+    async (how, seconds, code) => {
+      const url = await standIn((_request, response) => {
+        response.sendDate = false;
+        const date = new Date(Date.now() + seconds * 1000).toUTCString();
+        response.writeHead(401, { 'content-type': 'application/json', date });
+        response.end(JSON.stringify({ error: code, detail: 'The token is not of this time.', correlation_id: 'x' }));
+      });
+      const mcp = await connected(writeProfile(agent, undefined, { url }));
+      const answer = await read(mcp);
+      expect(answer.structuredContent).toMatchObject({ status: 'failed', code });
+      expect(answer.structuredContent.next).toMatch(new RegExp(`3(599|600|601) seconds ${how} the broker’s.*NTP`));
+      const told = new RegExp(`3(599|600|601) seconds ${how} the broker’s`);
+      await vi.waitUntil(() => told.test(mcp.stderr()), { timeout: 5_000 });
+    },
+  );
 });
 
-test('a call that failed names its row on record, over stdio and HTTP: its receipt says what is known', async () => {
+test('a failed call names its audit id, over stdio and HTTP, so that its receipt can be read', async () => {
   const cut = { ...PATCH, reason: 'a cut' };
   const wrong = { ...READ, endpoint: 'items' };
   const mcp = await connected(writeProfile(agent));
@@ -348,7 +355,7 @@ test('a call that failed names its row on record, over stdio and HTTP: its recei
     }
 });
 
-test('an agent that is halted: the model is told to stop and to tell the person', async () => {
+test('for a halted agent the model is told to stop, and to inform the person', async () => {
   const other = await organisation.agent();
   await organisation.ask('POST', `/owner/agents/${other.agentId}/suspend`, { reason: 'Stop until Monday.' });
   const mcp = await connected(writeProfile(other));
@@ -364,8 +371,8 @@ test('an agent that is halted: the model is told to stop and to tell the person'
   expect(mcp.stderr().match(/This agent is halted \(owner_manual\)\. Stop until Monday\./g)).toHaveLength(1);
 });
 
-describe('a refusal says what to do next', () => {
-  test('a scope that is not held leads to request_access, which waits, and is then usable', async () => {
+describe('every refusal includes the next step', () => {
+  test('a scope that is not granted leads to request_access, which waits for the decision; the scope is then usable', async () => {
     const policy = await organisation.policy([{ effect: 'allow' }]);
     const lacking = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
     const mcp = startMcp(writeProfile(lacking), ['--wait', '20']);
@@ -389,7 +396,7 @@ describe('a refusal says what to do next', () => {
     expect(again.structuredContent).toMatchObject({ status: 'granted' });
   });
 
-  test('a platform or a scope by another name leads to the right one, and not to an access request for the wrong one', async () => {
+  test('a misspelled platform or scope leads to the right name, and not to an access request for the wrong one', async () => {
     const policy = await organisation.policy([{ effect: 'allow' }]);
     const narrow = await organisation.policy([{ effect: 'allow', scopes: ['demo:read'] }]);
     const reader = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
@@ -413,7 +420,7 @@ describe('a refusal says what to do next', () => {
     expect(refused.structuredContent.next).toContain('Call request_access with platform "demo", scope "demo:write"');
   });
 
-  test('a wrong scope, a wrong endpoint, too much, and arguments that are none', async () => {
+  test('a wrong scope or endpoint, a body that is too large, and invalid arguments each have an error code and advice', async () => {
     const mcp = await connected(writeProfile(agent));
     const cases: [name: string, args: Record<string, unknown>, code: string, next: RegExp][] = [
       ['read_platform', { ...READ, endpoint: '/elsewhere' }, 'endpoint_scope_mismatch', /scope that covers/],
@@ -436,7 +443,7 @@ describe('a refusal says what to do next', () => {
   });
 });
 
-test('what is no message is answered as JSON-RPC says, the connection goes on, and nothing else is written', async () => {
+test('invalid messages are answered with JSON-RPC errors, the connection stays open, and only JSON-RPC is written', async () => {
   const mcp = startMcp(writeProfile(agent));
   const errors = ['not json', '[]', '{"jsonrpc":"2.0","id":31}', '{"id":32,"method":"ping"}'];
   errors.push('{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}');
@@ -462,7 +469,7 @@ test('what is no message is answered as JSON-RPC says, the connection goes on, a
   expect(await mcp.ended).toBe(0);
 });
 
-test('the command’s words are taken quickly, or left to the whole command line to explain', () => {
+test('valid options are parsed by the fast path; help and invalid options are left to the full command line', () => {
   expect(readWords([])).toEqual({ profile: undefined, waitSeconds: 50, caller: {} });
   expect(readWords(['--profile', 'x.json', '--wait=20', '--caller', 'slack:U1'])).toEqual({
     profile: 'x.json',
@@ -473,7 +480,7 @@ test('the command’s words are taken quickly, or left to the whole command line
     expect(readWords(words)).toBeUndefined();
 });
 
-test('where nothing can be remembered, calls go on, and the person is told once', async () => {
+test('when pending calls cannot be stored, calls continue, and the person is informed once', async () => {
   const profile = writeProfile(agent);
   writeFileSync(join(dirname(profile), 'waiting'), 'a file, and no folder');
   const mcp = await connected(profile);
@@ -486,7 +493,7 @@ test('where nothing can be remembered, calls go on, and the person is told once'
   expect(mcp.stderr().match(/cannot be stored/g)).toHaveLength(1);
 });
 
-test('nothing of a call is on disk but its hash and its reason', async () => {
+test('of a pending call only its hash and its reason are stored on disk', async () => {
   const folder = newFolder();
   const profile = writeProfile(agent, folder);
   const mcp = await connected(profile);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { parseExactJson } from '../../mcp/client/exact-json.ts';
 
-test('numbers keep their digits: what a double cannot hold comes as text, everything else as it is', () => {
+test('integers beyond the precision of a double are parsed to text, every other value is unchanged', () => {
   fc.assert(
     fc.property(
       fc.bigInt({ min: -(10n ** 25n), max: 10n ** 25n }),
@@ -20,7 +20,7 @@ test('numbers keep their digits: what a double cannot hold comes as text, everyt
   );
 });
 
-/** The plain way, by a reviver: what it answers, or that it is no JSON. */
+/** The reference implementation with a reviver: returns its result, or that the text is not JSON. */
 function byReviver(text: string): unknown {
   const digits = (_: string, value: unknown, { source = '' } = {}) =>
     typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? source : value;
@@ -87,7 +87,7 @@ test.each([
         ([text, at, more]) => `${text.slice(0, at % (text.length + 1))}${more}${text.slice(at % (text.length + 1))}`,
       ),
   ],
-])('%s is parsed as with a reviver', (_, texts) => {
+])('%s is parsed as by a reviver', (_, texts) => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(attempted(() => parseExactJson(text))).toEqual(byReviver(text));
@@ -96,7 +96,7 @@ test.each([
   );
 });
 
-test('no reviver is called for each value, which takes forty times as long', () => {
+test('parsing calls no reviver for each value, which would take forty times as long', () => {
   const parse = vi.spyOn(JSON, 'parse');
   onTestFinished(() => parse.mockRestore());
   expect(parseExactJson('[1234567890123456789,1]')).toEqual(['1234567890123456789', 1]);

@@ -1,4 +1,4 @@
-/** Connections of clients to the broker, behind a proxy that does not say how long it keeps them. */
+/** Idle connections of clients to the broker, behind a proxy that does not announce its idle timeout. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +10,7 @@ import { signedSend } from '../../mcp/client/signed-send.ts';
 import { afterFile } from '../world/after-file.ts';
 import { patience } from '../world/patience.ts';
 
-/** Its address, until the file ends. */
+/** Returns the server's address; closes the server at the end of the file. */
 async function listening(server: Server): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -21,10 +21,10 @@ async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test('one that is not used is ended, one with an open request is not', async () => {
+test('an idle connection is closed, one with an open request is not', async () => {
   let connections = 0;
   let ended = 0;
-  // Without its time to keep them, so it says nothing of it.
+  // Without a keep-alive timeout, so that the server announces none.
   const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     if (request.url === '/slow') await wait(500);
     response.end('{}');
@@ -42,7 +42,7 @@ test('one that is not used is ended, one with an open request is not', async () 
   expect(connections).toBe(2);
 });
 
-test('a request has its own time where it says one', async () => {
+test('a timeout given with a request replaces the default', async () => {
   const server = createServer(async (_request, response) => {
     await wait(600);
     response.end('{}');
@@ -52,7 +52,7 @@ test('a request has its own time where it says one', async () => {
   expect((await send({ method: 'GET', path: '/', timeoutMs: patience(20_000) })).status).toBe(200);
 });
 
-test('a governed call has longer than a platform may take, and nothing else of an agent has', async () => {
+test('a governed call has a timeout longer than a platform may take; other requests have the default', async () => {
   const asked: BrokerRequest[] = [];
   const client = agentClient(async (request) => {
     asked.push(request);

@@ -1,4 +1,4 @@
-/** The lines that clients write, however they are cut into chunks; and which calls are the same call. */
+/** The lines that clients write, in arbitrary chunks; and the hash by which identical calls are recognised. */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { parseStrictJson } from '../../json/strict.ts';
@@ -12,7 +12,7 @@ import { personKeyAsNamed } from '../../mcp/tools/person-key.ts';
 import { hashOf, repeatsInMemory } from '../../mcp/tools/repeats.ts';
 import { waitFor, withNews } from '../../mcp/tools/waiting.ts';
 
-/** What a reader makes of these chunks. */
+/** Returns the lines that a reader produces from these chunks. */
 function linesOf(chunks: readonly Buffer[], most: number): Line[] {
   const lines: Line[] = [];
   const read = lineReader(most, (line) => lines.push(line));
@@ -20,7 +20,7 @@ function linesOf(chunks: readonly Buffer[], most: number): Line[] {
   return lines;
 }
 
-test('lines come whole wherever the chunks are cut; one that is too long is skipped, with its two ends', () => {
+test('lines are complete however they are split into chunks; of a line that is too long only its two ends are kept', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 40, size: 'max' }).map((line) => line.replaceAll('\n', ' '));
   fc.assert(
     fc.property(fc.array(text), fc.array(fc.nat(30), { minLength: 1 }), (written, cuts) => {
@@ -50,7 +50,7 @@ describe('the hash of a call', () => {
     data: { a: 1, b: [1, { c: null }] },
   };
 
-  test('is the same in any order of members and for any reason, and another for anything else', () => {
+  test('does not depend on the order of members or the reason, and differs for any other difference', () => {
     const turned = Object.fromEntries(Object.entries(CALL).toReversed()) as unknown as Action;
     const data = { b: [1, { c: null }], a: 1 };
     for (const same of [turned, { ...CALL, data }, { ...CALL, reason: 'because' }])
@@ -68,7 +68,7 @@ describe('the hash of a call', () => {
     expect(new Set([CALL, ...others].map((one) => hashOf(one, undefined))).size).toBe(others.length + 1);
   });
 
-  test('is another for another person, and the same for one whose assertion is another', () => {
+  test('differs between people, and is the same for different assertions about one person', () => {
     const assertion = (claims: unknown) => ({
       assertion: ['{}', JSON.stringify(claims), 'x'].map((part) => Buffer.from(part).toString('base64url')).join('.'),
     });
@@ -80,7 +80,7 @@ describe('the hash of a call', () => {
       assertion(ann),
       assertion({ ...ann, sub: 'bob' }),
       assertion({ ...ann, iss: 'https://other.example' }),
-      // Only the broker knows which claim names the person.
+      // Only the broker can tell which claim names the person.
       assertion({ ...ann, email: 'ann@example.com' }),
       assertion([ann]),
       { assertion: 'x' },
@@ -92,12 +92,12 @@ describe('the hash of a call', () => {
     expect(personKeyAsNamed(later)).toBe(personKeyAsNamed(assertion(ann)));
   });
 
-  test('two values with one hash are the same JSON', () => {
+  test('equal hashes mean equal JSON', () => {
     const data = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 3 });
     fc.assert(
       fc.property(data, data, (a, b) => {
         const same = hashOf({ ...CALL, data: a }, undefined) === hashOf({ ...CALL, data: b }, undefined);
-        // -0 is 0 in JSON.
+        // -0 becomes 0 in JSON.
         const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
         if (same) expect(plain(a)).toEqual(plain(b));
         expect(hashOf({ ...CALL, data: plain(a) }, undefined)).toBe(hashOf({ ...CALL, data: a }, undefined));
@@ -106,7 +106,7 @@ describe('the hash of a call', () => {
     );
   });
 
-  test('a key is kept while a call has no answer, with its first reason, and is another afterwards', async () => {
+  test('the key and first reason of an unanswered call are kept, and the next call has a new key', async () => {
     const repeats = repeatsInMemory();
     const first = await repeats.begin('h', 'one');
     const { key, reason } = first;
@@ -121,17 +121,17 @@ describe('the hash of a call', () => {
   });
 });
 
-describe('what would leave as something else', () => {
+describe('JSON that parsing would change', () => {
   test.each([
     ['{"a":{"b":[1,1234567890123456789]}}', 'a/b/1'],
     ['{"a":1e999}', 'a'],
     ['{"a":"\\"","b":[],"c":[{"to":"x","cc":{},"t\\u006f":"y"}]}', 'c/0/to'],
     ['[[],{"a":1},{"b":-0.1000000000000000055}]', '2/b'],
-  ])('of %s is at %s', (text, place) => {
+  ])('in %s the problem is found at %s', (text, place) => {
     expect(misreadIn(text)?.place.join('/')).toBe(place);
   });
 
-  test('is what the broker itself refuses, and nothing else', () => {
+  test('misreadIn reports exactly what the broker itself refuses', () => {
     const name = fc.constantFrom('a', 'b', '"', '\\', '{', 'ß');
     const digits = fc.string({ unit: fc.constantFrom('0', '1', '5', '9'), minLength: 1, maxLength: 20 });
     const number = fc
@@ -164,7 +164,7 @@ describe('what would leave as something else', () => {
   });
 });
 
-/** A request whose progress is kept: the message and the seconds of each notification. */
+/** Returns a request that records its progress: the message and the seconds of each notification. */
 function toldRequest() {
   const told: [string, number][] = [];
   const request: ToolRequest = {
@@ -189,7 +189,7 @@ test('a client that waits gets progress immediately and then repeatedly, with mo
   expect(told.length).toBeGreaterThanOrEqual(3);
 });
 
-test('while a platform is asked, whoever waits is told every ten seconds', async () => {
+test('while a platform works on a call, the waiting client gets a notification every ten seconds', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const { request, told } = toldRequest();
@@ -206,7 +206,7 @@ test('while a platform is asked, whoever waits is told every ten seconds', async
   expect(told).toEqual(thrice);
 });
 
-test('an answer that is too large for a model is cut at a whole character, and says how large it was', () => {
+test('an answer that is too large for a model is truncated at a whole character, and includes its original size', () => {
   const data = 'ß'.repeat(200_000);
   const answer = toolAnswer({ status: 'answered', upstream_status: 200, data: `x${data}` });
   expect(answer.structuredContent).toMatchObject({ truncated: true, bytes: 400_001 });
@@ -215,7 +215,7 @@ test('an answer that is too large for a model is cut at a whole character, and s
   expect(small.structuredContent).toEqual({ status: 'answered', upstream_status: 200, data: { a: 1 } });
 });
 
-test('what an agent may do is told in a bounded number of words', () => {
+test('the description of permissions is limited in length', () => {
   const agent = { id: 'x', name: 'x' };
   const platform = (name: string) => ({
     platformId: name,
@@ -247,7 +247,7 @@ test('what an agent may do is told in a bounded number of words', () => {
   );
 });
 
-test('of several connections each is told with what is granted there, and which has to be named', () => {
+test('with several connections each is described with its own scopes, and the description says when a connection has to be named', () => {
   const agent = { id: 'x', name: 'x' };
   const granted = { scopes: ['crm:read'], requireApproval: false };
   const connection = (label: string, more: object = {}) => ({

@@ -1,4 +1,4 @@
-/** Bodies that are no JSON, through the MCP tools: what a model sends, and what it is told. */
+/** Bodies that are not JSON, through the MCP tools: what a model sends and receives. */
 import { expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -46,7 +46,7 @@ const SHOWN: [string, object][] = [
     },
   ],
 ];
-/** An archive, of no type, a picture that models do not take, and one that is too large. */
+/** Bytes without MCP content: an archive, no media type, a picture type that models do not accept, and a picture that is too large. */
 const TOLD: [string | undefined, Buffer][] = [
   ['application/zip', PNG],
   [undefined, PNG],
@@ -54,7 +54,7 @@ const TOLD: [string | undefined, Buffer][] = [
   ['image/png', Buffer.concat([PNG, Buffer.alloc(1024 * 1024)])],
 ];
 
-test('bytes are content of their own where there is one for them, else they are told; text stays text', async () => {
+test('bytes become MCP content where there is a type for them, and are described otherwise; text stays text', async () => {
   const mcp = await connected();
   for (const [type, block] of SHOWN) {
     answers(type, PNG);
@@ -81,7 +81,7 @@ test('bytes are content of their own where there is one for them, else they are 
   expect(content).toHaveLength(1);
 });
 
-test('the result of a held call is told in the same way', async () => {
+test('a binary result of a held call is returned in the same way', async () => {
   const mcp = await connected();
   const call = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { a: 1 } };
   const { approval_id } = (await callTool(mcp, 'write_platform', call)).structuredContent;
@@ -93,7 +93,7 @@ test('the result of a held call is told in the same way', async () => {
   expect(done.structuredContent).toMatchObject({ status: 'answered', media_type: 'image/png', bytes: PNG.length });
 });
 
-test('a list, a text and a file are sent as they are', async () => {
+test('lists, texts and files are sent unchanged', async () => {
   const mcp = await connected();
   world.upstream.answer = undefined;
   const bodies: [object, string, string][] = [

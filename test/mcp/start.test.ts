@@ -1,4 +1,4 @@
-/** What a client waits for when it starts `agent-broker mcp`, and how little is loaded until it has it. */
+/** Start-up of `agent-broker mcp`: what a client waits for, and how few modules are loaded before that. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,19 +26,19 @@ beforeAll(async () => {
   agent = await organisation.agent();
 });
 
-test('the schemas of the tools are those that check (else run: node mcp/tools/write-tool-schemas.ts)', () => {
+test('the stored tool schemas equal the validating ones (otherwise run: node mcp/tools/write-tool-schemas.ts)', () => {
   expect(SCHEMAS).toEqual(JSON.parse(JSON.stringify(toolSchemas())));
 });
 
 describe('before the SDK is loaded', () => {
-  test('every revision with a handshake is answered', () => {
+  test('every protocol revision with a handshake is answered', () => {
     expect(HANDSHAKES).toEqual(SUPPORTED_PROTOCOL_VERSIONS);
   });
 
-  test.each(HANDSHAKES as string[])('the answers to a client of %s are those that the SDK gives', async (version) => {
-    // Without a profile nobody can be asked what the agent may do, so that the lists do not depend on how soon they are asked for.
+  test.each(HANDSHAKES as string[])('a client of %s gets the same answers as from the SDK', async (version) => {
+    // Without a profile the permissions cannot be read, so the lists do not depend on timing.
     const [first, second] = [startMcp('none.json'), startMcp('none.json')];
-    // Whatever comes before the handshake is the SDK's to answer, and then all that follows is, too.
+    // A message before the handshake is handled by the SDK, and so are all that follow.
     expect((await second.request('ping')).result).toEqual({});
     const answers = async (mcp: McpProcess) => [
       await shakeHands(mcp, { elicitation: {} }, version),
@@ -47,18 +47,18 @@ describe('before the SDK is loaded', () => {
     expect(await answers(first)).toEqual(await answers(second));
   });
 
-  test('the list says what the agent may do, and calls go on as after any handshake', async () => {
+  test('the tool list includes the permissions, and calls work as after any handshake', async () => {
     const mcp = startMcp(writeProfile(agent));
     await shakeHands(mcp);
     const first = (await mcp.request('tools/list')).result;
     expect(first.tools).toHaveLength(6);
-    // On a machine that is busy what the agent may do follows later.
+    // On a busy machine the permissions are added to the list later.
     const { tools } = await vi.waitUntil(async () => {
       const { result } = await mcp.request('tools/list');
       return result.tools[0].description.includes('demo:read') ? result : undefined;
     }, PATIENCE);
     expect((await callTool(mcp, 'read_platform', READ)).structuredContent).toMatchObject({ status: 'answered' });
-    // Each request was answered once, and a list that is asked for again is the same.
+    // Each request was answered once, and a repeated list is the same.
     expect((await mcp.request('tools/list')).result.tools).toEqual(tools);
     const ids = mcp.lines.map((line) => JSON.parse(line).id);
     expect(ids).toEqual([...new Set(ids)]);
@@ -66,7 +66,7 @@ describe('before the SDK is loaded', () => {
     expect(await mcp.ended).toBe(0);
   });
 
-  test('what the broker says too late of the agent follows as a change of the list', async () => {
+  test('permissions that arrive after the list is sent cause a change notification', async () => {
     const answer = Promise.withResolvers<void>();
     const server = createServer(async (request, response) => {
       await answer.promise;
@@ -89,7 +89,7 @@ describe('before the SDK is loaded', () => {
     expect(await list()).toContain('demo:read');
   });
 
-  test('a client that leaves at once, or says nothing, keeps no process', async () => {
+  test('the process ends when the client disconnects, with or without a handshake', async () => {
     const silent = startMcp(writeProfile(agent));
     silent.child.stdin!.end();
     expect(await silent.ended).toBe(0);
@@ -103,7 +103,7 @@ describe('before the SDK is loaded', () => {
     expect(await mcp.ended).toBe(0);
   });
 
-  test('the tools are listed with few modules loaded, none of them a dependency', async () => {
+  test('the tools are listed with few modules loaded, and without dependencies', async () => {
     const folder = newFolder();
     const log = join(folder, 'modules.log');
     const watch = join(folder, 'watch.mjs');
@@ -130,16 +130,16 @@ describe('before the SDK is loaded', () => {
     expect(files.length).toBeLessThanOrEqual(15);
     const bytes = files.map((url) => readFileSync(fileURLToPath(url)).length);
     expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(100_000);
-    // Its twin: what needs the SDK loads it.
+    // Control case: a request that needs the SDK loads it.
     expect(after).toContain('/dist/serve-tools-');
   });
 
-  test('what was compiled is kept for the next start, in a folder of the user’s own', async () => {
+  test('compiled code is cached for the next start, in a folder of the user’s own', async () => {
     const home = newFolder();
     const mcp = startMcp(writeProfile(agent), [], { HOME: home, XDG_CACHE_HOME: '' });
     await shakeHands(mcp);
     await callTool(mcp, 'read_platform', READ);
-    // As clients end it.
+    // Clients may end the process in this way.
     mcp.child.kill('SIGKILL');
     await mcp.ended;
     const kept = join(home, '.cache', 'agent-broker');

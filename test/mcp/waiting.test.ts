@@ -1,4 +1,4 @@
-/** Held calls over MCP: each rung of the ladder of ways to wait, what ends a wait, and what survives one. */
+/** Held calls over MCP: each way to wait that a client may support, what ends a wait, and what survives a restart. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hideTables } from '../world/cut.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -6,7 +6,7 @@ import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp
 
 const SAID = { platform: 'demo', scope: 'demo:write', endpoint: '/items' };
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
-/** What a client is told while a call waits; where the link is not beside it, it follows. */
+/** The message for a client while a call waits; the link follows where the client does not show it separately. */
 const NEWS = 'Waiting for a person to approve this call, which would send a POST to /items with 1 field';
 const URL_DIALOG = { elicitation: { url: {} } };
 
@@ -19,7 +19,7 @@ beforeAll(() => {
   profile = writeProfile(agent);
 });
 
-/** A call that is held, and like no other. */
+/** Returns arguments of a call that is held, and differs from every other. */
 const held = (more: Record<string, unknown> = {}) => ({ ...SAID, data: { title: `t${++titles}` }, ...more });
 const decide = (id: string, verb: 'approve' | 'deny', body: object = {}) =>
   organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body);
@@ -29,7 +29,7 @@ const pending = async (): Promise<string[]> =>
   (await agent.get('/v1/agents/me/pending-actions')).body.pending.map(
     (one: { approval_id: string }) => one.approval_id,
   );
-/** The approval that a call made since `before`. */
+/** Returns the approval of a call that was made after `before`. */
 const newlyHeld = async (before: readonly string[]): Promise<string> =>
   await vi.waitUntil(async () => (await pending()).find((id) => !before.includes(id)), {
     timeout: 15_000,
@@ -45,7 +45,7 @@ async function handshake(capabilities: Record<string, unknown> = {}, words: read
   return mcp;
 }
 
-/** tools/call of 2026-07-28, with what the client declares for it. */
+/** Sends tools/call of 2026-07-28, with the capabilities that the client declares for it. */
 const stateless = (mcp: McpProcess, args: unknown, capabilities: object, more: object = {}): Promise<Message> =>
   mcp.request('tools/call', {
     name: 'write_platform',
@@ -55,7 +55,7 @@ const stateless = (mcp: McpProcess, args: unknown, capabilities: object, more: o
   });
 
 describe('a client that declares nothing', () => {
-  test('waits with the request open, is told the link, and gets the platform’s answer once it is approved', async () => {
+  test('waits with the request open, gets the link, and the platform’s answer after the approval', async () => {
     const mcp = await handshake();
     const before = await pending();
     const args = held({ reason: 'Because.' });
@@ -82,7 +82,7 @@ describe('a client that declares nothing', () => {
     expect(sentFor(args)).toBe(1);
   });
 
-  test('is told when its time is over what to do, and check_approval goes on waiting', async () => {
+  test('gets advice when its wait ends, and check_approval continues to wait', async () => {
     const mcp = await handshake({}, ['--wait', '1']);
     const args = held();
     const answer = await callTool(mcp, 'write_platform', args);
@@ -104,7 +104,7 @@ describe('a client that declares nothing', () => {
     expect(sentFor(args)).toBe(0);
   });
 
-  test('is not told that nothing was sent when the store is away as its time ends', async () => {
+  test('when the store fails at the end of a wait, the answer does not claim that nothing was sent', async () => {
     const mcp = await handshake({}, ['--wait', '2']);
     const { broker, services } = world.running;
     const { watch } = services.changes;
@@ -122,7 +122,7 @@ describe('a client that declares nothing', () => {
     expect(structuredContent.detail).not.toContain('Nothing was sent');
   });
 
-  test('that makes the identical call while one waits finds that one; afterwards it is a new call', async () => {
+  test('an identical call joins the held one; once the result was delivered it is a new call', async () => {
     const mcp = await handshake({}, ['--wait', '0']);
     const args = held({ reason: 'First words.' });
     const idOf = async (more: object = {}) =>
@@ -138,7 +138,7 @@ describe('a client that declares nothing', () => {
     const made = await callTool(mcp, 'write_platform', args);
     expect(made.structuredContent).toMatchObject({ status: 'answered', approval_id: id });
     expect(sentFor(args)).toBe(1);
-    // Its answer was handed over, so that the model means a new one now.
+    // The result was delivered, so an identical call is now a new one.
     const next = await idOf();
     expect(next).not.toBe(id);
     await decide(next, 'approve');
@@ -146,7 +146,7 @@ describe('a client that declares nothing', () => {
     expect(sentFor(args)).toBe(2);
   });
 
-  test('that makes the identical write twice at once makes it once; one after the other, twice', async () => {
+  test('two concurrent identical writes are made once; two in sequence are made twice', async () => {
     const mcp = await handshake();
     const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `twice ${++titles}` } };
     const call = () => callTool(mcp, 'write_platform', args);
@@ -159,7 +159,7 @@ describe('a client that declares nothing', () => {
     expect(sentFor(args)).toBe(2);
   });
 
-  test('that cancels a write which is on its way finds its answer by making it again: it was made once', async () => {
+  test('a write cancelled while in progress was made once, and the identical call gets its result', async () => {
     const mcp = await handshake();
     const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `slow ${++titles}` } };
     const arrived = Promise.withResolvers<() => void>();
@@ -185,12 +185,12 @@ describe('a client that declares nothing', () => {
     expect(mcp.lines.filter((line) => JSON.parse(line).id === 4712)).toEqual([]);
   });
 
-  test('that is killed while a write is on its way, and refused in between, finds its answer: it was made once', async () => {
+  test('a client killed during a write, and refused in between, gets the result of the write, which was made once', async () => {
     const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `refused ${++titles}` } };
     const arrived = Promise.withResolvers<() => void>();
     world.upstream.answer = (_request, response) => {
       const finish = () => response.writeHead(200, { 'content-type': 'application/json' }).end('{"made":true}');
-      // A second one would be answered at once.
+      // Lets a second call through immediately, if one is sent.
       if (sentFor(args) > 1) finish();
       else arrived.resolve(finish);
     };
@@ -219,7 +219,7 @@ describe('a client that declares nothing', () => {
     expect(sentFor(args)).toBe(1);
   });
 
-  test('may cancel: nothing more is answered, the broker’s long poll ends, and the call is still there', async () => {
+  test('a cancelled call gets no answer, the broker’s long poll ends, and the call stays held', async () => {
     const mcp = await handshake();
     const before = await pending();
     const args = held();
@@ -235,7 +235,7 @@ describe('a client that declares nothing', () => {
     expect(mcp.lines.slice(lines).filter((line) => JSON.parse(line).id === 4711)).toEqual([]);
   });
 
-  test('that is killed in the middle of a wait finds the call again, by its id or by making it again', async () => {
+  test('a client killed while it waits finds the call again, by its id or by the identical call', async () => {
     const [one, two] = [held(), held()];
     const ids: string[] = [];
     for (const args of [one, two]) {
@@ -261,7 +261,7 @@ describe('a client that declares nothing', () => {
     expect([sentFor(one), sentFor(two)]).toEqual([1, 1]);
   });
 
-  test('is never asked to approve in a form: the link is told as text', async () => {
+  test('gets the link as text, and no form to approve in', async () => {
     const mcp = await handshake({ elicitation: { form: {} } }, ['--wait', '0']);
     const answer = await callTool(mcp, 'write_platform', held());
     expect(answer.structuredContent.status).toBe('pending_approval');
@@ -269,11 +269,11 @@ describe('a client that declares nothing', () => {
   });
 });
 
-/** The time that a refusal takes which is a person's (mcp/tools/hold.ts). */
+/** Waits long enough that a refusal counts as a person's (mcp/tools/hold.ts). */
 const aPersonReads = () => new Promise((later) => setTimeout(later, 2_100));
 
-describe('a client that opens links for a person', () => {
-  test('shaking hands: is asked to open the approval’s, and what is decided elsewhere takes the dialog away', async () => {
+describe('a client that opens links', () => {
+  test('with a handshake: is asked to open the approval’s link, and a decision made elsewhere closes the dialog', async () => {
     const mcp = await handshake(URL_DIALOG);
     const args = held();
     const answering = callTool(mcp, 'write_platform', args);
@@ -287,7 +287,7 @@ describe('a client that opens links for a person', () => {
     expect(sentFor(args)).toBe(1);
   });
 
-  test('shaking hands: where nobody could be asked, the request stays open instead', async () => {
+  test('with a handshake: when the dialog fails, the request stays open instead', async () => {
     const mcp = await handshake(URL_DIALOG);
     const answering = callTool(mcp, 'write_platform', held());
     const asked = await mcp.next(({ method }) => method === 'elicitation/create');
@@ -297,7 +297,7 @@ describe('a client that opens links for a person', () => {
     expect((await answering).structuredContent).toMatchObject({ status: 'answered' });
   });
 
-  /** A held call of a client that asks its person, and what answers the client's dialog. */
+  /** Makes a held call of a client that shows dialogs, and returns how to answer its dialog. */
   async function dialog(mcp: McpProcess) {
     const args = held();
     const answering = callTool(mcp, 'write_platform', args);
@@ -307,7 +307,7 @@ describe('a client that opens links for a person', () => {
     return { args, answering, id: asked.params.elicitationId as string, say };
   }
 
-  test('shaking hands: after an accept the call is made; after a decline or a cancel it waits for an approval elsewhere', async () => {
+  test('with a handshake: after an accept the call is made; after a decline or cancel it waits for an approval elsewhere', async () => {
     const mcp = await handshake(URL_DIALOG);
     for (const [action, status] of [
       ['accept', 'answered'],
@@ -324,7 +324,7 @@ describe('a client that opens links for a person', () => {
     }
   });
 
-  test('shaking hands: a decline or a cancel within a moment is the client’s own, and the request stays open', async () => {
+  test('with a handshake: an immediate decline or cancel counts as the client’s own, and the request stays open', async () => {
     const mcp = await handshake(URL_DIALOG);
     for (const action of ['decline', 'cancel']) {
       const { args, answering, id, say } = await dialog(mcp);
@@ -337,7 +337,7 @@ describe('a client that opens links for a person', () => {
     }
   });
 
-  test('whose answer came at once is told that nobody was shown the link, when nobody decided meanwhile', async () => {
+  test('an immediate decline without a decision meanwhile is answered with a note that nobody was shown the link', async () => {
     const mcp = await handshake(URL_DIALOG, ['--wait', '0']);
     const answering = callTool(mcp, 'write_platform', held());
     const asked = await mcp.next(({ method }) => method === 'elicitation/create');
@@ -347,7 +347,7 @@ describe('a client that opens links for a person', () => {
     expect(structuredContent.detail).toContain('nobody was shown the link');
   });
 
-  test('stateless: gets the link as required input, and the answer when it comes back', async () => {
+  test('stateless: gets the link as required input, and the result when it sends the response back', async () => {
     const mcp = startMcp(profile, ['--wait', '1']);
     const args = held();
     const { result: first } = await stateless(mcp, args, URL_DIALOG);
@@ -355,7 +355,7 @@ describe('a client that opens links for a person', () => {
     const { params, method } = first.inputRequests.approval;
     expect([method, params.mode, params.message]).toEqual(['elicitation/create', 'url', NEWS]);
     const id = params.url.split('/').at(-1);
-    // Without an id, which this revision does not have, the SDK in Rust reads no link: Copilot CLI then calls it a failure.
+    // This revision has no id, but the SDK in Rust reads no link without one: Copilot CLI then reports a failure.
     expect(params).toMatchObject({ url: urlOf(id), elicitationId: id });
     const back = (action: string) => ({ requestState: first.requestState, inputResponses: { approval: { action } } });
     const atOnce = await stateless(mcp, args, URL_DIALOG, back('decline'));
@@ -367,7 +367,7 @@ describe('a client that opens links for a person', () => {
     expect(declined.result.structuredContent.detail).toContain('they did not open the link');
     const opened = await stateless(mcp, args, URL_DIALOG, back('accept'));
     expect(opened.result.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
-    // The state of one call says nothing of another.
+    // The state of one call is not accepted for another.
     const other = await stateless(mcp, held(), URL_DIALOG, back('accept'));
     expect(other.result.resultType).toBe('input_required');
     await decide(id, 'approve');
@@ -377,11 +377,11 @@ describe('a client that opens links for a person', () => {
   });
 });
 
-describe('a client that takes tasks', () => {
+describe('a client that supports tasks', () => {
   const task = (mcp: McpProcess, method: string, taskId: string, capabilities: object = TASKS, more: object = {}) =>
     mcp.request(`tasks/${method}`, { taskId, _meta: envelope({ ...capabilities }), ...more });
 
-  test('gets one at once that lives as long as the approval, and finds the answer in it, also in another process', async () => {
+  test('gets a task with the approval’s lifetime immediately, and reads the result from it, from another process, too', async () => {
     let mcp = startMcp(profile);
     const args = held();
     const { result } = await stateless(mcp, args, TASKS);
@@ -402,7 +402,7 @@ describe('a client that takes tasks', () => {
     expect(sentFor(args)).toBe(1);
   });
 
-  test('finds a denial as a tool’s error, cannot take a call back, and needs to say that it takes tasks', async () => {
+  test('gets a denial as a tool error, cannot withdraw a call, and has to declare tasks with each request', async () => {
     const mcp = startMcp(profile);
     const { result } = await stateless(mcp, held(), { ...TASKS, ...URL_DIALOG });
     expect((await task(mcp, 'cancel', result.taskId)).result).toMatchObject({ resultType: 'complete' });
@@ -422,7 +422,7 @@ describe('a client that takes tasks', () => {
     }
   });
 
-  test('gets none for what is not held, nor for what it did not declare', async () => {
+  test('gets no task for a call that is not held, nor without declaring tasks', async () => {
     const mcp = startMcp(profile, ['--wait', '0']);
     const patch = { ...SAID, endpoint: '/items/1', method: 'PATCH', data: { title: 'x' } };
     expect((await stateless(mcp, patch, TASKS)).result.structuredContent.status).toBe('answered');
