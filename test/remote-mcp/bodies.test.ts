@@ -1,4 +1,4 @@
-/** One body, three entry points: what is refused on POST /v1/actions is refused over stdio and over remote /mcp, too. */
+/** One body, three entry points: a body that POST /v1/actions refuses is refused over stdio and remote /mcp, too. */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -12,19 +12,19 @@ import { OAuthClient } from '../world/oauth-client.ts';
 import { ALLOW_ALL, DEMO_SCOPES } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
-/** Levels that POST /v1/actions takes, and those of them that are taken before `data` begins. */
+/** Levels of nesting that POST /v1/actions accepts, and how many of them are used before `data` begins. */
 const MOST_LEVELS = 64;
 const BEFORE_DATA = 1;
 
 type Taken = {
   /** Whether the call was made. */
   made: boolean;
-  /** What was said of it. */
+  /** The answer's text. */
   text: string;
 };
 type Entry = (body: Buffer) => Promise<Taken>;
 
-/** The text of an action, of which `data` is written as it is. */
+/** Returns the text of an action with this literal `data`. */
 const action = (data: string, more = ''): Buffer =>
   Buffer.from(
     `{"platform":"demo","scope":"demo:write","endpoint":"/items/1","method":"PATCH"${more}${data === '' ? '' : `,"data":${data}`}}`,
@@ -96,7 +96,7 @@ const taken = (message: Message): Taken => ({
   text: JSON.stringify(message),
 });
 
-/** Posts a message to /mcp as it is. Answers its status with the JSON-RPC answer. */
+/** Posts a literal message to /mcp. Returns the status and the JSON-RPC answer. */
 async function postMcp(body: Buffer, headers: Record<string, string> = {}) {
   const answer = await send(`${world.running.baseUrl}/mcp`, {
     method: 'POST',
@@ -146,14 +146,14 @@ describe.each(ENTRIES)('over %s', (name, entry) => {
     await shakeHands(stdio);
   });
 
-  test.each(REFUSED)('%s is refused, with its place, and nothing is sent', async (_what, body, says) => {
+  test.each(REFUSED)('%s is refused, with the path of the problem, and nothing is sent', async (_what, body, says) => {
     const before = world.upstream.seen.length;
     const { made, text } = await entry(body);
     expect([made, text.slice(0, 2000)]).toEqual([false, expect.stringMatching(says)]);
     expect(world.upstream.seen.slice(before)).toEqual([]);
   });
 
-  test.each(EXACT)('%s: the platform gets exactly that', async (_what, data, arrives) => {
+  test.each(EXACT)('%s: the platform receives exactly this body', async (_what, data, arrives) => {
     const { made, text } = await entry(action(data));
     expect([made, text]).toEqual([true, text]);
     expect(world.upstream.seen.at(-1)!.body).toBe(arrives);
@@ -161,7 +161,7 @@ describe.each(ENTRIES)('over %s', (name, entry) => {
 });
 
 describe('a message to /mcp', () => {
-  test('whose arguments are misread is answered to the model, in both eras; anything else of it is a 400', async () => {
+  test('with JSON in the arguments that parsing would change gets a tool error, in both eras; elsewhere in the message a 400', async () => {
     const bad = action('{"to":"a","to":"b"}');
     const shakenHands = await postMcp(toolCall(bad, 5));
     expect(shakenHands).toMatchObject({
@@ -177,7 +177,7 @@ describe('a message to /mcp', () => {
       status: 400,
       message: { jsonrpc: '2.0', id: 7, error: { code: -32600, message: expect.stringContaining('/method') } },
     });
-    // Another number in its place would be the id of another request.
+    // A rounded id would be the id of another request.
     const rounded = '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}';
     expect(await postMcp(Buffer.from(rounded))).toMatchObject({
       status: 400,
@@ -189,7 +189,7 @@ describe('a message to /mcp', () => {
       expect([none, (await postMcp(Buffer.from(none))).message.error.code]).toEqual([none, -32700]);
   });
 
-  test('with parameters that initialize or a list cannot have is an error -32602', async () => {
+  test('with invalid parameters of initialize or a list gets error -32602', async () => {
     for (const message of ['"method":"initialize"', '"method":"tools/list","params":{"cursor":"x"}'])
       expect(await postMcp(Buffer.from(`{"jsonrpc":"2.0","id":7,${message}}`))).toMatchObject({
         status: 200,
@@ -197,7 +197,7 @@ describe('a message to /mcp', () => {
       });
   });
 
-  test('is taken from a client that takes any type of answer, and not from one that names another', async () => {
+  test('is accepted with Accept */* or without Accept, and refused with only another type', async () => {
     const ping = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}');
     for (const [accept, status] of [
       ['*/*', 200],
@@ -205,7 +205,7 @@ describe('a message to /mcp', () => {
       ['application/json', 406],
     ] as const)
       expect([accept, (await postMcp(ping, { accept })).status]).toEqual([accept, status]);
-    // Unlike fetch, this sends no Accept.
+    // Unlike fetch, this request has no Accept header.
     const asked = request(`${world.running.baseUrl}/mcp`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
@@ -217,7 +217,7 @@ describe('a message to /mcp', () => {
     ]);
   });
 
-  test('in another character set, or of another type, is not read as if it were UTF-8 JSON', async () => {
+  test('in another character set or media type than UTF-8 JSON is refused', async () => {
     const ping = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}');
     for (const type of [
       'application/json; charset=utf-8',

@@ -1,4 +1,4 @@
-/** What one request to /mcp may cost, and that a client whose every place is taken by what waits can still cancel. */
+/** Limits on the cost of one request to /mcp, and a client with all of its slots in use by waiting calls can still cancel. */
 import { getEventListeners } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -29,7 +29,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     baseUrl = world.running.baseUrl;
   });
 
-  /** A client of an agent of its own, with a session. */
+  /** Returns a client with an agent of its own and a session. */
   async function connected() {
     const name = `bounded-${crypto.randomUUID().slice(0, 8)}`;
     const browser = browserOf(world, organisation.owner);
@@ -54,8 +54,8 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
   const message = (method: string, params?: object) => ({ jsonrpc: '2.0', method, ...(params && { params }) });
   const cancelled = (requestId: unknown) => message('notifications/cancelled', { requestId });
 
-  describe('that is wide', () => {
-    test('two requests with one id are refused, and neither is made', async () => {
+  describe('with many values', () => {
+    test('two requests with the same id in one list are refused, and neither is made', async () => {
       const { post } = await connected();
       const before = world.upstream.seen.length;
       const refused = await post([1, 2].map((n) => ({ ...call({ n }), id: 7 })));
@@ -79,9 +79,9 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     const numbers = (count: number) => ({ list: Array(count).fill(0) });
     const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`m${i}`, 0]));
 
-    test('is refused when it has more values than the SDK looks through quickly, and made when it has as many', async () => {
+    test('with more values than the SDK scans quickly is refused, and with as many as allowed it is made', async () => {
       const { post } = await connected();
-      // Of the message and of the call thirteen.
+      // Thirteen more values are in the message and the call.
       const made = await post(call(numbers(9_987)));
       expect([made.status, (await made.text()).includes('"structuredContent":{"status":"answered"')]).toEqual([
         200,
@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       expect(world.upstream.seen.length).toBe(before);
     });
 
-    test('is refused when message, params or _meta have more than a hundred members', async () => {
+    test('with more than a hundred members in message, params or _meta is refused', async () => {
       const { post } = await connected();
       const listing = (meta: object) => ({ ...message('tools/list', { _meta: meta }), id: 7 });
       expect((await post(listing(members(100)))).status).toBe(200);
@@ -120,7 +120,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     });
   });
 
-  test('a tool call may be open for as long as a person and a platform may take, any other request for two minutes', async () => {
+  test('a tool call may stay open as long as a person and a platform may take, any other request two minutes', async () => {
     const { post } = await connected();
     const timers = vi.spyOn(globalThis, 'setTimeout');
     onTestFinished(restore);
@@ -135,8 +135,8 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     expect(taken()).toEqual([120_000, 120_000, 720_000]);
   });
 
-  describe('that is a list of messages', () => {
-    test('is refused as the SDK does when it is longer than it may be, before anything looks at its messages', async () => {
+  describe('with a list of messages', () => {
+    test('a list that is too long is refused as by the SDK, before its messages are inspected', async () => {
       const { post } = await connected();
       const watched = vi.spyOn(world.running.services.changes, 'watch');
       const told = vi.spyOn(world.running.services.changes, 'tell');
@@ -157,7 +157,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       expect([watched.mock.calls.length, told.mock.calls.length]).toEqual([0, 0]);
     }, 270_000);
 
-    test('is answered, message by message, when it is as long as it may be', async () => {
+    test('a list of the longest allowed length is answered, message by message', async () => {
       const { post } = await connected();
       const pings = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
       const answered = await post(pings);
@@ -165,7 +165,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       expect((await answered.text()).match(/"result":\{/g)).toHaveLength(MOST_MESSAGES);
     });
 
-    test('costs as much as its messages one by one', async () => {
+    test('a list counts towards the rate limit as its messages one by one do', async () => {
       const strict = await startWorld(store, { AGENT_BROKER_LIMIT_FACTOR: '1' });
       const { owner } = await strict.organisation();
       const list = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
@@ -186,7 +186,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
         };
       };
       const REFUSED = [429, 'rate_limited'];
-      // 600 messages a minute: in lists and nothing else, and with one message before, so that a list is what is too much.
+      // 600 messages a minute: once in lists only, and once with one message before, so that a whole list exceeds the limit.
       const lists = await poster();
       for (let turn = 0; turn < 6; turn++) expect([turn, await lists(list)]).toEqual([turn, 200]);
       expect(await lists(list[0])).toEqual(REFUSED);
@@ -196,7 +196,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       expect(await mixed(list)).toEqual(REFUSED);
     });
 
-    test('listens once for its end, however many calls are in it, and waits for none of them afterwards', () => {
+    test('a list of calls adds one listener for its end, and removes all cancellation watches afterwards', () => {
       const { services } = world.running;
       const who = { agent: { id: crypto.randomUUID() } } as AgentPrincipal;
       const session = { id: crypto.randomUUID(), opensLinks: false };
@@ -212,7 +212,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       expect(names.map(services.changes.waiting)).toEqual(names.map(() => 0));
     });
 
-    test('is refused, and not an error of ours, when its members are of other kinds than they should be', async () => {
+    test('a list with members of wrong types is refused without an internal error', async () => {
       const { post, headers } = await connected();
       const odd = { toString: 1, valueOf: 1 };
       const params = [{ name: odd }, { name: 'check_approval', arguments: null }, null, 'text', [odd]];
@@ -220,7 +220,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
         const { status } = await post({ ...message('tools/call'), id: 1, params: one });
         expect([one, status]).toEqual([one, status < 500 ? status : 'below 500']);
       }
-      // Deeper than anything can be written again.
+      // Nested too deeply to be serialised.
       for (const method of ['notifications/cancelled', 'tools/call']) {
         const text = JSON.stringify({ ...message(method), id: 'ID', params: { requestId: 'ID' } });
         const depth = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
@@ -234,8 +234,8 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     });
   });
 
-  describe.runIf(store === 'postgres')('that cancels', () => {
-    /** What the other replicas are told of requests, from now on. `first`: runs before the first word is sent. */
+  describe.runIf(store === 'postgres')('that cancels other requests', () => {
+    /** Records what is sent to the other replicas about requests, from now on. `first`: runs before the first notice is sent. */
     function countNotices(first?: () => Promise<void>) {
       const notices = world.running.broker.store.notices!;
       const { send } = notices;
@@ -248,24 +248,24 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       return sent;
     }
 
-    test('tells the other replicas once of each request, however often it names it', async () => {
+    test('other replicas are notified once of each cancelled request, however often it is named', async () => {
       const { post } = await connected();
       const sent = countNotices();
       const ids = [1, 1, '1', 2, 1, '1', 2, 2, null, { id: 1 }, [1], true];
       const answer = await post([...ids, ...ids].map(cancelled));
       await answer.text();
-      // Of what can name no request nobody is told.
+      // Values that cannot be a request id are not sent.
       expect(new Set(sent).size).toBe(3);
       expect(sent).toHaveLength(3);
     });
 
-    test('and goes away is done no more for', async () => {
+    test('notices stop once the client has disconnected', async () => {
       const { post, token } = await connected();
       const leaving = new AbortController();
       const went = Promise.withResolvers<void>();
       const sent = countNotices(async () => {
         leaving.abort();
-        // The broker has seen that nobody is there when it has taken other requests and answered them.
+        // The broker has noticed the disconnection once it has answered other requests.
         for (let turn = 0; turn < 3; turn++) await callMcp(baseUrl, token);
         went.resolve();
       });
@@ -277,7 +277,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     });
   });
 
-  describe('of a client that has as many requests open as it may', () => {
+  describe('of a client with the largest allowed number of open requests', () => {
     async function full() {
       const client = await connected();
       const held = Array.from({ length: MOST_OPEN }, (_, id) =>
@@ -287,7 +287,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       return { ...client, held };
     }
 
-    test('is refused when it may wait, and taken when it cancels: that one is waited for no longer', async () => {
+    test('a further request is refused, but a cancellation is accepted, and ends the waiting request', async () => {
       const { post, held, name } = await full();
       const more = { ...message('tools/call', { name: 'write_platform', arguments: desk.held() }), id: 99 };
       for (const body of [more, [cancelled(98), more], { ...message('ping'), id: 99 }]) {
@@ -301,7 +301,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       expect((await post(cancelled(7))).status).toBe(202);
       expect(await held[7]!.answer).not.toContain('"result"');
       expect(await desk.pending(name)).toHaveLength(MOST_OPEN);
-      // There is a place again. When all others are cancelled at once, none is told to come back later.
+      // A slot is free again. Concurrent cancellations of all others are accepted, too.
       await vi.waitFor(async () => expect((await post({ ...message('ping'), id: 99 })).status).toBe(200), PATIENCE);
       const others = [...held.keys()].filter((id) => id !== 7);
       const answers = await Promise.all(others.map((id) => post(cancelled(id))));
@@ -309,7 +309,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       for (const { answer } of held) expect(await answer).not.toContain('"result"');
     }, 180_000);
 
-    test('cannot be heard when as many again are only begun: what is on its way has bounds, too', async () => {
+    test('a cancellation is refused while as many requests again are still being received', async () => {
       const { headers, post } = await connected();
       const begin = () => {
         const request = httpRequest(`${baseUrl}/mcp`, {
@@ -327,7 +327,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       };
       onTestFinished(end);
       await vi.waitFor(async () => {
-        // Instead of one that came while a cancellation had its place.
+        // Replaces one that arrived while a cancellation had its slot.
         begun.push(begin());
         expect((await post(cancelled(1))).status).toBe(429);
       }, PATIENCE);

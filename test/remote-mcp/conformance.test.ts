@@ -1,6 +1,7 @@
 /**
- * The outside suite for MCP servers against the remote /mcp, by both eras of the protocol, and the one for authorization servers.
- * What six tools cannot pass is listed with the reason; whatever else fails or is warned of, and whatever of the list passes, fails here.
+ * The conformance suites for MCP servers, in both eras of the protocol, and for authorization servers, against the remote /mcp.
+ * Scenarios that do not apply to these six tools are listed with the reason; any other failure or warning fails here, and so does a listed scenario that
+ * passes.
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -21,7 +22,7 @@ const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/in
 const FOREIGN = 'calls a tool, or asks for a prompt, of the suite’s own example server';
 const UNDECLARED = 'of a capability that is not declared: there are tools, and nothing else';
 const NOT_RESUMED = 'no stream is resumed: a call that is made again is the same call, on every replica';
-/** By scenario, or by scenario and check. */
+/** Reasons by scenario, or by scenario and check. */
 const NOT_APPLICABLE: Record<string, string> = {
   ...Object.fromEntries(
     [
@@ -82,7 +83,7 @@ const NOT_APPLICABLE: Record<string, string> = {
   'http-custom-header-server-validation': 'no tool mirrors an argument in a header',
 };
 
-/** What has to be seen to pass: that an empty run fails. */
+/** Scenarios that have to pass, so that an empty run fails. */
 const PASSES: Record<string, string[]> = {
   '2025-06-18': ['server-initialize', 'ping', 'tools-list'],
   '2025-11-25': ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'],
@@ -98,7 +99,7 @@ beforeAll(async () => {
   const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
   const terms = [{ scopes: ['demo:read', 'demo:write'] }, { scopes: ['demo:read'] }];
   let turn = 0;
-  // The suite knows no tokens. Its own server changes its tools when a tool of it is called: here an owner does.
+  // The suite supports no tokens. Its own server changes its tools when a certain tool is called: here an owner changes them.
   address = await startBearerProxy(
     world.running.baseUrl,
     async () => tokens.access_token,
@@ -112,13 +113,13 @@ beforeAll(async () => {
 
 type Check = { id: string; status: string; errorMessage?: string };
 
-/** Runs the suite; `line`: of its output. Answers the checks by scenario. */
+/** Runs the suite; `line` is called with each line of its output. Returns the checks by scenario. */
 async function run(options: readonly string[], line: (text: string) => void = () => {}): Promise<Map<string, Check[]>> {
   const folder = newFolder();
   const child = spawn(process.execPath, [SUITE, ...options, '-o', folder], { stdio: ['ignore', 'pipe', 'ignore'] });
   child.stdout.on('data', (chunk) => `${chunk}`.split('\n').forEach(line));
   const giveUp = setTimeout(() => child.kill(), 150_000);
-  // It answers 1 when anything failed; what failed is in its files.
+  // The exit code is 1 when anything failed; the failures are in the suite's files.
   await new Promise((done) => child.once('exit', done));
   clearTimeout(giveUp);
   const found = new Map<string, Check[]>();
@@ -154,7 +155,7 @@ test.each(Object.keys(PASSES))(
   160_000,
 );
 
-test('the authorization server passes, with an owner who consents', async () => {
+test('the authorization server passes, with an owner who gives the consent', async () => {
   const port = await freePort();
   const client = new OAuthClient(world);
   await client.register({ redirect_uris: [`http://127.0.0.1:${port}/callback`] });

@@ -1,4 +1,4 @@
-/** What a client of /mcp is told where the store fails under a tool, and what whoever runs the broker reads of it. */
+/** The answer to a client of /mcp when the store fails during a tool call, and what the log says. */
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { givenWorld, shared } from '../world/given.ts';
@@ -14,14 +14,14 @@ const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data:
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
 
-describe.each(ONE_STORE)(`a store that fails under a tool of /mcp on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a store that fails during a tool call of /mcp, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: ALLOW_ALL }));
   const token = shared(async () => {
     const decision = { name: 'unlucky', grants: EVERYTHING };
     return await new OAuthClient(world).tokens(browserOf(world, organisation.owner), {}, decision);
   });
-  /** The errors that the broker logs from here on. */
+  /** Collects the errors that the broker logs from here on. */
   const logged = (): Json[] => {
     const errors: Json[] = [];
     const spy = vi.spyOn(world.running.broker.log, 'error');
@@ -31,7 +31,7 @@ describe.each(ONE_STORE)(`a store that fails under a tool of /mcp on %s${postgre
   };
   const rename = async (from: string, to: string) =>
     void (await sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(world.running.broker.store.db));
-  // What SQLite does not find is a store that fails, which is told once, and not by each call.
+  // A missing table counts as a failing store on SQLite, whose outage is logged once, and not by each call.
   const code = store === 'sqlite' ? 'store_unavailable' : 'internal_error';
   const expectLogged = (errors: Json[]) => {
     if (store === 'sqlite') return;
@@ -48,7 +48,7 @@ describe.each(ONE_STORE)(`a store that fails under a tool of /mcp on %s${postgre
     return { text, result: JSON.parse(/^data: (.*)$/m.exec(text)![1]!).result as Json };
   };
 
-  test('before a call begins: nothing is sent, the client is told so with an id, and the log has the error by that id', async () => {
+  test('before the call begins: nothing is sent, the client gets an error with an id, and the log has the error under that id', async () => {
     const errors = logged();
     await away();
     const { text, result } = await call({ name: 'before' });
@@ -64,7 +64,7 @@ describe.each(ONE_STORE)(`a store that fails under a tool of /mcp on %s${postgre
     expect(result.structuredContent.next).toContain('a call that writes is made at most once');
   });
 
-  test('after a call was made: the client gets its answer, and the log has the error', async () => {
+  test('after the call was made: the client gets its answer, and the log has the error', async () => {
     const errors = logged();
     world.upstream.answer = async (_, response) => {
       await away();
@@ -75,7 +75,7 @@ describe.each(ONE_STORE)(`a store that fails under a tool of /mcp on %s${postgre
     expectLogged(errors);
   });
 
-  test('a client that leaves while its call waits is no failure: nothing is logged', async () => {
+  test('a client that disconnects while its call waits is not an error: nothing is logged', async () => {
     const errors = logged();
     const careful = await world.demoOrganisation({ rules: DEMO_RULES });
     const desk = deskOf(world, careful);

@@ -35,7 +35,7 @@ const calling = (name: string, args: object) => [
 const namesIn = (stdout: string): string[] => JSON.parse(stdout).result.tools.map(({ name }: { name: string }) => name);
 
 describe('/mcp', () => {
-  test('with nothing but the address: the person is sent to the consent page, and it lists the tools', async () => {
+  test('given only the address, the Inspector sends the person to the consent page, and then lists the tools', async () => {
     const port = await freePort();
     const words = ['--callback-url', `http://127.0.0.1:${port}/oauth/callback`, '--method', 'tools/list', '--strict'];
     let consented: Promise<unknown> | undefined;
@@ -65,13 +65,13 @@ describe('/mcp', () => {
       words = ['--protocol-era', era, '--header', `Authorization: Bearer ${access_token}`];
     });
 
-    test('it lists the tools without a complaint about their schemas', async () => {
+    test('the Inspector lists the tools without warnings about their schemas', async () => {
       const listed = await inspect(over('/mcp', ...words, '--method', 'tools/list', '--strict'));
       expect(namesIn(listed.stdout)).toEqual(TOOLS);
       expect(listed.stderr).not.toMatch(/warning|error/i);
     }, 180_000);
 
-    test('a call that is held waits for the person, and gets the platform’s answer', async () => {
+    test('a held call waits for the approval, and gets the platform’s answer', async () => {
       const desk = deskOf(world, organisation);
       const args = desk.held();
       const calledWith = inspect(over('/mcp', ...words, ...calling('write_platform', args)));
@@ -87,7 +87,7 @@ describe('/mcp', () => {
 });
 
 describe.each(ERAS)('/lab/mcp, %s', (era) => {
-  test('it lists the tools without a complaint about their schemas, and calls one', async () => {
+  test('the Inspector lists the tools without warnings about their schemas, and calls one', async () => {
     const words = ['--protocol-era', era];
     const listed = await inspect(over('/lab/mcp', ...words, '--method', 'tools/list', '--strict'));
     expect(listed.code, listed.stderr).toBe(0);

@@ -1,4 +1,4 @@
-/** Answers of platforms that are larger than a tool's result, by `/mcp`: told as they always were, and never parsed as a whole. */
+/** Platform answers by `/mcp` that are larger than the limit of a tool result: truncated, and never parsed as a whole. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { callMcp } from '../world/oauth-client.ts';
@@ -29,7 +29,7 @@ async function call(name: string, { method: _, ...args }: typeof READ): Promise<
   return JSON.parse(line.replace(/^data: /, '')).result;
 }
 
-/** The longest text that JSON.parse gets on the thread that answers. */
+/** Records the longest text that is passed to JSON.parse in the main thread. */
 function longestParsed(): () => number {
   const { parse } = JSON;
   let longest = 0;
@@ -46,7 +46,7 @@ describe('an answer of 3 MiB by /mcp', () => {
     ['small numbers', `[${'1,'.repeat(1.5 * MIB)}1]`],
     ['small numbers and one that a double does not hold', `[${LONG},${'1,'.repeat(1.5 * MIB)}1]`],
     ['objects', `[${`{"id":${LONG},"a":""},`.repeat(90_000)}{}]`],
-  ])('of %s is not parsed, and its beginning is told', async (_, answer) => {
+  ])('of %s is not parsed, and its beginning is returned', async (_, answer) => {
     const longest = longestParsed();
     answers(answer);
     const { structuredContent, content } = await call('read_platform', READ);
@@ -57,7 +57,7 @@ describe('an answer of 3 MiB by /mcp', () => {
     expect(JSON.parse(content.at(-1).text)).toEqual(structuredContent);
   });
 
-  test('that is a text is told as text', async () => {
+  test('that is one string is returned as text', async () => {
     answers(JSON.stringify('a\n'.repeat(MIB)));
     const { data, truncated, bytes } = (await call('read_platform', READ)).structuredContent;
     expect([truncated, bytes]).toEqual([true, 2 * MIB]);
@@ -65,7 +65,7 @@ describe('an answer of 3 MiB by /mcp', () => {
   });
 });
 
-test('an answer that is short enough without its whitespace is told whole, with all digits', async () => {
+test('an answer that is small enough without its whitespace is returned whole, with all digits', async () => {
   const value = [LONG, ...Array(30_000).fill(12)];
   const answer = JSON.stringify(value, undefined, 8).replace(`"${LONG}"`, LONG);
   expect(answer.length).toBeGreaterThan(TOLD);
@@ -73,7 +73,7 @@ test('an answer that is short enough without its whitespace is told whole, with 
   expect((await call('read_platform', READ)).structuredContent).toMatchObject({ data: value });
 });
 
-test('whoever repeats a write while it is made is told the same', async () => {
+test('a concurrent identical write gets the same answer as the one in progress', async () => {
   const made = Promise.withResolvers<void>();
   answers(`{"id":${LONG},"list":[1.0,"\\u00e9"]}`, made.promise);
   const first = call('write_platform', WRITE);

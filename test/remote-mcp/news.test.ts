@@ -1,4 +1,4 @@
-/** What changes in what a remote MCP client may do: told where the protocol has a way to tell it, and promised nowhere else. */
+/** Notifications of changed permissions to remote MCP clients: sent where the protocol has a stream for them, and advertised nowhere else. */
 import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -10,7 +10,7 @@ import { DEMO_RULES } from '../world/world.ts';
 
 const PATIENCE = { timeout: 10_000, interval: 5 };
 
-describe.each(ONE_STORE)(`what a remote client may do changes, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`notifications of changed permissions to a remote client, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 
@@ -19,7 +19,7 @@ describe.each(ONE_STORE)(`what a remote client may do changes, on %s${postgresNo
     (await organisation.ask('GET', '/owner/agents')).body.agents.find((one: { name: string }) => one.name === name);
   const listening = () => world.running.services.changes.waiting(ownersChangeIn(organisation.id).id);
 
-  /** A client that has the SDK listen for it. `told`: the descriptions of the first tool, as they came after news. */
+  /** Connects a client whose SDK subscribes to changes. `told`: the descriptions of the first tool, read after each notification. */
   async function listener(name: string) {
     const told: string[] = [];
     const client = new Client(
@@ -37,7 +37,7 @@ describe.each(ONE_STORE)(`what a remote client may do changes, on %s${postgresNo
     return { client, memory, told };
   }
 
-  test('a client of 2026-07-28 that listens is told, and has the new list', async () => {
+  test('a client of 2026-07-28 with a subscription is notified, and gets the new list', async () => {
     const name = `listens-${store}`;
     const { client, told } = await listener(name);
     expect(client.getServerCapabilities()?.tools).toEqual({ listChanged: true });
@@ -49,7 +49,7 @@ describe.each(ONE_STORE)(`what a remote client may do changes, on %s${postgresNo
     await vi.waitUntil(() => told.length > 0, PATIENCE);
     expect(told).toEqual([expect.stringMatching(/- demo: demo:delete, demo:read$/m)]);
 
-    // What changes for somebody else is no news.
+    // A change for another agent causes no notification.
     const other = `other-${store}`;
     const { client: neighbour } = await listener(other);
     const grant = `/owner/agents/${(await agentNamed(other)).id}/grants/demo`;
@@ -60,7 +60,7 @@ describe.each(ONE_STORE)(`what a remote client may do changes, on %s${postgresNo
     await neighbour.close();
   });
 
-  test('a client that goes is listened for no longer, and one whose access ends is told no more', async () => {
+  test('a subscription ends when the client disconnects, and when its access is revoked', async () => {
     await vi.waitUntil(() => listening() === 0, PATIENCE);
     const one = await listener(`goes-${store}`);
     expect(listening()).toBe(1);
@@ -77,7 +77,7 @@ describe.each(ONE_STORE)(`what a remote client may do changes, on %s${postgresNo
     expect(two.told).toEqual([]);
   });
 
-  test('clients that shake hands are promised no news: there is no stream on which it could come', async () => {
+  test('handshake clients are not offered list changes, because they have no stream for notifications', async () => {
     const capabilitiesOf = async (connect: () => Promise<Client | FirstClient>) =>
       (await connect()).getServerCapabilities()?.tools;
     const browser = () => browserOf(world, organisation.owner);

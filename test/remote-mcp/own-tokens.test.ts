@@ -1,4 +1,4 @@
-/** `/mcp` with an agent's own token, and no authorization server: signed, of a child, or issued for its workload. */
+/** `/mcp` with an agent's own token instead of an access token: signed by the agent, of a child, or issued for its workload. */
 import { readFileSync } from 'node:fs';
 import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -29,7 +29,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent({ rules: DEMO_RULES }));
 
-  /** As agent frameworks do: a header that is made for each request. */
+  /** Connects as agent frameworks do: with a header that is built for each request. */
   async function connect(token: () => string | Promise<string>, options: ClientOptions = {}): Promise<Client> {
     const client = new Client({ name: 'framework', version: '1' }, options);
     const withToken: typeof fetch = async (url, init) => {
@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
   };
   const pending = async (): Promise<Json[]> =>
     (await organisation.ask('GET', '/owner/approvals')).body.approvals.filter((one: Json) => one.status === 'pending');
-  /** The one that waits, once there is one. */
+  /** Returns the approval of the held call, once there is one. */
   const held = async (): Promise<string> => {
     await expect.poll(async () => (await pending()).length, { timeout: patience(10_000) }).toBe(1);
     return (await pending())[0].approval_id;
@@ -77,7 +77,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
       },
       { workload: expect.any(String) },
     ],
-  ])('by a token %s: it reads, and writes once a person approved', async (_what, make, flags) => {
+  ])('by a token %s: a read is answered, and a write is made after the approval', async (_what, make, flags) => {
     const client = await connect(await make());
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('write_platform');
     const { permissions } = await tool(client, 'list_permissions', {});
@@ -94,7 +94,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     expect(world.upstream.seen.length).toBe(before + 1);
   });
 
-  test('a tool that waits goes on when the token has expired meanwhile', async () => {
+  test('a waiting tool call continues after its token has expired', async () => {
     const token = agent.token();
     const client = await connect(() => token);
     const writing = tool(client, 'write_platform', WRITE);
@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     expect(await writing).toMatchObject({ status: 'answered', data: { method: 'POST' } });
   });
 
-  test('the waiting tool of an agent that is revoked is told that its call is over', async () => {
+  test('the waiting tool call of a revoked agent ends with status expired', async () => {
     const client = await connect(() => agent.token());
     const writing = tool(client, 'write_platform', WRITE);
     await held();
@@ -116,7 +116,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     expect(await writing).toMatchObject({ status: 'expired' });
   });
 
-  test('without its workload its client listens no longer, and its next request is refused', async () => {
+  test('removing the workload ends its client’s subscription, and refuses its next request', async () => {
     const aud = await audienceOf(agent);
     const client = await connect(async () => await issuer.sign(issuer.honest({ aud, sub: SUBJECT })), {
       versionNegotiation: { mode: { pin: '2026-07-28' } },
@@ -127,7 +127,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     await expect(tool(client, 'read_platform', READ)).rejects.toThrow(/names no agent that trusts its issuer/);
   });
 
-  test('an agent that is suspended is told so, and so is its child', async () => {
+  test('a suspended agent gets the halt, and its child is refused for the same reason', async () => {
     const child = await childOf(world, organisation, agent);
     const [own, of] = [await connect(() => agent.token()), await connect(() => child.bearer)];
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'a look' });
@@ -135,7 +135,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     expect(await tool(of, 'read_platform', READ)).toMatchObject({ status: 'refused', code: 'agent_suspended' });
   });
 
-  test('what is wrong with a token is said; whoever has none is sent to the authorization server', async () => {
+  test('an invalid token is refused with the reason; a request without one is pointed at the authorization server', async () => {
     const { baseUrl } = world.running;
     const forged = await callMcp(baseUrl, `${agent.token().slice(0, -20)}${'A'.repeat(20)}`);
     expect([forged.status, forged.body.error]).toEqual([401, 'invalid_signature']);
@@ -149,12 +149,12 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
     ]);
     const foreign = await callMcp(baseUrl, 'no.token.ofours');
     expect([foreign.status, foreign.body.detail]).toEqual([401, expect.stringContaining('not an access token')]);
-    // An access token is for `/mcp` alone, as before.
+    // An access token is valid at `/mcp` only, as before.
     const { access_token: access } = await new OAuthClient(world).tokens(browserOf(world, organisation.owner));
     expect((await callMcp(baseUrl, access)).status).toBe(200);
   });
 
-  test('X-Svc-Session names the session of a child', async () => {
+  test('X-Svc-Session sets the session id in a child’s audit row', async () => {
     const child = await childOf(world, organisation, agent);
     const message = { method: 'tools/call', params: { name: 'read_platform', arguments: READ } };
     const answer = await callMcp(world.running.baseUrl, child.bearer, message, { 'x-svc-session': 'run-17' });
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgr
   });
 });
 
-test('over plain http, where access tokens are refused, an agent’s own are taken as on /v1', async () => {
+test('over plain http, where access tokens are refused, an agent’s own tokens are accepted as on /v1', async () => {
   const world = await startWorld('sqlite', { BASE_URL: 'http://broker.example' });
   const organisation = await world.demoOrganisation();
   const agent = await organisation.agent({ rules: DEMO_RULES });

@@ -1,4 +1,4 @@
-/** The whole of a wait that nobody ends, in real time: shorter than what a client gives up after by itself, and told as it goes. */
+/** A complete wait without a decision, in real time: shorter than the client's own timeout, and with progress notifications. */
 import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 type Json = any;
 type Call = (params: Json, options: Json) => Promise<Json>;
 
-test('for 50 seconds, with the link every 10; then the id, and check_approval waits again', async () => {
+test('lasts 50 seconds with the link every 10; then the answer has the approval’s id, and check_approval waits again', async () => {
   const world = await startWorld();
   const organisation = await world.organisation();
   await organisation.platform();
@@ -36,7 +36,7 @@ test('for 50 seconds, with the link every 10; then the id, and check_approval wa
     ['stateless', (params, options) => stateless.callTool(params, options), desk.held()],
   ];
 
-  // Beside them, a platform that takes its time.
+  // Concurrently, a platform that takes long to answer.
   const works = Promise.withResolvers<void>();
   world.upstream.answer = async ({ url }, response) => {
     if (url?.endsWith('/items/slow')) await works.promise;
@@ -60,7 +60,7 @@ test('for 50 seconds, with the link every 10; then the id, and check_approval wa
     ...clients.map(async ([name, call, args]) => {
       const told: { progress: number; message: string }[] = [];
       const began = performance.now();
-      // No word of a timeout: what the SDKs do by themselves has to be enough.
+      // No timeout is configured: the SDKs' defaults have to suffice.
       const onprogress = (one: Json) => told.push(one);
       const { structuredContent } = await call({ name: 'write_platform', arguments: { ...args } }, { onprogress });
       const seconds = (performance.now() - began) / 1000;

@@ -1,4 +1,4 @@
-/** Remote MCP clients: the whole way from nothing but the address to a tool's answer, with the clients of both SDK generations. */
+/** Remote MCP clients: the whole flow from the address alone to a tool's answer, with the clients of both SDK generations. */
 import { Client, UnauthorizedError as NotAuthorized } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, test } from 'vitest';
@@ -27,11 +27,11 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
   describe.each([
     ['that shakes hands', undefined],
     ['of 2026-07-28', { mode: { pin: '2026-07-28' } }],
-  ] as const)('of the second generation %s', (era, versionNegotiation) => {
+  ] as const)('of the second SDK generation %s', (era, versionNegotiation) => {
     const make = (capabilities = {}) =>
       new Client({ name: 'test', version: '1' }, { capabilities, ...(versionNegotiation && { versionNegotiation }) });
 
-    test('knows nothing but the address, reads, and writes once a person approved', async () => {
+    test('starts with only the address, reads, and writes after an approval', async () => {
       const name = `Claude ${era}`;
       const { client } = await connectClient(world, browser(), {
         client: make(),
@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
       await client.close();
     });
 
-    test('is the same call when it asks again while it is held, and gets the answer by check_approval', async () => {
+    test('repeats a held call without creating another, and gets the result by check_approval', async () => {
       const name = `Repeating ${era}`;
       const { client, memory } = await connectClient(world, browser(), {
         client: make(),
@@ -79,7 +79,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
       const held = await waitingOf(name);
       leaving.abort();
       await first;
-      // Another process of the same client asks for the same, in other words.
+      // Another process of the same client makes the same call with another reason.
       const waits = Promise.withResolvers<void>();
       const again = client.callTool(
         { name: 'write_platform', arguments: { ...WRITE, reason: 'once more' } },
@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     });
   });
 
-  /** The approval that waits for this agent, once there is one. */
+  /** Returns the waiting approval of this agent, once there is one. */
   async function waitingOf(name: string): Promise<string> {
     for (let turn = 0; turn < 200; turn++) {
       const { approvals } = (await organisation.ask('GET', '/owner/approvals')).body;
@@ -108,7 +108,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     throw new Error('nothing was held');
   }
 
-  test('of the first generation goes the same way', async () => {
+  test('of the first SDK generation can connect and read in the same way', async () => {
     const client = new FirstClient({ name: 'first', version: '1' });
     const decision = { name: 'First', grants: EVERYTHING };
     await connectFirstClient(world, browser(), { client, memory: new ClientMemory(), decision });
@@ -117,7 +117,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     await client.close();
   });
 
-  test('is an agent of its owner: suspended, resumed and revoked at the next call, with a DID document without a key', async () => {
+  test('has an agent that an owner can suspend, resume and revoke with effect at the next call, and whose DID document has no key', async () => {
     const { client } = await connectClient(world, browser(), { decision: { name: 'Stopped', grants: EVERYTHING } });
     const { agent_id, id, agent_type } = await agentNamed('Stopped');
     expect(agent_type).toBe('mcp_client');
@@ -139,7 +139,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     expect([gone.status, gone.body.deactivated]).toEqual([410, true]);
   });
 
-  test('that was given nothing is told so, asks, and may at once when an owner grants it', async () => {
+  test('without permissions learns that, requests access, and can use the scope immediately after an owner grants it', async () => {
     const { client } = await connectClient(world, browser(), { decision: { name: 'Poor', grants: [] } });
     const listed = structured(await client.callTool({ name: 'list_permissions', arguments: {} }));
     expect(listed).toMatchObject({ status: 'permissions', next: expect.stringContaining('request_access') });
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     await client.close();
   });
 
-  test('whose connection breaks while a write is under way gets its answer when it asks again, and it is made once', async () => {
+  test('whose connection breaks during a write gets its result by repeating the call, which is made once', async () => {
     const grants = EVERYTHING;
     const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { grants });
     const args = {
@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     await arrived.promise;
     breaking.abort();
     expect(await broken).toBe('broken');
-    // The broker has seen that nobody is there when it has taken another request and answered it.
+    // The broker has noticed the disconnection once it has answered another request.
     for (let turn = 0; turn < 3; turn++) await callMcp(world.running.baseUrl, token);
     release.resolve();
     let again = await callMcp(world.running.baseUrl, token, message);
@@ -211,7 +211,7 @@ describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => 
     expect(world.upstream.seen.length).toBe(before + 1);
   });
 
-  test('what an owner ends is refused at the next call, and listed as ended', async () => {
+  test('is refused at the next call after an owner revokes its authorisation, which is listed as ended', async () => {
     const { client } = await connectClient(world, browser(), { decision: { name: 'Ended', grants: EVERYTHING } });
     const list = async () => (await organisation.ask('GET', '/owner/mcp-authorisations')).body.authorisations;
     const mine = (await list()).find((one: Json) => one.agent.name === 'Ended');

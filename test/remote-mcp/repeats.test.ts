@@ -1,4 +1,4 @@
-/** One call is one effect: what is remembered of calls without an answer, who may forget it, and when. */
+/** Deduplication of calls without a delivered result: what is stored, which updates apply, and how long it lasts. */
 import { spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
 
-/** A memory of calls; `later` moves its clock, and lets its chores be done. */
+/** A store of pending calls; `later` moves its clock, and lets its background jobs run. */
 type Memory = { repeats: Repeats; later?: (ms: number) => Promise<void> };
 
 const inStore = (store: StoreKind) => async (): Promise<Memory> => {
@@ -57,7 +57,7 @@ const MEMORIES: [string, () => Promise<Memory>][] = [
   ...STORES.map((store): [string, () => Promise<Memory>] => [`on ${store}${postgresNote}`, inStore(store)]),
 ];
 
-describe.each(MEMORIES)('a call that is remembered %s', (_name, make) => {
+describe.each(MEMORIES)('a pending call %s', (_name, make) => {
   let repeats: Repeats;
   let later: Memory['later'];
   beforeAll(async () => {
@@ -66,11 +66,11 @@ describe.each(MEMORIES)('a call that is remembered %s', (_name, make) => {
   let calls = 0;
   const another = () => (++calls).toString(16).padStart(64, '0');
 
-  test('is not forgotten, nor said to be held, by whoever comes late with the answer of the one before', async () => {
+  test('is not changed by late updates for an earlier call with the same hash', async () => {
     const hash = another();
     const first = await repeats.begin(hash, 'one');
     await repeats.end(hash, first.key);
-    // Not brought back either.
+    // A late update does not restore the entry either.
     await repeats.held(hash, first.key, 'approval-1');
     expect(await repeats.find(hash)).toBeUndefined();
     const next = await repeats.begin(hash, 'two');
@@ -87,7 +87,7 @@ describe.each(MEMORIES)('a call that is remembered %s', (_name, make) => {
     expect(await repeats.find(hash)).toBeUndefined();
   });
 
-  test('is new once, with the first reason; a refusal ends it for whoever is alone with it', async () => {
+  test('is new only once, and keeps the first reason; a refusal removes it only if no other attempt has joined', async () => {
     const hash = another();
     const alone = await repeats.begin(hash, 'one');
     await repeats.drop(hash, alone);
@@ -100,11 +100,11 @@ describe.each(MEMORIES)('a call that is remembered %s', (_name, make) => {
     expect(await repeats.find(hash)).toMatchObject({ key: first.key });
   });
 
-  test('is one call for all who begin it at once, and what they were given is what is remembered', async () => {
+  test('has one key for all concurrent attempts, and that key is the stored one', async () => {
     for (let turn = 0; turn < 20; turn++) {
       const hash = another();
       const first = await repeats.begin(hash, undefined);
-      // Whoever begins just when the first one is handed over has joined it, or made a new one that is remembered.
+      // An attempt that begins while the first one is delivered either joins that, or creates a new entry that is stored.
       const [, ...begun] = await Promise.all([
         repeats.end(hash, first.key),
         ...Array.from({ length: 4 }, () => repeats.begin(hash, undefined)),
@@ -115,7 +115,7 @@ describe.each(MEMORIES)('a call that is remembered %s', (_name, make) => {
     }
   });
 
-  test('is found for a day after it was begun last, and for weeks once it is held', async () => {
+  test('is kept for a day after its last attempt, and for weeks once it is held', async () => {
     if (!later) return;
     const [hash, held] = [another(), another()];
     const { key } = await repeats.begin(hash, undefined);
@@ -123,7 +123,7 @@ describe.each(MEMORIES)('a call that is remembered %s', (_name, make) => {
     await repeats.held(held, waits.key, 'approval-3');
     await later(23 * HOUR_MS);
     expect(await repeats.begin(hash, undefined)).toMatchObject({ key, isNew: false });
-    // Submitted under the same key a moment ago: it may be on its way.
+    // Submitted again a moment ago with the same key, so it may be in progress.
     await later(2 * HOUR_MS);
     expect(await repeats.begin(hash, undefined)).toMatchObject({ key, isNew: false });
     await repeats.begin(held, undefined);
@@ -134,7 +134,7 @@ describe.each(MEMORIES)('a call that is remembered %s', (_name, make) => {
   });
 });
 
-test('two processes that begin the same calls in one folder have the same keys', async () => {
+test('two processes that begin the same calls in one folder get the same keys', async () => {
   const folder = newFolder();
   const MANY = 400;
   const script = join(ROOT, 'test/world/begin-repeats.ts');
@@ -151,7 +151,7 @@ test('two processes that begin the same calls in one folder have the same keys',
   expect(two).toEqual(one);
 });
 
-test('a folder that fails while a call is on its way: the process still knows its key', async () => {
+test('when the folder fails while a call is in progress, the process keeps the call’s key in memory', async () => {
   const folder = newFolder();
   const told: string[] = [];
   const repeats = tolerantRepeats(repeatsOnDisk(folder), repeatsInMemory(), ({ message }) => told.push(message));
@@ -167,11 +167,11 @@ test('a folder that fails while a call is on its way: the process still knows it
   expect(told).toHaveLength(1);
 });
 
-describe.each(ONE_STORE)(`a write of a remote client that is cut off, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`an interrupted write of a remote client, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 
-  test('is made once, though the identical one is refused while the first is on its way', async () => {
+  test('is made once, although the identical write is refused while the first is in progress', async () => {
     const name = `cut-${store}`;
     const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
     const client = new OAuthClient(world);
@@ -191,7 +191,7 @@ describe.each(ONE_STORE)(`a write of a remote client that is cut off, on %s${pos
     const arrived = Promise.withResolvers<() => void>();
     world.upstream.answer = (_request, response) => {
       const finish = () => response.writeHead(200, { 'content-type': 'application/json' }).end('{"made":true}');
-      // A second one would be answered at once.
+      // Lets a second call through immediately, if one is sent.
       if (sent() > 1) finish();
       else arrived.resolve(finish);
     };
@@ -211,7 +211,7 @@ describe.each(ONE_STORE)(`a write of a remote client that is cut off, on %s${pos
     connection.abort();
     await expect(cut).rejects.toThrow();
 
-    // One waits for the answer of the first already, one comes when the agent is stopped.
+    // One call waits for the result of the first, another arrives while the agent is suspended.
     const waiting = write();
     await organisation.ask('POST', `/owner/agents/${id}/suspend`, { reason: 'a look' });
     for (const refused of await Promise.all([waiting, write()])) {
@@ -224,7 +224,7 @@ describe.each(ONE_STORE)(`a write of a remote client that is cut off, on %s${pos
     expect(await again).toMatchObject({ status: 'answered', data: { made: true } });
     expect(sent()).toBe(1);
     expect((await again).detail).toContain('Nothing was sent again');
-    // That was handed over: now it is meant again.
+    // The result was delivered, so an identical call is a new one.
     world.upstream.answer = undefined;
     expect((await write()).detail).toBeUndefined();
     expect(sent()).toBe(2);

@@ -1,4 +1,4 @@
-/** Remote MCP clients on two brokers with one PostgreSQL: no request cares which of them answers it. */
+/** Remote MCP clients with two replicas on one PostgreSQL: each request may be handled by either. */
 import { readFileSync } from 'node:fs';
 import { fetch } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -19,7 +19,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
   let world: World;
   let organisation: Organisation;
   let second: BrokerProcess;
-  /** The same names of the same broker: what a balancer in front of both would lead to. */
+  /** Addresses of the two replicas of one broker, as behind a load balancer. */
   let here: string;
   let there: string;
   beforeAll(async () => {
@@ -36,7 +36,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
       AGENT_BROKER_DATA: folder,
       AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
     });
-    // It says where it is reached, which is not where it listens.
+    // The public address differs from the one it listens on.
     await second.serve();
     const { port } = new URL(JSON.parse(readFileSync(runFile(folder), 'utf8')).url);
     there = `http://localhost:${port}`;
@@ -45,7 +45,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
   const browser = () => browserOf(world, organisation.owner);
   const works = async (token: string) => [(await callMcp(here, token)).status, (await callMcp(there, token)).status];
 
-  test('registration here, consent page there, decision here, code there, refresh here, call anywhere', async () => {
+  test('registration, consent page, decision, code and refresh may be handled by different replicas, and the token is valid on both', async () => {
     const person = browser();
     const client = new OAuthClient(world);
     await client.register();
@@ -64,7 +64,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(await works(more.body.access_token)).toEqual([200, 200]);
   });
 
-  test('what a client gives back on one replica, by either token, is over on the other', async () => {
+  test('a token that a client revokes on one replica, access or refresh, is refused by the other', async () => {
     for (const which of ['access_token', 'refresh_token'] as const) {
       const client = new OAuthClient(world);
       const tokens = await client.tokens(browser());
@@ -79,7 +79,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     }
   });
 
-  test('a code that comes to both at once is redeemed by one at most', async () => {
+  test('a code that is redeemed on both replicas concurrently is accepted once at most', async () => {
     for (let turn = 0; turn < 3; turn++) {
       const client = new OAuthClient(world);
       const code = await client.code(browser());
@@ -95,7 +95,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     }
   });
 
-  test('what is ended on one is refused by the other at the next call: by an owner, the client, a replay', async () => {
+  test('an authorisation ended on one replica, by an owner, the client or a replay, is refused by the other at the next call', async () => {
     const byOwner = await new OAuthClient(world).tokens(browser());
     const list = (await organisation.ask('GET', '/owner/mcp-authorisations')).body.authorisations;
     expect(await works(byOwner.access_token)).toEqual([200, 200]);
@@ -118,7 +118,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(await works(next.access_token)).toEqual([401, 401]);
   });
 
-  test('the identical call is the same call on the other one, and is approved once', async () => {
+  test('identical calls on both replicas are the same held call, which is approved once', async () => {
     const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { grants: EVERYTHING });
     const write = (at: string, reason: string) => writeWaiting(at, token, { ...WRITE, reason });
     const pending = async () =>
@@ -128,7 +128,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     const first = write(here, 'first');
     const held = await until(async () => (await pending())[0]);
     const again = write(there, 'in other words');
-    // Both say that they wait, so that neither comes after the answer was handed over.
+    // Both calls are waiting, so that neither arrives after the result was delivered.
     await Promise.all([first.waits, again.waits]);
     const before = world.upstream.seen.length;
     await organisation.ask('POST', `/owner/approvals/${held.approval_id}/approve`, {});
@@ -138,7 +138,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(await pending()).toHaveLength(0);
   });
 
-  test('what is cancelled on the other one is waited for no longer, and held as it was', async () => {
+  test('a cancellation on one replica ends the wait on the other, and the call stays held', async () => {
     const grants = EVERYTHING;
     const name = `cancels-${crypto.randomUUID().slice(0, 8)}`;
     const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { name, grants });
@@ -162,7 +162,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(approvals.filter((one: { agent: { name: string } }) => one.agent.name === name)).toHaveLength(2);
   });
 
-  test('a client that was given a link by one waits on the other, which has never greeted it', async () => {
+  test('a client that got a link from one replica waits on the other, without another handshake', async () => {
     const grants = EVERYTHING;
     const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { grants });
     const clientInfo = { name: 'raw', version: '1' };
@@ -180,7 +180,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(await waiting.answer).toContain(`"approval_id":"${id}"`);
   });
 
-  test('a task that one made is asked for on the other', async () => {
+  test('a task created by one replica can be polled on the other', async () => {
     const grants = EVERYTHING;
     const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { grants });
     const _meta = envelope({ extensions: { 'io.modelcontextprotocol/tasks': {} } });
@@ -202,7 +202,7 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
       });
   });
 
-  test('what an owner changes on one is told to a client that listens on the other', async () => {
+  test('an owner’s change on one replica is notified to a client subscribed on the other', async () => {
     const name = `listens-${crypto.randomUUID().slice(0, 8)}`;
     const grants = [{ platformId: 'demo', scopes: ['demo:read'] }];
     const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { name, grants });

@@ -1,4 +1,4 @@
-/** Held calls of remote clients that take tasks (extension io.modelcontextprotocol/tasks): the task lives as the approval does. */
+/** Held calls of remote clients that support tasks (extension io.modelcontextprotocol/tasks): the task lives as long as the approval. */
 import { Client } from '@modelcontextprotocol/client';
 import {
   resultFromTaskOutcome,
@@ -16,12 +16,12 @@ import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
 
-describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a remote client that supports tasks, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 
   let titles = 0;
-  /** A call that is held, and like no other. */
+  /** Returns arguments of a call that is held, and differs from every other. */
   const held = () => ({
     platform: 'demo',
     scope: 'demo:write',
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
 
   const modern = () =>
     new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
-  /** Of the client that most tests connect: it is authorised by the first of them. */
+  /** The stored tokens of the client that most tests connect, which the first test authorises. */
   const known = new ClientMemory();
   async function connect(memory = known) {
     const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
     });
     return { ...connected, session: await taskSession(world, connected.client, connected.memory) };
   }
-  /** The task of a call that was held. */
+  /** Makes a held call, and returns its task. */
   async function heldTask(session: TaskEnabledSession, args: object) {
     const execution: ToolExecution<Json> = await session.callTool('write_platform', args as Json);
     if (execution.kind !== 'task') throw new Error(`no task: ${JSON.stringify(await execution.result())}`);
@@ -55,7 +55,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
   }
   const structured = (outcome: Json) => (resultFromTaskOutcome(outcome) as Json).structuredContent;
 
-  test('gets one at once, with the link and the approval’s lifetime, and polls until the platform’s answer is in it', async () => {
+  test('gets a task immediately, with the link and the approval’s lifetime, and polls it until it has the platform’s answer', async () => {
     const { session } = await connect();
     const args = held();
     const { execution, id } = await heldTask(session, args);
@@ -80,7 +80,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
     expect(sentFor(args)).toBe(1);
   }, 180_000);
 
-  test('finds a denial in it, as a tool’s error', async () => {
+  test('gets a denial from the task, as a tool error', async () => {
     const { session } = await connect();
     const args = held();
     const { execution, id } = await heldTask(session, args);
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
     expect(sentFor(args)).toBe(0);
   });
 
-  test('finds that nobody decided in time', async () => {
+  test('gets an expired approval from the task', async () => {
     const { session } = await connect();
     const brief = await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 300 });
     expect(brief.status, brief.text).toBe(200);
@@ -104,7 +104,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
     expect(structured(outcome)).toMatchObject({ status: 'expired' });
   });
 
-  test('that cancels it stops to wait; the call is an owner’s to deny, and its answer is still to be had', async () => {
+  test('cancelling the task ends the wait; an owner can still deny the call, and its result stays available', async () => {
     const { session, client } = await connect();
     const args = held();
     const { execution, id } = await heldTask(session, args);
@@ -119,7 +119,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
     expect(sentFor(args)).toBe(1);
   });
 
-  test('that cancels it once it was made still gets its answer by the identical call', async () => {
+  test('after cancelling a task whose call was made, the identical call gets the result', async () => {
     const { session } = await connect();
     const args = held();
     const { execution, id } = await heldTask(session, args);
@@ -134,7 +134,7 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
     expect(sentFor(args)).toBe(1);
   });
 
-  test('that connects again finds the task by its id, and the same one by the identical call', async () => {
+  test('after reconnecting, finds the task by its id and by the identical call', async () => {
     const one = await connect();
     const args = held();
     const { execution, id } = await heldTask(one.session, args);
@@ -153,11 +153,11 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
     const outcome = await (await session.resumeTask(kept)).result();
     expect(structured(outcome)).toMatchObject({ status: 'answered', approval_id: id });
     expect(sentFor(args)).toBe(1);
-    // Its answer was handed over, so that the identical call is a new one.
+    // The result was delivered, so the identical call is a new one.
     expect((await heldTask(session, args)).id).not.toBe(id);
   });
 
-  test('another agent’s task is none of its', async () => {
+  test('cannot read a task of another agent', async () => {
     const [mine, theirs] = [await connect(), await connect(new ClientMemory())];
     const { execution } = await heldTask(theirs.session, held());
     await expect(mine.session.task(execution.handle.taskId).snapshot()).rejects.toThrow(/not found/i);

@@ -1,4 +1,4 @@
-/** A remote MCP client whose broker is killed while it waits for a person: the next process answers as if nothing had been. */
+/** A remote MCP client whose broker is killed while it waits for a person: the next process continues without a difference for the client. */
 import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -17,7 +17,7 @@ type Json = any;
 type Call = (name: string, args: object, options?: { onprogress?: () => void }) => Promise<Json>;
 
 describe.each(ONE_STORE)(`kill -9 while a remote client waits, on %s${postgresNote}`, (store) => {
-  // One organisation and one broker, which each test kills and leaves running; what a test asks for is decided before its end.
+  // One organisation and one broker, which each test kills and restarts; the calls of a test are decided before it ends.
   let world: World;
   let organisation: Organisation;
   let token: string;
@@ -56,7 +56,7 @@ describe.each(ONE_STORE)(`kill -9 while a remote client waits, on %s${postgresNo
     await start();
   }
   let names = 0;
-  /** Connects what an owner has authorised. */
+  /** Connects a client with the authorisation of an owner. */
   async function connect(client: Client | FirstClient, { memory, name }: Connection) {
     const decision = { name, grants: [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }] };
     const browser = browserOf(world, organisation.owner);
@@ -83,9 +83,9 @@ describe.each(ONE_STORE)(`kill -9 while a remote client waits, on %s${postgresNo
     ['of the second, shaking hands', () => second()],
     ['of the second, stateless', () => second('2026-07-28')],
   ];
-  test(`a client ${CLIENTS.map(([what]) => what).join('; ')}: it repeats the identical call, as it is or connected again, and it is the same approval, made once`, async () => {
+  test(`a client ${CLIENTS.map(([what]) => what).join('; ')}: repeating the identical call, on the same or a new connection, finds the same approval, and the call is made once`, async () => {
     const begun = [];
-    // One broker is killed under all of them.
+    // The one broker is killed while all of these clients wait.
     for (const [what, make] of CLIENTS) {
       const client = make();
       const connection = newConnection();
@@ -108,11 +108,11 @@ describe.each(ONE_STORE)(`kill -9 while a remote client waits, on %s${postgresNo
 
     for (const { what, make, client, connection, write, cut, id } of begun) {
       const call = callOf(client);
-      // The client goes on as if the connection alone had been lost.
+      // The client repeats its call as if only the connection had been lost.
       const again = Promise.withResolvers<void>();
       const answering = call('write_platform', { ...write, reason: 'Other words.' }, { onprogress: again.resolve });
       await again.promise;
-      // Another process of it does the same.
+      // Another process of the client does the same.
       const other = make();
       await connect(other, connection);
       const also = Promise.withResolvers<void>();
@@ -133,7 +133,7 @@ describe.each(ONE_STORE)(`kill -9 while a remote client waits, on %s${postgresNo
     expect(world.upstream.seen).toHaveLength(begun.length);
   }, 180_000);
 
-  test('a client with a task goes on asking for it, and has the answer in the end', async () => {
+  test('a client with a task continues to poll it, and gets the result', async () => {
     const client = second('2026-07-28');
     const connection = newConnection();
     await connect(client, connection);

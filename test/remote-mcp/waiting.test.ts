@@ -1,4 +1,4 @@
-/** Held calls of remote MCP clients: a link that the client opens, an open request, an id; what ends a wait, what survives one. */
+/** Held calls of remote MCP clients: a link that the client opens, an open request, an id; what ends a wait, and what survives a disconnection. */
 import { Client, type ClientCapabilities, UrlElicitationRequiredError } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { UrlElicitationRequiredError as FirstLinkError } from '@modelcontextprotocol/sdk/types.js';
@@ -18,7 +18,7 @@ type AnyClient = Pick<Client, 'callTool' | 'close'>;
 type Connected = { client: AnyClient; memory: ClientMemory; name: string };
 type Connect = (capabilities?: ClientCapabilities, memory?: ClientMemory, calledItself?: string) => Promise<Connected>;
 
-/** What a client is told while a call waits. */
+/** The message for a client while a call waits. */
 const NEWS = 'Waiting for a person to approve this call, which would send a POST to /items with 1 field';
 const OPENS_LINKS = { elicitation: { url: {} } };
 
@@ -38,7 +38,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
   const check = async (client: AnyClient, id: string) =>
     structured(await client.callTool({ name: 'check_approval', arguments: { approval_id: id } }));
 
-  /** With the tokens in `memory`, when there are any, it is the agent that it was. */
+  /** Connects another client with the tokens in `memory`, if there are any, and so as the same agent. */
   const second =
     (mode: 'legacy' | 'modern'): Connect =>
     async (capabilities = {}, memory = new ClientMemory(), calledItself = 'second') => {
@@ -57,7 +57,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
     const browser = browserOf(world, organisation.owner);
     await connectFirstClient(world, browser, { client, memory, decision: decisionFor(name) });
     onTestFinished(() => client.close());
-    // Its options come third, after the schema of the answer.
+    // The options are the third argument, after the result schema.
     const callTool = (params: Json, options?: Json) => client.callTool(params, undefined, options);
     const close = () => client.close();
     return { client: { callTool, close } as AnyClient, memory, name };
@@ -69,7 +69,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
   const ALL = [...HANDSHAKE, ['the second generation, stateless', second('modern')]] as const;
 
   describe.each(ALL)('of %s', (_name, connect) => {
-    test('waits with the request open, is told the link, and gets the platform’s answer once it is approved', async () => {
+    test('waits with the request open, gets the link, and the platform’s answer after the approval', async () => {
       const { client, name } = await connect();
       const args = desk.held();
       const told: Json[] = [];
@@ -86,7 +86,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       expect(desk.sentFor(args)).toBe(1);
     });
 
-    test('that cancels is waited for no longer; the call is as it was, and its answer is to be had', async () => {
+    test('a cancelled call ends the wait; the call stays held, and its result can be read later', async () => {
       const { client, name } = await connect();
       const args = desk.held();
       const cancelling = new AbortController();
@@ -101,7 +101,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       expect(desk.sentFor(args)).toBe(1);
     });
 
-    test('that cancels while it asks with check_approval is waited for no longer', async () => {
+    test('cancelling check_approval ends its wait', async () => {
       const { client, name } = await connect();
       const cancelling = new AbortController();
       const answering = write(client, desk.held(), { signal: cancelling.signal });
@@ -120,7 +120,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       expect(await desk.pending(name)).toEqual([id]);
     });
 
-    test('that loses its connection finds the same approval with the identical call, from another process', async () => {
+    test('after losing its connection, finds the same approval by the identical call, from another process', async () => {
       const one = await connect();
       const args = desk.held();
       void write(one.client, { ...args, reason: 'First words.' }).catch(() => {});
@@ -151,13 +151,13 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       const [{ mode, url, elicitationId }] = error.elicitations as [Json];
       const id = desk.idIn(url);
       expect([mode, elicitationId]).toEqual(['url', id]);
-      // What a client shows that does not know this error says it all, too.
+      // The message is sufficient for a client that does not support this error and shows its text.
       expect(error.message).toContain(url);
       expect(error.message).toMatch(/the very same call once more: it is not submitted twice/);
       return id;
     };
 
-    test('is given the approval’s, and waits for the decision when it makes the call again', async () => {
+    test('gets the approval’s link as an error, and waits for the decision when it repeats the call', async () => {
       const { client, name } = await connect(OPENS_LINKS);
       const args = desk.held();
       const id = linkOf(await asked(write(client, args)));
@@ -167,11 +167,11 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       await desk.decide(id, 'approve');
       expect(structured(await answering)).toMatchObject({ status: 'answered', approval_id: id });
       expect(desk.sentFor(args)).toBe(1);
-      // That was handed over: the next is a call of its own, with a link of its own.
+      // The result was delivered: the next call is a new one, with a link of its own.
       expect(linkOf(await asked(write(client, args)))).not.toBe(id);
     });
 
-    test('and takes that error for a failed tool, waits with the request open instead', async () => {
+    test('a client known to treat that error as a failed tool waits with the request open instead', async () => {
       const { client, name } = await connect(OPENS_LINKS, undefined, 'codex-mcp-client');
       const args = desk.held();
       const answering = write(client, args);
@@ -180,7 +180,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       expect(structured(await answering)).toMatchObject({ status: 'answered', approval_id: id });
     });
 
-    test('and whose person decides while it is open, gets the answer at once: also a denial, also none in time', async () => {
+    test('a decision made while the link is open is returned immediately, including a denial and an expiry', async () => {
       const { client } = await connect(OPENS_LINKS);
       const [approved, denied, late] = [desk.held(), desk.held(), desk.held()];
       await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 300 });
@@ -196,7 +196,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       expect([approved, denied, late].map(desk.sentFor)).toEqual([1, 0, 0]);
     });
 
-    test('and whose person declines has lost nothing: the call waits, and is found by its id and by itself', async () => {
+    test('after a decline the call stays held, and is found by its id and by the identical call', async () => {
       const one = await connect(OPENS_LINKS);
       const args = desk.held();
       const id = linkOf(await asked(write(one.client, args)));
@@ -213,7 +213,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
 
   describe('of the second generation, stateless, that opens links', () => {
     const connect = second('modern');
-    /** `open`: what the person does with the link. */
+    /** Connects a client. `open`: what the person does with the link. */
     async function opening(open: (id: string) => Promise<'accept' | 'decline' | 'cancel'>, memory?: ClientMemory) {
       const connected = await connect(OPENS_LINKS, memory);
       const shown: string[] = [];
@@ -226,7 +226,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       return { ...connected, shown };
     }
 
-    test('is given the approval’s as required input, and gets the platform’s answer when it comes back', async () => {
+    test('gets the approval’s link as required input, and the platform’s answer when it sends the response', async () => {
       const { client, shown, name } = await opening(async () => 'accept');
       const args = desk.held();
       const answering = write(client, args);
@@ -237,7 +237,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       expect(desk.sentFor(args)).toBe(1);
     });
 
-    test('and whose person decides while it is open gets the answer at once: also a denial, also none in time', async () => {
+    test('a decision made while the link is open is returned immediately, including a denial and an expiry', async () => {
       for (const [what, status] of [
         ['approve', 'answered'],
         ['deny', 'denied'],
@@ -258,11 +258,11 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
     });
 
     test.each(['decline', 'cancel'] as const)(
-      'and whose person says %s is told that it waits; the identical call asks again for the same',
+      'after the person’s %s the call stays held, and the identical call asks for the same link again',
       async (action) => {
         let answer: 'accept' | typeof action = action;
         const { client, shown, name, memory } = await opening(async () => {
-          // As a person does: whoever answers sooner than in 2 seconds was a program (mcp/tools/hold.ts).
+          // A refusal within 2 seconds counts as a program's, not a person's (mcp/tools/hold.ts).
           await new Promise((later) => setTimeout(later, 2_100));
           return answer;
         });
@@ -284,7 +284,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       },
     );
 
-    test('but declines it before anybody can have seen it, waits with the request open', async () => {
+    test('after a decline that is too fast for a person, waits with the request open', async () => {
       const { client, name } = await opening(async () => 'decline');
       const args = desk.held();
       const answering = write(client, args);
@@ -294,7 +294,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       expect(desk.sentFor(args)).toBe(1);
     });
 
-    test('cancels while the link is open: the call waits as it was', async () => {
+    test('after cancelling while the link is open, the call stays held', async () => {
       const cancelling = new AbortController();
       const { client, name } = await opening(async () => {
         cancelling.abort('Escape.');
@@ -308,7 +308,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
     });
   });
 
-  test('is found by the identical call for as long as the organisation lets it wait', async () => {
+  test('is found by the identical call for as long as the organisation’s approvals last', async () => {
     const weekSeconds = 7 * 24 * 3600;
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: weekSeconds });
     const { client } = await first(OPENS_LINKS);
@@ -320,14 +320,14 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
       );
     const id = desk.idIn(await asked(write(client, args)));
     await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 86_400 });
-    // Almost a week later, as far as the chores can tell: the access token would not live to see it.
+    // Almost a week later for the background jobs only: the access token would have expired.
     const { broker } = world.running;
     await purgeMcpRepeats(broker.store.db, broker.clock() + weekSeconds * 1000 - 1_000);
     await desk.decide(id, 'approve');
     expect(structured(await write(client, args))).toMatchObject({ status: 'answered', approval_id: id });
   });
 
-  test.each(ALL)('of %s, that takes forms alone, is asked in none', async (_name, connect) => {
+  test.each(ALL)('of %s that supports only forms gets no form', async (_name, connect) => {
     const { client, name } = await connect({ elicitation: { form: {} } });
     const answering = write(client, desk.held());
     const id = await desk.waited(name);
@@ -335,7 +335,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
     expect(structured(await answering)).toMatchObject({ status: 'denied', approval_id: id });
   });
 
-  test('of which one cancels: another one of the same agent, whose request has the same id, waits on', async () => {
+  test('cancelling a request does not affect another client of the same agent with the same request id', async () => {
     const one = await first();
     const two = await first({}, one.memory);
     const args = desk.held();
@@ -353,7 +353,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
     expect(desk.sentFor(args)).toBe(1);
   });
 
-  test('has a session that says what it declared and that nobody keeps: none to GET, none to DELETE', async () => {
+  test('has a stateless session id that encodes its capabilities: GET and DELETE of sessions are not supported', async () => {
     const { memory } = await first();
     const { baseUrl } = world.running;
     const token = memory.saved!.access_token;
