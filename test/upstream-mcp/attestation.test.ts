@@ -1,4 +1,4 @@
-/** Attestations on calls to MCP servers (specification, section of that name), as a server verifies them: by published keys alone. */
+/** Attestations on calls to MCP servers (specification, section of that name), verified as a server would: with published keys only. */
 import { createRemoteJWKSet, decodeJwt, type JWTPayload, jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
@@ -21,7 +21,7 @@ beforeEach(() => {
 const discovered = async () => (await send(`${world.running.baseUrl}/.well-known/svc-attestation`, {})).body;
 const seenCall = () => mcp.seen.find(({ rpc }) => rpc === 'tools/call')!;
 
-/** What a careful server does with a token. */
+/** Verifies a token as a careful server would. */
 async function verified(token: string, audience = mcp.url): Promise<JWTPayload> {
   const { jwks_uri, issuer, typ, alg, ttl_seconds } = await discovered();
   const { payload } = await jwtVerify(token, createRemoteJWKSet(new URL(jwks_uri)), {
@@ -35,7 +35,7 @@ async function verified(token: string, audience = mcp.url): Promise<JWTPayload> 
   return payload;
 }
 
-test('the discovery document says everything that a server needs', async () => {
+test('the discovery document contains everything a server needs to verify attestations', async () => {
   const answer = await send(`${world.running.baseUrl}/.well-known/svc-attestation`, {});
   expect(answer.status).toBe(200);
   expect(answer.headers.get('access-control-allow-origin')).toBe('*');
@@ -59,7 +59,7 @@ describe.each(['off', 'header', 'meta', 'both'] as const)('mode %s', (attestatio
     ({ agent } = await connected(world, mcp, { attestation }));
   });
 
-  test('is where it says, and nowhere else', async () => {
+  test('the attestation is in the configured places only', async () => {
     const answer = await agent.act(SEARCH);
     expect(answer.status, answer.text).toBe(200);
     const { headers, params } = seenCall();
@@ -88,7 +88,7 @@ describe.each(['off', 'header', 'meta', 'both'] as const)('mode %s', (attestatio
     }
   });
 
-  test('an agent can neither forge one nor pass one on', async () => {
+  test('an agent can neither forge an attestation nor pass one on', async () => {
     const answer = await agent.act({
       ...SEARCH,
       headers: { 'X-Svc-Attestation': 'forged', 'x-svc-session': 'forged' },
@@ -99,12 +99,12 @@ describe.each(['off', 'header', 'meta', 'both'] as const)('mode %s', (attestatio
     const { headers, params } = seenCall();
     expect(headers['x-svc-attestation']).not.toBe('forged');
     expect(params._meta['ai.svc/attestation']).not.toBe('forged');
-    // It is an argument like any other, and stays one.
+    // In the arguments it is ordinary data, and is passed on.
     expect(params.arguments).toEqual({ _meta: { 'ai.svc/attestation': 'forged' } });
   });
 });
 
-test('a held call says that a person approved it', async () => {
+test('the attestation of a held call says that a person approved it', async () => {
   const { agent, organisation } = await connected(world, mcp, { attestation: 'both' }, [
     { effect: 'require_approval' },
   ]);
@@ -117,7 +117,7 @@ test('a held call says that a person approved it', async () => {
   expect(JSON.stringify(payload)).not.toContain(organisation.owner.id);
 });
 
-test('a call that a standing approval lets pass says so, and when and how that was given', async () => {
+test('a call covered by a standing approval is attested with that approval, and when and how it was given', async () => {
   const { agent, organisation } = await connected(world, mcp, { attestation: 'both' }, [
     { effect: 'require_approval' },
   ]);
@@ -142,7 +142,7 @@ test('a call that a standing approval lets pass says so, and when and how that w
   }
 });
 
-test('a child’s names its parent, and what it holds of what the parent has', async () => {
+test('a child’s attestation names its parent, and only scopes that the parent still has', async () => {
   const { agent: parent, organisation } = await connected(world, mcp, { attestation: 'both' });
   const scopes = ['tools:search.read', 'tools:drop'];
   const child = await childOf(world, organisation, parent, { grants: [{ platform: 'tools', scopes }] });
@@ -153,7 +153,7 @@ test('a child’s names its parent, and what it holds of what the parent has', a
     parent: { agent: parent.agentId, did: `${world.running.broker.did}:agents:${parent.agentId}` },
     scopes: ['tools:drop', 'tools:search.read'],
   });
-  // The parent loses one, and from then on so does the child, whatever its own grant still says.
+  // When the parent loses a scope, so does the child, whatever its own grant says.
   const narrowed = { scopes: ['tools:search.read'] };
   const path = `/owner/agents/${parent.agentId}/grants/tools`;
   expect((await organisation.ask('POST', path, narrowed)).status).toBe(200);
@@ -163,7 +163,7 @@ test('a child’s names its parent, and what it holds of what the parent has', a
   expect(now).toEqual(['tools:search.read']);
 });
 
-test.each(['header', 'both'])('a server that takes no token twice is called: %s', async (attestation) => {
+test.each(['header', 'both'])('a server that accepts no token twice can be called: %s', async (attestation) => {
   const other = await startWorld();
   const taken: JWTPayload[] = [];
   other.upstream.answer = ({ headers }, response, body) => {
@@ -189,11 +189,11 @@ test.each(['header', 'both'])('a server that takes no token twice is called: %s'
     expect([time, answer.status, answer.body.data], answer.text).toEqual([time, 200, { content: [] }]);
     expect(taken.at(-1)).toMatchObject({ jti: answer.body._meta.audit_id, tool: 'search_issues' });
   }
-  // Refused once, a handshake of two, two pages twice, a call; then two pages and a call.
+  // One refused request, two of a handshake, two pages requested twice, a call; then two pages and a call.
   expect(taken).toHaveLength(11);
 });
 
-test('another server, another moment and another use do not take it (MC-01, JW-23)', async () => {
+test('an attestation is rejected by another server, after it has expired, and for any other use (MC-01, JW-23)', async () => {
   const { agent } = await connected(world, mcp, { attestation: 'header' });
   const answer = await agent.act(SEARCH);
   const token = String(seenCall().headers['x-svc-attestation']);
@@ -211,7 +211,7 @@ test('another server, another moment and another use do not take it (MC-01, JW-2
     );
 });
 
-test('the lab of another broker sees that it arrives, by name', async () => {
+test('the lab of another broker reports which headers and _meta members arrive', async () => {
   const lab = await startWorld();
   const host = new URL(lab.running.baseUrl).host;
   const caller = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: host });

@@ -1,6 +1,6 @@
 /**
- * The outside suite for MCP clients against the broker as a client of authorization servers: an admin connects the suite's server, an agent
- * calls its tools, and where the broker says so the admin connects it again.
+ * The conformance suite for MCP clients with the broker as a client of authorization servers: an admin connects the suite's server, an agent
+ * calls its tools, and where the broker asks for it the admin connects the server again.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,17 +18,17 @@ const BASE_URL = 'https://broker.example';
 const SCOPE = 'tools:all';
 const CLIENT = 'CLIENT_ID';
 const SECRET = 'CLIENT_SECRET';
-/** Where the system puts servers that ask for any port: the suite's. */
+/** The range from which the system assigns free ports, the suite's among them. */
 const EPHEMERAL_PORTS = Array.from({ length: 28_232 }, (_, at) => 32_768 + at);
 
 const FLOW = ['authorization-server-metadata', 'client-registration', 'authorization-request', 'token-request'];
 const RESOURCE = ['resource-parameter-in-authorization', 'resource-parameter-in-token'];
 const ISS = ['sep-837-application-type-present'];
 
-/** `auth`: of the platform's manifest, by what the scenario tells its client. */
+/** `auth`: of the platform's manifest, from the scenario's context for its client. */
 type Scenario = Expected & {
   auth?: (context: Record<string, string>, authorizationServer: string) => object;
-  /** Whether the broker gets tokens for itself, with what the scenario tells its client as the secret of the connection. */
+  /** Whether the broker gets tokens for itself, with the scenario's context as the secret of the connection. */
   isForItself?: boolean;
   /** Whether an owner connects the server again when a call is refused. */
   connectsAgain?: boolean;
@@ -115,7 +115,7 @@ describe('an MCP server that authorizes its clients', () => {
     origin: BASE_URL,
   });
 
-  /** Presses Connect, at a server that consents without asking. Answers the status of the last page. */
+  /** Clicks Connect, at a server that consents without asking. Returns the status of the last page. */
   async function connect(organisation: Organisation, connection: string): Promise<number> {
     const headers = signedIn(organisation);
     const begun = await send(`${here}/owner/connections/${connection}/oauth/start`, { method: 'POST', headers });

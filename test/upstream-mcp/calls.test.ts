@@ -1,4 +1,4 @@
-/** MCP servers as platforms: a governed call reaches a tool, in every manner that servers want to be spoken to. */
+/** MCP servers as platforms: a governed call reaches a tool, in each variant of the protocol. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -8,7 +8,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, startWorld, type World } from '../world/world.ts';
 import { callOf, connected, SEARCH } from './connected.ts';
 
-describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that takes %s', (manner) => {
+describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that supports %s', (manner) => {
   let world: World;
   let mcp: TestMcp;
   let agent: TestAgent;
@@ -51,7 +51,7 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that takes %s
     expect(payload).toMatchObject({ platform: 'tools', scope: 'tools:search.read', path: '/tools/search_issues' });
   });
 
-  test('how it is spoken to is found out once, and a session is each agent’s own', async () => {
+  test('the protocol variant is detected once, and each agent has a session of its own', async () => {
     await agent.act(SEARCH);
     const before = mcp.seen.length;
     await agent.act(SEARCH);
@@ -62,7 +62,7 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that takes %s
     const { agent: other } = await connected(world, mcp);
     expect((await other.act(SEARCH)).status).toBe(200);
     expect(mcp.seen.at(-1)!.headers['mcp-session-id']).not.toBe(own);
-    // A session that is over is begun again, and the tool is still called once.
+    // A lost session is replaced, and the tool is still called once.
     mcp.forget();
     mcp.seen = [];
     expect((await agent.act(SEARCH)).status).toBe(200);
@@ -81,7 +81,7 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that takes %s
     expect(mcp.seen.filter(({ rpc }) => rpc === 'tools/call')).toHaveLength(1);
   });
 
-  test('GET /tools lists the tools of a scope, with where to call them', async () => {
+  test('GET /tools lists the tools of a scope, with their endpoints', async () => {
     const list = { platform: 'tools', endpoint: '/tools', method: 'GET', scope: 'tools:write' };
     const answer = await agent.act(list);
     expect(answer.status, answer.text).toBe(200);
@@ -105,7 +105,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
   });
 
-  test('a rule that knows tools and not their listing leaves the scope conditional, for one of the calls is refused', async () => {
+  test('a rule that allows tools but not their listing makes the scope conditional, because one of its calls is refused', async () => {
     for (const rules of [
       [{ effect: 'allow', methods: ['POST'] }],
       [{ effect: 'allow' }, { effect: 'deny', methods: ['GET'] }],
@@ -127,7 +127,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     ['another method', { ...SEARCH, method: 'PUT' }, 403, 'endpoint_scope_mismatch'],
     ['the server itself', { ...SEARCH, endpoint: '/' }, 403, 'endpoint_scope_mismatch'],
     ['a query', { ...SEARCH, endpoint: '/tools/search_issues?x=1' }, 400, 'invalid_endpoint'],
-  ])('%s is refused, and not called', async (_what, action, status, reason) => {
+  ])('%s is refused, and no tool is called', async (_what, action, status, reason) => {
     const { agent } = await connected(world, mcp);
     mcp.seen = [];
     const answer = await agent.act(action as Record<string, unknown>);
@@ -136,7 +136,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     expect((await agent.act(SEARCH)).status).toBe(200);
   });
 
-  test('what destroys counts as a DELETE for rules that hold, and never for rules that allow', async () => {
+  test('a destructive tool matches rules that hold DELETE, and never rules that allow DELETE', async () => {
     const guarded = await connected(world, mcp, {}, [
       { effect: 'allow', methods: ['POST'] },
       { effect: 'require_approval', methods: ['DELETE'] },
@@ -149,7 +149,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     const list = { platform: 'tools', endpoint: '/tools', method: 'GET', scope: 'tools:drop' };
     expect((await agent.act(list)).body.data.tools).toMatchObject([{ name: 'drop_issues', effect: 'destroys' }]);
     expect((await agent.act(callOf('drop_issues', 'tools:drop'))).body.reason).toBe('denied_by_policy');
-    // Also the very first call of a server, of which nothing is known before.
+    // The same holds for the very first call to a server, before its tools are known.
     const first = await connected(world, mcp, {}, [
       { effect: 'allow', methods: ['POST'] },
       { effect: 'deny', methods: ['DELETE'] },
@@ -163,7 +163,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('what destroys counts as a DELETE for the conditions of rules that hold, and never for those of rules that allow', async () => {
+  test('a destructive tool matches conditions on DELETE in rules that hold, and never in rules that allow', async () => {
     const guarded = await connected(world, mcp, {}, [
       { effect: 'allow', when: 'request.method == "POST"' },
       { effect: 'require_approval', when: 'request.method == "DELETE"' },
@@ -178,7 +178,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     expect((await agent.act(callOf('drop_issues', 'tools:drop'))).body.reason).toBe('denied_by_policy');
   });
 
-  test('a held call is replayed once it is approved', async () => {
+  test('a held call is replayed after its approval', async () => {
     const { agent, organisation } = await connected(world, mcp, {}, [{ effect: 'require_approval' }]);
     const held = await agent.act(callOf('write_issue', 'tools:write', { title: 'Hé' }));
     expect(held.status).toBe(202);
@@ -192,7 +192,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     expect(mcp.seen.filter(({ rpc }) => rpc === 'tools/call')).toHaveLength(1);
   });
 
-  test('Idempotency-Key gives the first answer again, and the tool is called once', async () => {
+  test('a repeated Idempotency-Key returns the first answer, and the tool is called once', async () => {
     const { agent } = await connected(world, mcp);
     mcp.seen = [];
     const first = await agent.act(callOf('write_issue', 'tools:write', { n: 1 }), { 'idempotency-key': 'once' });
@@ -202,7 +202,7 @@ describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
     expect(mcp.seen.filter(({ rpc }) => rpc === 'tools/call')).toHaveLength(1);
   });
 
-  test('the credential that a tool echoes is taken out', async () => {
+  test('a credential echoed by a tool is redacted', async () => {
     const { agent } = await connected(world, mcp);
     const [search] = mcp.tools;
     search!.run = (_args, request) => ({ got: request.headers.authorization });

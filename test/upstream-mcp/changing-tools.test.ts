@@ -1,4 +1,4 @@
-/** A server that says something else of a tool each time, such as the hour or its caller, is on record once in a while, and not at each call. */
+/** A server whose description of a tool differs each time, such as by the time or the caller, causes an occasional event, and not one per call. */
 import { expect, test } from 'vitest';
 import { fresh, givenWorld } from '../world/given.ts';
 import { listAuditRows } from '../world/rows.ts';
@@ -12,7 +12,7 @@ const [store] = ONE_STORE;
 const world = givenWorld(store!);
 const organisation = fresh(() => world.organisation());
 
-test('calls of its other tools write no event each', async () => {
+test('calls of other tools cause at most one event a minute', async () => {
   let said = 0;
   world.upstream.answer = (_request, response, body) => {
     const { id, method } = JSON.parse(body) as { id: string; method: string };
@@ -39,7 +39,7 @@ test('calls of its other tools write no event each', async () => {
   world.clock.skewMs += MINUTE_MS;
   await call();
   expect(await events()).toBe(2);
-  // An owner who looks sees what it says now.
+  // An owner who refreshes the page sees the newest description.
   const looked = await organisation.ask('POST', '/owner/platforms/tools/tools/refresh');
   expect(looked.status, looked.text).toBe(200);
   const shown = looked.body.tools.find(({ name }: { name: string }) => name === 'write_note');

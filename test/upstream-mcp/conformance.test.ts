@@ -1,6 +1,6 @@
 /**
- * The outside suite for MCP clients against the client that speaks to MCP platforms. What that client does not do is listed
- * with the reason; whatever else fails, and whatever of the list passes, fails here.
+ * The conformance suite for MCP clients against the client that calls MCP platforms. Unsupported scenarios are listed
+ * with the reason; any other failure fails here, and so does a listed scenario that passes.
  */
 import { join } from 'node:path';
 import { test } from 'vitest';

@@ -1,4 +1,4 @@
-/** An organisation with an MCP server as its platform `tools`, and an agent that holds all its scopes. */
+/** An organisation with an MCP server as its platform `tools`, and an agent that is granted all its scopes. */
 import { Secret } from '../../broker/crypto/secret.ts';
 import type { McpTarget } from '../../broker/egress/mcp-client.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -34,7 +34,7 @@ export const callOf = (tool: string, scope: string, data: object = {}) => ({
 });
 export const SEARCH = callOf('search_issues', 'tools:search.read', { query: 'open' });
 
-/** A server as the client of MCP servers is given it, where no call is governed. */
+/** Returns a server as target of the MCP client, without a governed call. */
 export const targetAt = (baseUrl: string): McpTarget => ({
   platform: { baseUrl, wholeAddress: true, auth: { type: 'bearer' } },
   credential: new Secret('not-a-secret-at-all'),

@@ -1,4 +1,4 @@
-/** What an owner is told who tests the connection of an MCP server: what its list of tools says. */
+/** The result of testing the connection of an MCP server, by listing its tools. */
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -35,7 +35,7 @@ describe('testing the connection of an MCP server', () => {
     return { organisation, body };
   };
 
-  test('says how many tools it lists, and puts none on file', async () => {
+  test('reports the number of listed tools, and stores none of them', async () => {
     const mcp = await startMcpServer();
     onTestFinished(() => mcp.close());
     await worldWith(new URL(mcp.url).host);
@@ -45,7 +45,7 @@ describe('testing the connection of an MCP server', () => {
       upstream_status: 200,
       detail: `The server lists ${mcp.tools.length} tools.`,
     });
-    // What is first on file is what the first call finds.
+    // The stored definitions are those of the first call, not of the test.
     mcp.tools[0]!.description = 'Other words';
     const grants = { tools: { scopeList: Object.keys(SCOPES) } };
     const agent = await organisation.agent({ rules: ALLOW_ALL, grants });
@@ -78,7 +78,7 @@ describe('testing the connection of an MCP server', () => {
       { upstream_status: 503, detail: expect.stringContaining('it was reached, but failed.') },
     ],
     ['hangs up', (request) => void request.socket.destroy(), { upstream_status: null }],
-  ])('of one that %s', async (_name, how, told) => {
+  ])('reports a server that %s', async (_name, how, told) => {
     answer = how;
     await worldWith(`127.0.0.1:${port}`);
     const { body } = await tested(`http://127.0.0.1:${port}/mcp`);

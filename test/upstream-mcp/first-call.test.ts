@@ -1,4 +1,4 @@
-/** The first call to an MCP server, whose tools nobody knows yet: whatever the server does with it, it is on record. */
+/** The first call to an MCP server, whose tools are not known yet: whatever the server does, the call is recorded in the audit. */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -6,7 +6,7 @@ import { startWorld, type World } from '../world/world.ts';
 import { connected, SCOPES, SEARCH } from './connected.ts';
 
 let world: World;
-/** What the server answers when it is asked for its tools: JSON text of the result. */
+/** The server's result for a list of tools, as JSON text. */
 let list: () => string | Promise<string>;
 let agent: TestAgent;
 const calls = () => world.upstream.seen.filter(({ body }) => body.includes('"tools/call"')).length;
@@ -33,7 +33,7 @@ const deepTool = (levels: number) =>
   `{"name":"search_issues","inputSchema":{"type":"object","default":${deep(levels)}}}`;
 const empty = JSON.stringify({ name: '', inputSchema: null });
 
-describe('a first list that cannot be taken', () => {
+describe('an invalid first list of tools', () => {
   test.each<[string, string, () => string]>([
     ['200,000 empty tools', 'too_many_tools', () => `{"tools":[${Array(200_000).fill(empty)}]}`],
     ['a definition that is too deep', 'not_mcp', () => `{"tools":[${deepTool(5_000)}]}`],
@@ -50,7 +50,7 @@ describe('a first list that cannot be taken', () => {
   });
 });
 
-test('an approved call whose server is another by now, and cannot be read, comes to its end at once', async () => {
+test('an approved call to a server that moved and whose tool list is invalid fails immediately', async () => {
   const tools = '{"tools":[{"name":"search_issues","inputSchema":{"type":"object"}}]}';
   list = () => tools;
   const { organisation } = await first([{ effect: 'require_approval' }]);
@@ -67,7 +67,7 @@ test('an approved call whose server is another by now, and cannot be read, comes
   expect([done.body.executed_at, calls(), world.upstream.seen.length]).toEqual([null, 0, 1]);
 });
 
-test('a definition may be deep, and one that becomes too deep later takes no page away', async () => {
+test('a definition may be deeply nested; one that is too deep later does not break the owner’s page of tools', async () => {
   list = () => `{"tools":[${deepTool(100)}]}`;
   const { organisation } = await first();
   expect((await agent.act(SEARCH)).status).toBe(200);
@@ -80,7 +80,7 @@ test('a definition may be deep, and one that becomes too deep later takes no pag
   expect(calls()).toBe(1);
 });
 
-describe('what happens while a server is asked for its tools the first time', () => {
+describe('a change while a server lists its tools for the first time', () => {
   const tools = `{"tools":[{"name":"search_issues","inputSchema":{"type":"object"}}]}`;
   test.each<[string, { path: (id: string) => string; body?: object } | undefined, number, string | undefined]>([
     ['nothing', undefined, 200, undefined],
@@ -92,7 +92,7 @@ describe('what happens while a server is asked for its tools the first time', ()
       403,
       'scope_not_granted',
     ],
-  ])('%s: counts for the call that asked', async (_what, change, status, reason) => {
+  ])('%s: takes effect on the call in progress', async (_what, change, status, reason) => {
     const { organisation } = await first();
     let changed = 200;
     list = async () => {
@@ -105,13 +105,13 @@ describe('what happens while a server is asked for its tools the first time', ()
     expect(calls()).toBe(status === 200 ? 1 : 0);
   });
 
-  test('the same Idempotency-Key: the call is under way as long as the server may take', async () => {
+  test('a repeated Idempotency-Key is answered with in progress for as long as the server may take', async () => {
     await first();
     const key = { 'idempotency-key': crypto.randomUUID() };
     let second: Promise<Answer> | undefined;
     list = async () => {
       if (second) return tools;
-      // Asked twice, because the token was refused the first time, with a refresh between the two.
+      // The list is requested twice, because the token was refused the first time, with a refresh in between.
       world.clock.skewMs = 270_000;
       second = agent.act(SEARCH, key);
       await second;
@@ -124,7 +124,7 @@ describe('what happens while a server is asked for its tools the first time', ()
     expect([answer.status, calls()], answer.text).toEqual([200, 1]);
   });
 
-  test('a tool that was not in the first list is not called, though the next list has it', async () => {
+  test('a tool that is not in the first list is not called, although the next list contains it', async () => {
     await first();
     const lists = ['{"tools":[]}', tools];
     list = () => lists.shift()!;

@@ -1,11 +1,11 @@
-/** A broker that is killed while an MCP server is asked for its tools the first time: that it asked is on record. */
+/** A broker that is killed while an MCP server lists its tools for the first time: the request is recorded in the audit. */
 import { expect, test } from 'vitest';
 import { spawnBroker } from '../world/broker-process.ts';
 import { verifyReceipt } from '../world/evidence.ts';
 import { startWorld } from '../world/world.ts';
 import { connected, SEARCH } from './connected.ts';
 
-test('what was sent before the call itself has a row, which says that it was a read', async () => {
+test('the list request before the call has an audit row that says it was a read', async () => {
   const world = await startWorld();
   const { agent, organisation } = await connected(world, { url: `${world.upstream.url}/mcp` });
   await world.running.stop();

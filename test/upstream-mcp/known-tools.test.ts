@@ -1,4 +1,4 @@
-/** A server that lists other tools each time fills what is kept of it for a while, and not for ever. */
+/** A server that lists different tools each time: the stored ones that nobody accepted are bounded, and replaced over time. */
 import { expect, test } from 'vitest';
 import { fresh, givenWorld } from '../world/given.ts';
 import { ONE_STORE } from '../world/stores.ts';
@@ -17,7 +17,7 @@ const [store] = ONE_STORE;
 const world = givenWorld(store!);
 const organisation = fresh(() => world.organisation());
 
-test('a new tool can be accepted also after a server listed thousands of others, which nobody accepted', async () => {
+test('a new tool can be accepted after a server listed thousands of others that nobody accepted', async () => {
   let listed = ['echo'];
   world.upstream.answer = (_request, response, body) => {
     const { id, method } = JSON.parse(body) as { id: string; method: string };

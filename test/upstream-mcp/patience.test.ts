@@ -1,4 +1,4 @@
-/** How long a tool of an MCP server may take, which says nothing until it has done its work. */
+/** How long a tool of an MCP server may work without sending anything. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
@@ -13,7 +13,7 @@ import { connected, SEARCH, targetAt } from './connected.ts';
 let world: World;
 let organisation: Organisation;
 let agent: TestAgent;
-/** How many milliseconds each request of this method is worked on without a word. */
+/** How many milliseconds the server works silently on a request, by method. */
 let works: Record<string, number>;
 beforeAll(async () => {
   world = await startWorld();
@@ -38,7 +38,7 @@ const setIdle = async (idle_seconds: number | null) => {
   expect(answer.status, answer.text).toBe(200);
 };
 
-test('a tool may be silent for longer than any other answer', async () => {
+test('a tool call may be silent for longer than a list of tools', async () => {
   const idle = patience(500);
   const outbound = makeOutbound({
     allowPrivate: [world.upstream.address],
@@ -59,25 +59,28 @@ test.each([
   ['nothing', null, 120_000, 120_000],
   ['ten minutes', 600, 600_000, 600_000],
   ['half a minute', 30, 30_000, 120_000],
-])('where the connection says %s, a tool has as long, and the list as long as any', async (_, seconds, idle, total) => {
-  await setIdle(seconds);
-  const send = vi.spyOn(world.running.broker.outbound, 'send');
-  const answer = await agent.act(SEARCH);
-  const sent = send.mock.calls.map(([request]) => request);
-  send.mockRestore();
-  await setIdle(null);
-  expect(answer.status, answer.text).toBe(200);
-  const limitsOf = (method: string) => {
-    const request = sent.find(({ body }) => String(body).includes(`"${method}"`));
-    // What is left of a time that began a moment before.
-    const near = (ms: number | undefined) => ms && Math.ceil(ms / 30_000) * 30_000;
-    return [near(request?.idleTimeoutMs), near(request?.totalTimeoutMs)];
-  };
-  expect(limitsOf('tools/list')).toEqual([undefined, 120_000]);
-  expect(limitsOf('tools/call')).toEqual([idle, total]);
-});
+])(
+  'with %s in the connection, a tool call has that limit, and the list the default',
+  async (_, seconds, idle, total) => {
+    await setIdle(seconds);
+    const send = vi.spyOn(world.running.broker.outbound, 'send');
+    const answer = await agent.act(SEARCH);
+    const sent = send.mock.calls.map(([request]) => request);
+    send.mockRestore();
+    await setIdle(null);
+    expect(answer.status, answer.text).toBe(200);
+    const limitsOf = (method: string) => {
+      const request = sent.find(({ body }) => String(body).includes(`"${method}"`));
+      // Rounded up, because some of the time has already passed.
+      const near = (ms: number | undefined) => ms && Math.ceil(ms / 30_000) * 30_000;
+      return [near(request?.idleTimeoutMs), near(request?.totalTimeoutMs)];
+    };
+    expect(limitsOf('tools/list')).toEqual([undefined, 120_000]);
+    expect(limitsOf('tools/call')).toEqual([idle, total]);
+  },
+);
 
-test('where the connection says nothing, its platform does', async () => {
+test('without a limit in the connection, the platform’s applies', async () => {
   const server = { url: `${world.upstream.url}/mcp` };
   const { agent: other } = await connected(world, server, { idle_seconds: 1 });
   works = { 'tools/call': 2_300 };
@@ -85,7 +88,7 @@ test('where the connection says nothing, its platform does', async () => {
   expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, 'timeout', 'unknown']);
 });
 
-test('a tool that is silent for longer than the connection says is cut, with an unknown outcome on record', async () => {
+test('a tool that is silent for longer than the connection’s limit is cut off, and the audit row has outcome unknown', async () => {
   await setIdle(1);
   works = { 'tools/call': 2_300 };
   const answer = await agent.act(SEARCH);

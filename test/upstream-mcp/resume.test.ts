@@ -1,4 +1,7 @@
-/** Tool calls whose stream ends before the answer has come, which is asked for once more, or for whose answer nobody waits any more, of which the server is told. */
+/**
+ * Tool calls whose stream ends before the result has arrived, and is resumed; and calls whose result is no longer awaited, which are cancelled at the
+ * server.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,29 +24,29 @@ type Does = (response: ServerResponse, id: string, request: IncomingMessage) => 
 
 let world: World;
 let agent: TestAgent;
-/** What the server does with a tool call, and with the requests for the rest of its stream: one for each, the last one again and again. */
+/** The server's behaviour for a tool call, and for the requests that resume its stream: one for each, the last one repeatedly. */
 let called: Does;
 let resumed: Does[];
-/** Each request about a tool call: its method, and the headers that matter. */
+/** Each request about a tool call: its method, and the relevant headers. */
 let seen: { method: string; from: unknown; session: unknown; version: unknown; accept: unknown; key: unknown }[];
 let attested: string[];
-/** Whether the server takes requests without a handshake. */
+/** Whether the server supports requests without a handshake. */
 let isStateless: boolean;
-/** The id of the newest tool call, and what the server was told of it. */
+/** The id of the newest tool call, and the cancellations that the server received for it. */
 let callId: string;
 let cancelled: { requestId: unknown; session: unknown }[];
 
 const open = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' });
 const RESULT = { content: [{ type: 'text', text: 'found' }], n: 1 };
 const answerTo = (id: string, result: object = RESULT) => `data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`;
-/** The event with which a server says where its stream can be resumed. */
+/** The event with which a server says that its stream can be resumed, and after which id. */
 const priming = (id: string) => `id: ${id}\nretry: 100\ndata: \n\n`;
-/** Ends the stream in order, after such an event. */
+/** Ends the stream regularly, after such an event. */
 const endsAfter =
   (id: string): Does =>
   (response) =>
     void open(response).end(priming(id));
-/** Breaks the connection after it. */
+/** Breaks the connection after such an event. */
 const breaksAfter =
   (id: string): Does =>
   async (response) => {
@@ -119,7 +122,7 @@ const unknown = async (code: string) => {
   return answer;
 };
 
-describe('a stream that can be resumed', () => {
+describe('a resumable stream', () => {
   test.each<[string, Does, string[]]>([
     ['ended', endsAfter('e1'), ['POST', 'GET e1']],
     ['broke', breaksAfter('e1'), ['POST', 'GET e1']],
@@ -133,7 +136,7 @@ describe('a stream that can be resumed', () => {
       },
       ['POST', 'GET e2'],
     ],
-  ])('that %s: the call is one, and answered', async (_, does, asked) => {
+  ])('that %s: the tool is called once, and its result returned', async (_, does, asked) => {
     called = does;
     const answer = await agent.act(SEARCH);
     expect([answer.status, answer.body.data], answer.text).toEqual([200, RESULT]);
@@ -146,7 +149,7 @@ describe('a stream that can be resumed', () => {
     expect(row).toMatchObject({ result: 'allowed', upstream_status: 200 });
   });
 
-  test('is asked for as often as it ends, each time from its last event, after the time that the server wants', async () => {
+  test('is resumed each time it ends, from its last event, after the server’s retry delay', async () => {
     resumed = [endsAfter('e2'), endsAfter('e3'), endsAfter('e3'), answers];
     const begun = performance.now();
     const answer = await agent.act(SEARCH);
@@ -155,14 +158,14 @@ describe('a stream that can be resumed', () => {
     expect(performance.now() - begun).toBeGreaterThan(350);
   });
 
-  test('is asked for again while the server restarts', async () => {
+  test('is resumed again while the server restarts', async () => {
     resumed = [status(503), status(429), (response) => void response.destroy(), answers];
     const answer = await agent.act(SEARCH);
     expect(answer.body.data, answer.text).toEqual(RESULT);
     expect(methods()).toHaveLength(5);
   });
 
-  test('has its own attestation, as servers take none twice', async () => {
+  test('is resumed with an attestation of its own, because servers accept none twice', async () => {
     await agent.act(SEARCH);
     const [ofCall, ofGet] = attested.map((token) => decodeJwt(token));
     expect(ofCall?.jti).toBeTruthy();
@@ -170,14 +173,14 @@ describe('a stream that can be resumed', () => {
     expect(ofGet?.jti).not.toBe(ofCall?.jti);
   });
 
-  test('gives an answer from which the credential is taken out, too', async () => {
+  test('has the credential redacted from its result, too', async () => {
     resumed = [(response, id) => void open(response).end(answerTo(id, { content: [], echoed: `x ${CANARY}` }))];
     const answer = await agent.act(SEARCH);
     expect(answer.text).not.toContain(CANARY);
   });
 
   test(
-    'is not asked for any more when the agent loses its access, and the server is told',
+    'is not resumed after the agent loses access, and the call is cancelled at the server',
     async () => {
       resumed = [endsAfter('e2')];
       const other = await connected(world, { url: `${world.upstream.url}/mcp` });
@@ -199,13 +202,13 @@ describe('a stream that can be resumed', () => {
   );
 });
 
-describe('the outcome is unknown', () => {
+describe('a stream that cannot be resumed has outcome unknown', () => {
   test.each<[string, Does]>([
     ['without an id', (response) => void open(response).end('data: \n\n')],
     ['with an id that no header can have', endsAfter('ünï')],
     ['with an id that is too long', endsAfter('e'.repeat(1_025))],
     ['with an id that is taken back', (response) => void open(response).end(`${priming('e1')}id\ndata: \n\n`)],
-  ])('of a stream %s', async (_, does) => {
+  ])('because the stream is %s', async (_, does) => {
     called = does;
     await unknown('not_mcp');
     expect(methods()).toEqual(['POST']);
@@ -215,25 +218,25 @@ describe('the outcome is unknown', () => {
   test.each<[string, Does]>([
     ['has no such method', status(405)],
     ['does not know the session any more', status(404, JSON.stringify(gone))],
-  ])('where the server %s', async (_, does) => {
+  ])('because the server %s', async (_, does) => {
     resumed = [does];
     await unknown('not_mcp');
     expect(methods()).toEqual(['POST', 'GET e1']);
   });
 
-  test('where the server stays away', async () => {
+  test('because the server stays unavailable', async () => {
     resumed = [status(503)];
     await unknown('not_mcp');
     expect(methods()).toHaveLength(6);
   });
 
-  test('where it answers another request', async () => {
+  test('because the server answers another request', async () => {
     resumed = [(response) => void open(response).end(answerTo('another'))];
     await unknown('not_mcp');
     expect(methods()).toEqual(['POST', 'GET e1']);
   });
 
-  test('where the time of the call is over first, however long the server wants to be left alone', async () => {
+  test('because the time of the call ends first, however long the server’s retry delay is', async () => {
     const pauses: number[] = [];
     let left = 60_000;
     const answer = await resumeStream(
@@ -253,13 +256,13 @@ describe('the outcome is unknown', () => {
   });
 });
 
-describe('a server is told that nobody waits any more', () => {
+describe('an abandoned call is cancelled at the server', () => {
   const hangs: Does = () => {};
 
   test.each([
     ['with a handshake', false],
-    ['without', true],
-  ])('when the agent loses its access: %s', async (_, stateless) => {
+    ['without a handshake', true],
+  ])('when the agent loses access, %s', async (_, stateless) => {
     isStateless = stateless;
     const closed = Promise.withResolvers<void>();
     called = (response) => void response.once('close', closed.resolve);
@@ -283,14 +286,14 @@ describe('a server is told that nobody waits any more', () => {
     });
   });
 
-  test('when the time is over', async () => {
+  test('when its time limit is reached', async () => {
     called = hangs;
     const other = await connected(world, { url: `${world.upstream.url}/mcp` }, { idle_seconds: 1 });
     expect((await other.agent.act(SEARCH)).body).toMatchObject({ code: 'timeout', outcome: 'unknown' });
     expect(cancelled).toEqual([{ requestId: callId, session: 'the-session' }]);
   });
 
-  test('and of nothing that has ended', async () => {
+  test('but not when it has already ended', async () => {
     called = answers;
     expect((await agent.act(SEARCH)).status).toBe(200);
     called = (response) => void response.destroy();
@@ -301,7 +304,7 @@ describe('a server is told that nobody waits any more', () => {
   });
 });
 
-test('a server on the official SDK that closes the stream while its tool works', async () => {
+test('a call is resumed at a server on the official SDK that closes the stream while its tool works', async () => {
   const events: { id: string; stream: string; message: JSONRPCMessage }[] = [];
   const eventStore = {
     storeEvent: async (stream: string, message: JSONRPCMessage) => {

@@ -1,4 +1,4 @@
-/** MCP servers that hang, flood, lie or ask back are contained: 502, on record, and nothing of theirs reaches the agent. */
+/** MCP servers that hang, flood, lie or send requests are contained: 502, recorded in the audit, and nothing of their response reaches the agent. */
 import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listAll } from '../../broker/calls/mcp-list.ts';
@@ -31,7 +31,7 @@ const notice = { jsonrpc: '2.0', method: 'notifications/progress', params: { pro
 
 let world: World;
 let agent: TestAgent;
-/** What the server does when a tool is called, and when its tools are listed. */
+/** The server's behaviour when a tool is called, and when its tools are listed. */
 let called: (rpc: Rpc, response: ServerResponse) => void;
 let listed: ((rpc: Rpc, response: ServerResponse) => void) | undefined;
 beforeAll(async () => {
@@ -60,7 +60,7 @@ beforeEach(async () => {
 });
 const calls = () => world.upstream.seen.filter(({ body }) => body.includes('"tools/call"')).length;
 
-describe('what passes', () => {
+describe('responses that are accepted', () => {
   test.each<[string, typeof called]>([
     ['JSON', ({ id }, response) => json(response, ok(id, { content: [], n: 'x' }))],
     ['a stream', ({ id }, response) => sseWhole(response, ok(id))],
@@ -98,7 +98,7 @@ describe('what passes', () => {
     expect((await agent.act(CALL)).text).toContain('{"n":12345678901234567890,"f":1.10}');
   });
 
-  test('an error of the tool, and one of the protocol, are answers', async () => {
+  test('an error of the tool, and a JSON-RPC error, are returned as answers', async () => {
     called = ({ id }, response) => json(response, ok(id, { isError: true, content: [{ type: 'text', text: 'no' }] }));
     expect((await agent.act(CALL)).body.data.isError).toBe(true);
     called = ({ id }, response) => json(response, { jsonrpc: '2.0', id, error: { code: -32602, message: 'bad' } });
@@ -114,7 +114,7 @@ describe('what passes', () => {
   });
 });
 
-describe('MC-02 a tool call that is answered by something else', () => {
+describe('MC-02 an invalid response to a tool call', () => {
   const other = crypto.randomUUID();
   test.each<[string, string, typeof called]>([
     ['another id', 'not_mcp', (_rpc, response) => json(response, ok(other))],
@@ -217,7 +217,7 @@ describe('MC-02 a tool call that is answered by something else', () => {
   });
 });
 
-describe('a list of tools that is none', () => {
+describe('an invalid list of tools', () => {
   const page = (tools: unknown, nextCursor?: unknown) => ({ tools, ...(nextCursor !== undefined && { nextCursor }) });
   const many = (from: number, count: number) =>
     Array.from({ length: count }, (_, i) => ({ ...TOOL, name: `tool_${from + i}` }));
@@ -261,13 +261,13 @@ describe('a list of tools that is none', () => {
   });
 });
 
-describe('a server that answers with an error when it is asked for its tools', () => {
+describe('a server that answers the list of tools with an error', () => {
   test.each<[string, object, number]>([
     ['503', { error: 'INJECTED' }, 503],
     ['404', { error: 'INJECTED' }, 404],
     ['an error of JSON-RPC', { jsonrpc: '2.0', error: { code: -32603, message: 'INJECTED' } }, 500],
     ['one with status 200', { jsonrpc: '2.0', error: { code: -32603, message: 'INJECTED' } }, 200],
-  ])('%s: 502 tools_unlisted, and no call that was made is on record', async (_what, says, status) => {
+  ])('%s: 502 tools_unlisted, and no call is recorded as made', async (_what, says, status) => {
     listed = ({ id }, response) => json(response, { id, ...says }, status);
     const answer = await agent.act(CALL);
     const { code, outcome, audit_id } = answer.body;
@@ -279,14 +279,14 @@ describe('a server that answers with an error when it is asked for its tools', (
     expect((await agent.act(CALL)).status).toBe(200);
   });
 
-  test.each([403, 429])('%i is told as it is: it is about the caller', async (status) => {
+  test.each([403, 429])('status %i is passed on, because it concerns the caller', async (status) => {
     listed = (_rpc, response) => json(response, { error: 'no' }, status);
     expect((await agent.act(CALL)).body._meta.upstream_status).toBe(status);
     expect(calls()).toBe(0);
   });
 });
 
-test('whoever never answers is given up', async () => {
+test('a server that never answers is abandoned after the time limit', async () => {
   const outbound = makeOutbound({ allowPrivate: [world.upstream.address], idleTimeoutMs: 100, totalTimeoutMs: 300 });
   afterFile(() => outbound.close());
   const target = targetAt(`${world.upstream.url}/mcp`);
@@ -302,7 +302,7 @@ test('whoever never answers is given up', async () => {
   expect(guarded).toMatchObject({ ok: false, answer: { kind: 'unreachable', code: 'address_refused' } });
 });
 
-test('a server that sends elsewhere is not followed', async () => {
+test('a redirect of a server is not followed', async () => {
   called = (_rpc, response) => {
     response.writeHead(307, { location: 'http://169.254.169.254/latest' });
     response.end();

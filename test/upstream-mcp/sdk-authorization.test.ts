@@ -4,7 +4,7 @@ import { startSdkAuthServer } from '../world/sdk-auth-server.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 import { callOf } from './connected.ts';
 
-test('a server made with the SDK of the first generation is connected, called, and gives another token', async () => {
+test('a server made with the first SDK generation can be connected and called, and its token refreshed', async () => {
   const server = await startSdkAuthServer();
   const world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: server.address });
   const organisation = await world.organisation();
@@ -17,7 +17,7 @@ test('a server made with the SDK of the first generation is connected, called, a
   await organisation.platform({ id: 'tools', manifest, secret: null });
   const connection = await organisation.connection('tools', { secret: null });
   await connectAtOnce(world, organisation.owner, connection);
-  // It reads client ids and secrets in forms alone.
+  // The server reads client ids and secrets from the form only.
   const [client] = [...server.clients.values()];
   expect(client!.token_endpoint_auth_method).toBe('client_secret_post');
   const grants = { tools: { scopeList: ['tools:all'] } };

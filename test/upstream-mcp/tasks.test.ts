@@ -1,4 +1,4 @@
-/** MCP servers that make a call as a task alone: it is followed until it ends, and is one call on record. */
+/** MCP servers that run a call only as a task: the task is polled until it ends, and recorded as one call. */
 
 import type { ServerResponse } from 'node:http';
 import { decodeJwt } from 'jose';
@@ -17,7 +17,7 @@ const CALL = { platform: 'tools', endpoint: '/tools/report', method: 'POST', sco
 const REPORT = { content: [{ type: 'text', text: 'the report' }], n: 1 };
 type Meta = { 'io.modelcontextprotocol/clientCapabilities'?: { extensions?: object }; 'ai.svc/attestation'?: string };
 type Rpc = { id: string; method: string; params: { taskId?: string; task?: object; _meta?: Meta } };
-/** What is answered to a poll: `status` and whatever goes with it, or what the function does. */
+/** The response to a poll: `status` and further members, or a handler. */
 type Poll = Record<string, unknown> | ((rpc: Rpc, response: ServerResponse) => void);
 
 let world: World;
@@ -25,11 +25,11 @@ let organisation: Organisation;
 let agent: TestAgent;
 let isHandshake: boolean;
 let execution: object | undefined;
-/** One for each poll; the last one again and again. */
+/** One for each poll; the last one repeatedly. */
 let polls: Poll[];
-/** What `tasks/result` of the handshake's revision answers. */
+/** The response to `tasks/result` in the handshake's revision. */
 let outcome: Said;
-/** What the first answer has beside the task's id. */
+/** Members of the first response in addition to the task's id. */
 let seed: object;
 let seen: {
   method: string;
@@ -38,14 +38,14 @@ let seen: {
   takesTasks: boolean;
   task?: object;
 }[];
-/** What the header and the `_meta` of each tool call have. */
+/** The attestations in the header and the `_meta` of each tool call. */
 let attested: unknown[][];
 
 const json = (response: ServerResponse, value: unknown, status = 200) => {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(value));
 };
-/** Members of a JSON-RPC answer, or a status without one. */
+/** Members of a JSON-RPC response, or a status without a body. */
 type Said = { result: object } | { error: object } | number;
 const errorOf = (code: number, data?: object): Said => ({ error: { code, message: 'no', ...(data && { data }) } });
 const needsTasks = { requiredCapabilities: { extensions: { [EXTENSION]: {} } } };
@@ -58,7 +58,7 @@ const GREETING = {
   serverInfo: { name: 'tasks', version: '1' },
 };
 
-/** What the server answers to everything but polls. */
+/** Returns the server's response to a request that is not a poll. */
 function said(rpc: Rpc): Said | 'poll' {
   const { method, params } = rpc;
   switch (method) {
@@ -125,7 +125,7 @@ const methods = () => seen.map(({ method }) => method);
 const called = () => seen.slice(methods().indexOf('tools/call'));
 
 describe('a task of revision 2026-07-28', () => {
-  test('is asked for where the server makes the call in no other way, and its result is the answer of the call', async () => {
+  test('is created when the server requires it, and its result is the answer of the call', async () => {
     const done = await agent.act(CALL);
     expect([done.status, done.body.data], done.text).toEqual([200, REPORT]);
     expect(called().map(({ method, takesTasks }) => [method, takesTasks])).toEqual([
@@ -144,7 +144,7 @@ describe('a task of revision 2026-07-28', () => {
     });
   });
 
-  test('has an attestation of its own: servers take none twice', async () => {
+  test('has an attestation of its own, because servers accept none twice', async () => {
     const scopes = { 'tools:all': ['tool *'] };
     const manifest = { kind: 'mcp', base_url: `${world.upstream.url}/mcp`, scopes, attestation: 'both' };
     await organisation.platform({ id: 'attested', manifest });
@@ -154,25 +154,25 @@ describe('a task of revision 2026-07-28', () => {
     expect(data).toEqual(REPORT);
     const [first, second] = attested;
     expect([first![0], second![0]]).toEqual([first![1], second![1]]);
-    // By `jti`, as servers remember them (MC-01).
+    // Identified by `jti`, as servers do (MC-01).
     const ids = [first, second].map((one) => decodeJwt(String(one![0])).jti);
     expect(ids).toEqual([_meta.audit_id, `${_meta.audit_id}.2`]);
   });
 
-  test('may have ended when it is handed out', async () => {
+  test('may have ended already when it is returned', async () => {
     seed = { status: 'completed' };
     polls = [{ status: 'completed', result: REPORT }];
     expect((await agent.act(CALL)).body.data).toEqual(REPORT);
     expect(called().map(({ method }) => method)).toEqual(['tools/call', 'tools/call', 'tasks/get']);
   });
 
-  test('that failed is an error of JSON-RPC, as the call would have been answered with it', async () => {
+  test('that failed is a JSON-RPC error, as for a call without a task', async () => {
     polls = [{ status: 'failed', error: { code: -32_603, message: 'too much' } }];
     const failed = await agent.act(CALL);
     expect([failed.status, failed.body.data]).toEqual([200, { error: { code: -32_603, message: 'too much' } }]);
   });
 
-  test('is polled again when a poll fails in passing, and the call is made once', async () => {
+  test('is polled again after a temporary failure of a poll, and the call is made once', async () => {
     polls = [
       (_rpc, response) => json(response, {}, 503),
       (_rpc, response) => json(response, {}, 429),
@@ -212,7 +212,7 @@ describe('a task of revision 2026-07-28', () => {
     expect(refused.body.outcome).toBe('unknown');
   });
 
-  test('another missing capability is an answer, and nothing is asked twice', async () => {
+  test('an error about another missing capability is returned, without a second call', async () => {
     const whole = world.upstream.answer!;
     try {
       world.upstream.answer = (request, response, body) => {
@@ -238,7 +238,7 @@ describe('a task of revision 2025-11-25', () => {
     isHandshake = true;
     execution = { taskSupport: 'required' };
   });
-  test('is asked for where the tool says so, and its result fetched', async () => {
+  test('is created when the tool requires it, and its result fetched', async () => {
     polls = [{ status: 'working' }, { status: 'completed' }];
     const done = await agent.act(CALL);
     expect([done.status, done.body.data], done.text).toEqual([200, REPORT]);
@@ -246,13 +246,13 @@ describe('a task of revision 2025-11-25', () => {
     expect(called()[0]!.task).toEqual({});
   });
 
-  test('that failed has its error where its result would be', async () => {
+  test('that failed has an error in place of its result', async () => {
     polls = [{ status: 'failed' }];
     outcome = { error: { code: -32_603, message: 'too much' } };
     expect((await agent.act(CALL)).body.data).toEqual({ error: { code: -32_603, message: 'too much' } });
   });
 
-  test('is not asked for where it is optional', async () => {
+  test('is not created when the tool supports it optionally', async () => {
     execution = { taskSupport: 'optional' };
     expect((await agent.act(CALL)).body.data.isError).toBe(true);
     expect(called().map(({ method, task }) => [method, task])).toEqual([['tools/call', undefined]]);
@@ -260,7 +260,7 @@ describe('a task of revision 2025-11-25', () => {
 });
 
 describe('a task that does not end', () => {
-  test('is over with the time of the call, and cancelled', async () => {
+  test('is cancelled when the time limit of the call is reached', async () => {
     polls = [{ status: 'working' }];
     const outbound = makeOutbound({ allowPrivate: [world.upstream.address] });
     afterFile(() => outbound.close());

@@ -1,4 +1,4 @@
-/** What an MCP server offers under a name that was accepted stays what was accepted, or is held back (MC-04). */
+/** Tools of an MCP server that changed since they were accepted are quarantined (MC-04). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toolDefinition } from '../../broker/policy/tool.ts';
 import { afterFile } from '../world/after-file.ts';
@@ -53,7 +53,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     await refused(/have changed/);
     expect(await events()).toEqual(expect.arrayContaining(['mcp_tools_found', 'mcp_tools_changed']));
     expect((await events()).filter((reason: string) => reason === 'mcp_tools_changed')).toHaveLength(1);
-    // Agents are told of it by name alone: never the server's new words.
+    // Agents see only the tool's name, never the server's new description.
     const listed = await agent.act(LIST);
     expect(listed.body.data).toEqual({ tools: [], held_back: [{ name: 'search_issues', state: 'changed' }] });
     const [tool] = await tools();
@@ -67,7 +67,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect(await events()).toContain('mcp_tool_accepted');
   });
 
-  test('a tool that comes later is new, and held back', async () => {
+  test('a tool that is added later is quarantined as new', async () => {
     mcp.tools.push({ name: 'search_and_delete', annotations: { readOnlyHint: true } });
     await refused(/has come to the server/, callOf('search_and_delete', 'tools:search.read'));
     expect((await agent.act(SEARCH)).status).toBe(200);
@@ -79,7 +79,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect((await agent.act(callOf('search_and_delete', 'tools:search.read'))).status).toBe(200);
   });
 
-  test('the version of permissions changes when a tool is held back and when it is accepted, and not when one is offered', async () => {
+  test('the version of permissions changes when a tool is quarantined or accepted, and not when a new one is offered', async () => {
     const version = async () => (await agent.get('/v1/agent/permissions')).body.data.version as string;
     const first = await version();
     expect(await version()).toBe(first);
@@ -103,7 +103,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect(await version()).toBe(third);
   });
 
-  test('a tool that nobody accepted is refused where a rule holds calls: no owner is asked to approve it', async () => {
+  test('a tool that nobody accepted is refused although a rule holds calls: no owner is asked to approve it', async () => {
     const rules = [
       { effect: 'allow', methods: ['GET'] },
       { effect: 'require_approval', methods: ['POST'] },
@@ -115,11 +115,11 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     const answer = await other.agent.act(callOf('search_and_delete', 'tools:search.read'));
     expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'endpoint_scope_mismatch']);
     expect((await other.organisation.ask('GET', '/owner/approvals')).body.approvals).toEqual([]);
-    // The twin: what was accepted is held.
+    // Control case: an accepted tool is held.
     expect((await other.agent.act(SEARCH)).status).toBe(202);
   });
 
-  test('a change that is taken back needs nobody', async () => {
+  test('a change that the server reverts needs no acceptance', async () => {
     mcp.tools[0]!.description = 'Other words';
     await refused(/have changed/);
     mcp.tools = original();
@@ -127,7 +127,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect((await agent.act(SEARCH)).status).toBe(200);
   });
 
-  test('a tool that is again what was accepted is usable at its next call, and the server is asked once in 5 seconds', async () => {
+  test('a tool whose accepted definition is back is usable at its next call, and the server is asked once in 5 seconds', async () => {
     const listed = () => mcp.seen.filter(({ rpc }) => rpc === 'tools/list').length;
     mcp.tools[0]!.description = 'Other words';
     await refused(/have changed/);
@@ -140,10 +140,10 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     mcp.seen = [];
     await refused(/have changed/);
     expect(listed()).toBe(1);
-    // It was looked at just now: what is on file counts, however often the agent tries.
+    // The list was just fetched: the stored definitions count, however often the agent tries.
     for (let turn = 0; turn < 3; turn++) await refused(/have changed/);
     expect(listed()).toBe(1);
-    // Later it is looked at again, and is still another.
+    // After 5 seconds the list is fetched again, and the tool still differs.
     world.clock.skewMs += 5_000;
     await refused(/have changed/);
     await refused(/have changed/);
@@ -154,7 +154,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     world.clock.skewMs = 0;
   });
 
-  test('a server that cannot be asked about a tool that had changed has it refused as changed', async () => {
+  test('a changed tool stays refused when the server’s new list is invalid', async () => {
     mcp.tools[0]!.description = 'Other words';
     await refused(/have changed/);
     world.clock.skewMs += 5_000;
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     world.clock.skewMs = 0;
   });
 
-  test('what is accepted is what was looked at', async () => {
+  test('accepting a tool applies only to the definition that the owner saw', async () => {
     mcp.tools[0]!.description = 'First';
     await refused(/have changed/);
     const [first] = await tools();
@@ -179,7 +179,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
       expect((await accept('search_issues', { hash: first.hash }, await organisation.addOwner(role))).status).toBe(403);
   });
 
-  test('an approval of a tool that has changed since is not carried out', async () => {
+  test('an approved call of a tool that has changed since is not made', async () => {
     const held = await connected(world, mcp, {}, [{ effect: 'require_approval' }]);
     const asked = await held.agent.act(SEARCH);
     expect(asked.status, asked.text).toBe(202);
@@ -195,7 +195,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect(called()).toBe(0);
   });
 
-  test('an owner says what a tool does, and that stands when the tool changes its own word', async () => {
+  test('an owner’s statement of what a tool does outlasts the server’s changes', async () => {
     const rules = [{ effect: 'allow' }, { effect: 'require_approval', methods: ['DELETE'] }];
     mcp.tools.push({ name: 'do_whatever' });
     const other = await connected(world, mcp, {}, rules);
@@ -218,7 +218,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect((await other.agent.act(DO)).status).toBe(200);
   });
 
-  test('another server at the same platform begins again', async () => {
+  test('another server at the same platform starts with no accepted tools', async () => {
     mcp.tools[0]!.description = 'Other words';
     await refused(/have changed/);
     const second = await startMcpServer();
@@ -240,7 +240,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     await refused(/have changed/);
   });
 
-  test('what cannot be noted is not called, and the call has its end', async () => {
+  test('when a change cannot be stored, the tool is not called, and the call gets an outcome', async () => {
     mcp.tools[0]!.description = 'Other words';
     const repair = await refuseTools(world);
     const answer = await agent.act(SEARCH);
@@ -255,7 +255,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     await refused(/have changed/);
   });
 
-  test('many first calls at once accept one list, once', async () => {
+  test('many concurrent first calls accept one list, once', async () => {
     const crowd = await connected(world, mcp);
     const answers = await Promise.all(Array.from({ length: 8 }, () => crowd.agent.act(SEARCH)));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
@@ -269,7 +269,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect(reasons.sort()).toEqual(['mcp_tools_changed', 'mcp_tools_found']);
   });
 
-  test('what owners are told when the server cannot be asked', async () => {
+  test('a refresh of the tools reports to owners why the server cannot be asked', async () => {
     const bare = await world.organisation();
     await bare.platform({
       id: 'tools',
@@ -293,7 +293,7 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
   });
 });
 
-test('a definition is compared by what a model reads and what says how to call', () => {
+test('a tool definition is compared by what a model reads and what defines how to call it', () => {
   const tool = { name: 'a', inputSchema: { type: 'object' }, icons: [{ src: 'x' }], _meta: { n: 1 } };
   expect(toolDefinition(tool)).toEqual({ name: 'a', inputSchema: { type: 'object' } });
 });
