@@ -21,23 +21,23 @@ import {
 } from './hostile-token.ts';
 
 describe('signatures', () => {
-  it('JW-04 JW-27 by another key, however good the rest: one strike', () => {
+  it('JW-04 JW-27 a signature by another key is refused, and counts as one strike', () => {
     expectRefusal(present(token(CLAIMS, HEAD, stranger.privateKey)), 'invalid_signature', 'registered', true);
   });
 
-  it('over other claims', () => {
+  it('a signature over other claims is refused', () => {
     const [head, , signature] = token().split('.');
     const answer = present(`${head}.${b64({ ...CLAIMS, exp: S + 61 })}.${signature}`);
     expectRefusal(answer, 'invalid_signature', 'registered', true);
   });
 
-  it.each([1, 64, 255, 257, 384, 512, 513, 1024])('of %i bytes', (bytes) => {
+  it.each([1, 64, 255, 257, 384, 512, 513, 1024])('a random signature of %i bytes is refused', (bytes) => {
     const [head, payload] = token().split('.');
     const answer = present(`${head}.${payload}.${randomBytes(bytes).toString('base64url')}`);
     expectRefusal(answer, 'invalid_signature', 'registered', true);
   });
 
-  it('JW-06 by a key that the header brings along', () => {
+  it('JW-06 a header that supplies its own key is refused', () => {
     const jwk = stranger.publicKey.export({ format: 'jwk' });
     const brought = {
       jwk,
@@ -54,7 +54,7 @@ describe('signatures', () => {
     expect(present(token(CLAIMS, { ...HEAD, x5t: 'thumbprint' })).ok).toBe(true);
   });
 
-  it('whatever was prepared with another key', () => {
+  it('preparing a token with another key does not change the result', () => {
     const verify = (bearer: string, prepareWith: KeyObject) => {
       const parsed = parseAgentToken(bearer);
       if (!parsed.ok) throw new Error(parsed.detail);
@@ -66,7 +66,7 @@ describe('signatures', () => {
     expect([verify(forged, key), verify(forged, stranger.publicKey)]).toEqual([false, false]);
   });
 
-  it('JW-28 an unknown agent gets the very answer of a wrong signature', () => {
+  it('JW-28 an unknown agent gets the same refusal as a wrong signature', () => {
     const parsed = parseAgentToken(token(CLAIMS, HEAD, stranger.privateKey));
     if (!parsed.ok) throw new Error(parsed.detail);
     const known = verifier.verify(parsed.token, agent, key, { now: NOW, baseUrl: BASE_URL });
@@ -76,20 +76,20 @@ describe('signatures', () => {
     expect(countsAsStrike).toBe(false);
   });
 
-  it('JW-28 and at the same cost, for any length of signature', () => {
+  it('JW-28 refusing an unknown agent takes as long as a wrong signature, for any length of signature', () => {
     const [head, payload] = token().split('.');
     for (const bytes of [255, 256, 384, 512, 600]) {
       const parsed = parseAgentToken(`${head}.${payload}.${Buffer.alloc(bytes, 7).toString('base64url')}`);
       if (!parsed.ok) throw new Error(parsed.detail);
       const known = fastest(() => verifier.verify(parsed.token, agent, key, { now: NOW, baseUrl: BASE_URL }));
       const unknown = fastest(() => verifier.refuseUnknown(parsed.token));
-      // The agent's key has 256 bytes. Without a stand-in the two would be 10 to 20 times apart.
+      // The agent's key has 256 bytes. Without the dummy key the two times would differ by a factor of 10 to 20.
       expect(Math.max(known, unknown) / Math.min(known, unknown)).toBeLessThan(4);
     }
   });
 });
 
-describe('DOS-01 only a fresh token of the right owner counts as a strike', () => {
+describe('DOS-01 only a fresh token with the right owner counts as a strike', () => {
   const forged: [name: string, claims: object, strike: boolean][] = [
     ['fresh', {}, true],
     ['another owner', { owner_id: uuidv4() }, false],
@@ -104,7 +104,7 @@ describe('DOS-01 only a fresh token of the right owner counts as a strike', () =
   });
 });
 
-/** The fastest of many runs, in microseconds: what is left when a busy machine's noise is taken away. */
+/** Returns the fastest of many runs, in microseconds, which excludes the noise of a busy machine. */
 function fastest(act: () => unknown): number {
   let best = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 300; run++) {

@@ -20,15 +20,15 @@ import {
   token,
 } from './hostile-token.ts';
 
-describe('a good agent token', () => {
-  it('is accepted with what it claims', () => {
+describe('a valid agent token', () => {
+  it('is accepted, and its claims are returned', () => {
     expect(present(token())).toEqual({
       ok: true,
       claims: { agentId: agent.agentId, ownerId: OWNER_ID, issuedAt: S, expiresAt: S + 60 },
     });
   });
 
-  it('is accepted as jose makes it, with every optional claim', async () => {
+  it('made with jose and with every optional claim is accepted', async () => {
     const jwt = await new SignJWT({ agent_id: agent.agentId, owner_id: OWNER_ID, session_id: 'run-7/a' })
       .setProtectedHeader({ alg: 'RS256', kid: agent.agentId })
       .setIssuedAt(S)
@@ -50,7 +50,7 @@ describe('a good agent token', () => {
     expect(present(bearer, NOW + 59_000).ok).toBe(true);
   });
 
-  it('may have an owner_id in upper case, a 21-character agent id, unknown claims', () => {
+  it('may have an owner_id in upper case, a 21-character agent id, and unknown claims', () => {
     expect(present(token({ ...CLAIMS, owner_id: OWNER_ID.toUpperCase() })).ok).toBe(true);
     const longer = { ...agent, agentId: `${agent.agentId}z` };
     expect(present(token({ ...CLAIMS, agent_id: longer.agentId }), NOW, longer).ok).toBe(true);
@@ -59,24 +59,27 @@ describe('a good agent token', () => {
 });
 
 describe('algorithms', () => {
-  it('JW-01 alg none', () => {
+  it('JW-01 alg none is refused', () => {
     refused(`${b64({ alg: 'none' })}.${b64(CLAIMS)}.`, 'RS256');
     refused(token(CLAIMS, { ...HEAD, alg: 'none' }), 'RS256');
     refused(`${b64(HEAD)}.${b64(CLAIMS)}.`, 'no signature');
   });
 
-  it('JW-02 HS256 with the public key as secret', () => {
+  it('JW-02 HS256 with the public key as secret is refused', () => {
     const input = `${b64({ alg: 'HS256' })}.${b64(CLAIMS)}`;
     for (const secret of [pem, pem.trimEnd()]) {
       refused(`${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`, 'RS256');
     }
   });
 
-  it.each(['RS512', 'RS384', 'PS256', 'ES256', 'rs256', 'RS256 ', '', null, 256, ['RS256']])('JW-03 alg %j', (alg) => {
-    refused(token(CLAIMS, { ...HEAD, alg }, pair.privateKey, alg === 'RS512' ? 'sha512' : 'sha256'), 'RS256');
-  });
+  it.each(['RS512', 'RS384', 'PS256', 'ES256', 'rs256', 'RS256 ', '', null, 256, ['RS256']])(
+    'JW-03 alg %j is refused',
+    (alg) => {
+      refused(token(CLAIMS, { ...HEAD, alg }, pair.privateKey, alg === 'RS512' ? 'sha512' : 'sha256'), 'RS256');
+    },
+  );
 
-  it('JW-03 a SHA-512 signature under alg RS256', () => {
+  it('JW-03 a SHA-512 signature under alg RS256 is refused', () => {
     const bearer = token(CLAIMS, HEAD, pair.privateKey, 'sha512');
     expectRefusal(present(bearer), 'invalid_signature', 'registered', true);
   });
@@ -88,11 +91,14 @@ describe('the type', () => {
     expect(present(token(CLAIMS, { alg: 'RS256' })).ok).toBe(true);
   });
 
-  it.each(['at+jwt', 'svc-receipt+jwt', 'svc-attest+jwt', 'application/jwt', '', 1, null])('JW-23 is not %j', (typ) => {
-    refused(token(CLAIMS, { ...HEAD, typ }), 'typ');
-  });
+  it.each(['at+jwt', 'svc-receipt+jwt', 'svc-attest+jwt', 'application/jwt', '', 1, null])(
+    'JW-23 may not be %j',
+    (typ) => {
+      refused(token(CLAIMS, { ...HEAD, typ }), 'typ');
+    },
+  );
 
-  it('JW-23 a receipt, an attestation, an owner session are no agent tokens', () => {
+  it('JW-23 a receipt, an attestation and an owner session are not accepted as agent tokens', () => {
     const evidence = importSigningKey(generateSigningKey());
     for (const typ of ['svc-receipt+jwt', 'svc-attest+jwt', 'JWT'])
       refused(signCompact(evidence, { typ }, CLAIMS), 'RS256');
@@ -100,7 +106,7 @@ describe('the type', () => {
 });
 
 describe('the text of a token', () => {
-  it('JW-20 is at most 8 KiB, and is not even decoded beyond', () => {
+  it('JW-20 may have 8 KiB at most, and a longer text is not even decoded', () => {
     const room = 8192 - token({ ...CLAIMS, x: '' }).length;
     const fitting = token({ ...CLAIMS, x: 'x'.repeat(Math.floor((room * 3) / 4)) });
     expect(fitting.length).toBeLessThanOrEqual(8192);
@@ -110,7 +116,7 @@ describe('the text of a token', () => {
     refused('.'.repeat(2_000_000), 'longer than 8192');
   });
 
-  it('has three parts', () => {
+  it('must have three parts', () => {
     const good = token();
     for (const bearer of ['', 'x', 'a.b', `${good}.`, `${good}.x`, '..', '...', `.${good}`])
       expect(present(bearer).ok).toBe(false);
@@ -118,7 +124,7 @@ describe('the text of a token', () => {
     refused('x', 'three parts');
   });
 
-  it('is canonical base64url: no padding, no white space, no other spelling of the same bytes', () => {
+  it('must be canonical base64url: no padding, no white space, no alternative encoding of the same bytes', () => {
     const good = token();
     const [head, payload, signature] = good.split('.') as [string, string, string];
     const spare = signature.slice(0, -1) + String.fromCharCode(signature.charCodeAt(signature.length - 1) + 1);
@@ -140,12 +146,12 @@ describe('the text of a token', () => {
     expect(present(good).ok).toBe(true);
   });
 
-  it('survives thousands of brackets', () => {
+  it('thousands of nested brackets are refused without a crash', () => {
     refused(token(`{"a":${'['.repeat(2500)}${']'.repeat(2500)}}`), 'agent_id');
   });
 });
 
-it('no refusal repeats what was sent', () => {
+it('no refusal repeats the input', () => {
   const canary = 'CANARY9f8e7d';
   const hostile = [
     token({ ...CLAIMS, agent_id: canary }),

@@ -22,7 +22,7 @@ test.each([
   expect(clientKey(address)).toBe(key);
 });
 
-test('a network is all of IPv4, and the /48 of IPv6', () => {
+test('a network is a whole IPv4 address, or the /48 of an IPv6 address', () => {
   expect(siteOf(clientKey('192.0.2.1'))).toBe('192.0.2.1');
   expect(siteOf(clientKey('2001:db8:1:2::5'))).toBe('2001:db8:1::/48');
 });

@@ -1,4 +1,4 @@
-/** An owner's identity that is forgotten, because the address is somebody else's now: whoever was the owner keeps nothing. */
+/** Forgetting an owner's identity, because the address now belongs to somebody else: the former person keeps no access. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
@@ -10,7 +10,7 @@ import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
-describe.each(STORES)(`an identity that was forgotten on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`forgetting an identity, on %s${postgresNote}`, (store) => {
   const provider = shared(() => startLyingProvider());
   const world = givenWorld(store, () => provider.settings);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
@@ -28,7 +28,7 @@ describe.each(STORES)(`an identity that was forgotten on %s${postgresNote}`, (st
   const bearer = async (person: string) => ({
     authorization: `Bearer ${await provider.sign(provider.honest(claims(person)))}`,
   });
-  /** Answers the cookie of the session. */
+  /** Signs a person in. Returns the session's cookie header. */
   const signIn = async (person: string) => {
     provider.claims = claims(person);
     const browser = new Browser();
@@ -42,10 +42,10 @@ describe.each(STORES)(`an identity that was forgotten on %s${postgresNote}`, (st
     world.clock.skewMs += 1_000;
   };
 
-  test('whoever signs in a moment after it stays signed in, and whoever did a moment before it does not', async () => {
+  test('a sign-in just after the identity is forgotten stays valid, one just before does not', async () => {
     const ann = await signIn('ann');
     expect((await me(ann)).status).toBe(200);
-    // At the beginning of a second, so that all of it is in the same one.
+    // Starts at the beginning of a second, so that everything happens in the same one.
     world.clock.skewMs += 1_000 - (world.running.broker.clock() % 1_000);
     const asked = { email, role: 'admin', forget_identity: true };
     expect((await organisation.ask('POST', '/owner/owners', asked)).status).toBe(200);
@@ -55,25 +55,25 @@ describe.each(STORES)(`an identity that was forgotten on %s${postgresNote}`, (st
     expectEnvelope(await me(ann), 401, 'token_expired');
   });
 
-  test('a bearer whose times have fractions of seconds is taken', async () => {
+  test('a bearer with fractional times is accepted', async () => {
     const iat = provider.clock() / 1000 - 1.000_456_7;
     const token = await provider.sign(provider.honest({ ...claims('ann'), iat }));
     expect((await me({ authorization: `Bearer ${token}` })).body.id).toBe(id);
   });
 
-  test('the former person’s session and bearers end; whoever has the address now is the owner', async () => {
+  test('the former person’s session and bearers end, and the person who now has the address becomes the owner', async () => {
     const ann = await signIn('ann');
     const old = await bearer('ann');
     for (const headers of [ann, old]) expect((await me(headers)).body.id).toBe(id);
     await forget();
-    // Nor does an old bearer take the place before the new person comes.
+    // An old bearer does not bind the identity again before the new person signs in, either.
     for (const headers of [ann, old]) expectEnvelope(await me(headers), 401, 'token_expired');
     const bea = await signIn('bea');
     for (const headers of [bea, await bearer('bea')]) expect((await me(headers)).body.id).toBe(id);
     for (const headers of [ann, old]) expect((await me(headers)).status).toBe(401);
   });
 
-  test('the former person’s passkey decides nothing any more, and their invite is none', async () => {
+  test('the former person’s passkey cannot decide any more, and the invite they made is removed', async () => {
     await organisation.ask('POST', '/owner/organisation', { passkey_deciders: 'approvers' });
     const db = world.running.broker.store.db;
     const by = (await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;

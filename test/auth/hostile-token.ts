@@ -1,6 +1,4 @@
-/**
- * An agent with its key, and whatever tokens one likes for it: the good one, and those that a hostile hand would make.
- */
+/** A test agent with its key, and tokens for it: a valid one, and those that an attacker would make. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { expect } from 'vitest';
 import { parseAgentToken } from '../../broker/auth/agent-token.ts';
@@ -19,7 +17,7 @@ if (!registered.ok) throw new Error(registered.error);
 export const { key, fingerprint, pem } = registered;
 
 export const OWNER_ID = uuidv4();
-/** Whose the agent was before. */
+/** The agent's former owner. */
 export const FORMER_OWNER_ID = uuidv4();
 
 export const agent: RegisteredAgent = {
@@ -34,7 +32,7 @@ export const HEAD = { alg: 'RS256', typ: 'JWT' };
 export const b64 = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-/** A token with any header and payload (raw text where it is a string), really signed. */
+/** Signs a token with any header and payload (raw text where it is a string). */
 export function token(claims: unknown = CLAIMS, head: unknown = HEAD, by = pair.privateKey, hash = 'sha256'): string {
   const input = `${b64(head)}.${b64(claims)}`;
   return `${input}.${sign(hash, Buffer.from(input), by).toString('base64url')}`;

@@ -33,25 +33,25 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
   };
   const ask = (token: string, path = '/owner/me', init: RequestInit = {}): Promise<Answer> =>
     send(world.running.baseUrl + path, { ...init, headers: { authorization: `Bearer ${token}`, ...init.headers } });
-  /** Claims of an ID token of Ann's with her verified address. */
+  /** Returns claims of an ID token of Ann's with her verified address. */
   const verified = (different: Record<string, unknown> = {}) =>
     provider.honest({ sub: ann.sub, email: ann.email.toUpperCase(), email_verified: true, ...different });
   const stored = async (id: string) =>
     (await world.running.broker.store.db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
   const keyRequests = () => provider.seen.filter((line) => line.endsWith('/jwks')).length;
 
-  test('an ID token with the verified address of an invited owner; from then on the account is enough', async () => {
+  test('an ID token with the verified address of an invited owner is accepted; from then on the account identifies them', async () => {
     const first = await ask(await provider.sign(verified()));
     expect(first.body).toMatchObject({ id: ann.id, email: ann.email, role: 'approver', sign_in: 'oidc' });
     expect((await stored(ann.id)).oidc_subject).toBe(`${provider.issuer} ${ann.sub}`);
     expect((await ask(await provider.sign(provider.honest({ sub: ann.sub })))).body.id).toBe(ann.id);
-    // Somebody else who got the address.
+    // Another account with the same address is refused.
     const next = await ask(await provider.sign(verified({ sub: 'somebody-else' })));
     expectEnvelope(next, 401, 'invalid_token');
     expect(next.body.detail).toContain('was not invited');
   });
 
-  test('a JWT access token that was made for this broker’s address', async () => {
+  test('a JWT access token for this broker’s address is accepted', async () => {
     await ask(await provider.sign(verified()));
     for (const different of [
       { aud: world.running.baseUrl, client_id: 'a-script' },
@@ -63,7 +63,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
       }
   });
 
-  test('the role is the one that the owner has now, here; what the token says of roles counts for nothing', async () => {
+  test('the role is the owner’s current one in the store; roles in the token are ignored', async () => {
     const token = await provider.sign(verified({ role: 'admin', org: crypto.randomUUID(), roles: ['admin'] }));
     expect((await ask(token)).body).toMatchObject({ role: 'approver', organisation: { id: organisation.id } });
     const post = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
@@ -137,14 +137,14 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
         return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${signature}`;
       },
     ],
-  ])('JW-29 a token %s is refused for its signature, wherever it is sent', async (_name, make) => {
+  ])('JW-29 a token %s is refused for its signature, at every route', async (_name, make) => {
     const token = await make(provider, verified());
     for (const path of ['/owner/me', `/v1/audit/${crypto.randomUUID()}/receipt`]) {
       const answer = await ask(token, path);
       expectEnvelope(answer, 401, 'invalid_signature');
       expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
     }
-    // AuthZEN and TRQP know owners and agents: a token of the provider is told nothing of agents' claims.
+    // AuthZEN and TRQP accept owners and agents: the refusal of a provider's token does not mention claims of agent tokens.
     const headers = { 'content-type': 'application/json' };
     for (const path of ['/v1/authzen/access', '/v1/trqp/authorization']) {
       const answer = await ask(token, path, { method: 'POST', headers, body: '{}' });
@@ -155,7 +155,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     expect((await stored(ann.id)).oidc_subject).toBeNull();
   });
 
-  test('a token that is over, by itself or after 12 hours', async () => {
+  test('a token is refused after its exp, and after 12 hours', async () => {
     const now = Math.floor(Date.now() / 1000);
     const over = await provider.sign(verified({ iat: now - 600, exp: now - 60 }));
     expectEnvelope(await ask(over), 401, 'token_expired');
@@ -166,39 +166,39 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     expectEnvelope(await ask(long), 401, 'token_expired');
   });
 
-  test('signed out here it is refused, however its signature is written, and another one is not', async () => {
+  test('a token that was signed out here is refused, however its signature is encoded, and another token is not', async () => {
     const token = await provider.sign(verified());
     const another = await provider.sign(verified({ jti: 'another' }));
     expect((await ask(token, '/owner/sign-out', { method: 'POST' })).status).toBe(200);
     expectEnvelope(await ask(token), 401, 'token_expired');
-    // Base64url whose last bits say nothing: the same signature.
+    // The last bits of base64url are unused, so this encodes the same signature.
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
     const twin = token.slice(0, -1) + alphabet[alphabet.indexOf(token.at(-1)!) ^ 1];
     expect((await ask(twin)).status).toBe(401);
     expect((await ask(another)).status).toBe(200);
   });
 
-  test('JW-23 neither is it an agent’s token, nor an agent’s token or our session one of the provider’s', async () => {
+  test('JW-23 a provider’s token is not accepted as an agent’s, and an agent’s token or our session not as the provider’s', async () => {
     const token = await provider.sign(verified());
     expectEnvelope(await ask(token, '/v1/agents/me'), 401, 'invalid_token');
     const claims = { agent_id: agent.agentId, owner_id: agent.ownerId };
     const both = await provider.sign(verified(claims));
     expect((await ask(both, '/v1/agents/me')).status).toBe(401);
-    // Signed by the agent, as an owner of the provider.
+    // Signed by the agent, with the claims of an owner's token.
     const forged = agent.token(verified());
     expectEnvelope(await ask(forged), 401, 'invalid_signature');
-    // Our own session with the provider's name in it does not pass as the provider's.
+    // A session of the broker itself is accepted, but not as an agent's token.
     const session = mintOwnerSession(world.running.broker, organisation.owner).token;
     expect((await ask(session)).status).toBe(200);
     expectEnvelope(await ask(session, '/v1/agents/me'), 401, 'invalid_token');
-    // Where agents and owners may ask, each is who it is.
+    // Routes for agents and owners accept each as what it is.
     const receipt = `/v1/audit/${crypto.randomUUID()}/receipt`;
     expectEnvelope(await ask(token, receipt), 404, 'not_found');
     expectEnvelope(await ask(agent.token(), receipt), 404, 'not_found');
     expectEnvelope(await ask(forged, receipt), 401, 'invalid_signature');
   });
 
-  test('where agents and owners may ask, a token is read as the one that it says it is, and only as that', async () => {
+  test('a route for agents and owners authenticates a token only as the kind that it claims to be', async () => {
     const { services } = world.running;
     const [asOwner, asAgent] = [vi.spyOn(services, 'authenticateOwner'), vi.spyOn(services, 'authenticateAgent')];
     const receipt = `/v1/audit/${crypto.randomUUID()}/receipt`;
@@ -213,7 +213,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     vi.restoreAllMocks();
   });
 
-  test('a flood of made-up key ids asks the provider for its keys once in 30 seconds', async () => {
+  test('many made-up key ids cause one request for the provider’s keys in 30 seconds', async () => {
     await ask(await provider.sign(verified()));
     const forged = await Promise.all(
       Array.from({ length: 200 }, async (_, n) =>
@@ -229,7 +229,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     }
   });
 
-  test('a key that the provider signs with for the first time is fetched by the request that comes with it', async () => {
+  test('a new key of the provider is fetched by the first request that uses it', async () => {
     await ask(await provider.sign(verified()));
     const old = provider.signer;
     const fresh = await makeSigner();
@@ -239,7 +239,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     const before = keyRequests();
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
     expect(keyRequests()).toBe(before + 1);
-    // The old one is published no more.
+    // The old key is no longer published.
     expectEnvelope(await ask(await provider.sign(verified(), {}, old)), 401, 'invalid_token');
   });
 
@@ -260,7 +260,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
   });
 
-  test('a provider that does not answer: keys verify until 5 minutes after they were fetched, then no token does', async () => {
+  test('with an unavailable provider keys stay valid for 5 minutes after they were fetched, then no token is accepted', async () => {
     world.clock.skewMs = 24 * 60 * MINUTE_MS;
     provider.clock = () => Date.now() + world.clock.skewMs;
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
@@ -275,7 +275,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
   });
 
-  test('keys in use are fetched again every minute, beside the request: a failure of some minutes is bridged', async () => {
+  test('keys in use are refreshed every minute in the background, which bridges an outage of some minutes', async () => {
     world.clock.skewMs = 48 * 60 * MINUTE_MS;
     provider.clock = () => Date.now() + world.clock.skewMs;
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
@@ -288,7 +288,7 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
   });
 
-  test('one person in two organisations is the owner of the older one', async () => {
+  test('a person in two organisations is authenticated as the owner in the older one', async () => {
     const younger = await world.organisation();
     const other = await invited('admin', younger, ann.email);
     expect((await ask(await provider.sign(verified()))).body).toMatchObject({
@@ -299,8 +299,8 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
   });
 });
 
-describe('when there are no keys', () => {
-  test('JW-29 with the provider down from the start: 502, asked at most every 30 seconds, and nobody is let in', async () => {
+describe('without keys', () => {
+  test('JW-29 with a provider that was never reachable: 502, one request for keys in 30 seconds, and nobody is authenticated', async () => {
     const provider = await startLyingProvider();
     provider.answers.set('/.well-known/openid-configuration', (_, response) => response.destroy());
     const world = await startWorld('sqlite', provider.settings);
@@ -315,13 +315,13 @@ describe('when there are no keys', () => {
       expect(answer.headers.get('retry-after')).toBe('30');
     }
     expect(provider.seen).toHaveLength(1);
-    // Sessions of the broker itself need no provider.
+    // Sessions of the broker itself do not depend on the provider.
     expect((await organisation.ask('GET', '/owner/me')).status).toBe(200);
     provider.beHonest();
     expect((await ask(token)).status).toBe(502);
     world.clock.skewMs = 31_000;
     expect((await ask(token)).status).toBe(200);
-    // Down again: the keys that are here serve on.
+    // The provider is unavailable again: the cached keys stay in use.
     provider.answers.set('/jwks', (_, response) => response.destroy());
     world.clock.skewMs = 4 * MINUTE_MS;
     provider.clock = () => Date.now() + world.clock.skewMs;
@@ -329,7 +329,7 @@ describe('when there are no keys', () => {
     expect((await ask(later)).status).toBe(200);
   });
 
-  test('without a provider its tokens are nobody’s', async () => {
+  test('without a configured provider its tokens are refused', async () => {
     const provider = await startLyingProvider();
     const world = await startWorld('sqlite', { AGENT_BROKER_DATA: newFolder() });
     const organisation = await world.organisation();
@@ -343,7 +343,7 @@ describe('when there are no keys', () => {
   });
 });
 
-test('an ID token of a real provider, as a script gets it', async () => {
+test('an ID token that a script gets from a real provider is accepted', async () => {
   const provider = await startIdentityProvider({ secret: false });
   const world = await startWorld('sqlite', provider.settings);
   await provider.serve(world.running.baseUrl, { claimsInToken: true });

@@ -1,4 +1,4 @@
-/** Signing in at an identity provider with a real browser, whose cookies follow the rules of its vendor and not ours. */
+/** Signing in at an identity provider with a real browser, whose cookies follow its vendor's rules and not the test's. */
 import { describe, expect, test } from 'vitest';
 import { openPage, withoutChromium } from '../world/chromium.ts';
 import { hold, openHeld, text } from '../world/held-page.ts';
@@ -6,29 +6,29 @@ import { startLyingProvider } from '../world/lying-provider.ts';
 import { startWorld } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  test('comes back from the other site signed in, with the session in a cookie that no script can read', async () => {
+  test('returns from the other site signed in, with the session in a cookie that no script can read', async () => {
     const provider = await startLyingProvider();
     provider.claims = { email: 'ann@acme.example', email_verified: true };
     const world = await startWorld('sqlite', provider.settings);
     const organisation = await world.organisation();
     await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
     const { baseUrl } = world.running;
-    // Another site than the broker's, so that SameSite counts.
+    // The provider is on another site than the broker, so that SameSite applies.
     expect([new URL(provider.issuer).hostname, new URL(baseUrl).hostname]).toEqual(['127.0.0.1', 'localhost']);
     const page = await openPage({ width: 800, height: 600 });
     await page.open(`${baseUrl}/console/oidc/start`);
     await page.until(`location.pathname === '/console'`);
-    // A file without scripts, which would lead away as soon as the session is over.
+    // A page without scripts, which would navigate away once the session ends.
     await page.open(`${baseUrl}/console/base.css`);
     await page.until(`location.pathname === '/console/base.css' && document.readyState === 'complete'`);
     const me = await page.value<{ email: string; sign_in: string }>(`fetch('/owner/me').then((one) => one.json())`);
     expect(me).toMatchObject({ email: 'ann@acme.example', sign_in: 'oidc' });
     expect(await page.value('document.cookie')).toBe('');
-    // What the browser tells of itself is what the broker asks for.
+    // The browser's own headers satisfy the broker's checks.
     const out = `fetch('/owner/sign-out', { method: 'POST', headers: { 'X-Svc-Csrf': '1' } }).then((one) => one.status)`;
     expect(await page.value(out)).toBe(200);
     expect(await page.value(`fetch('/owner/me').then((one) => one.status)`)).toBe(401);
-    // Whoever is not invited reads why, in the broker's words.
+    // A person who is not invited reads the reason on a page of the broker.
     provider.claims = { sub: 'eve', email: 'eve@elsewhere.example', email_verified: true };
     await page.open(`${baseUrl}/console/oidc/start`);
     await page.until(
@@ -37,7 +37,7 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     expect(page.complaints.filter((complaint) => !/status of 40[13]|favicon/.test(complaint))).toEqual([]);
   });
 
-  test('no page says that a passkey signs in, or decides for everybody, where it does not', async () => {
+  test('pages promise a sign-in or decision by passkey only where that is possible', async () => {
     const provider = await startLyingProvider();
     provider.claims = { email: 'ann@acme.example', email_verified: true };
     const world = await startWorld('sqlite', provider.settings);
@@ -55,7 +55,7 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     await page.authenticator();
     await page.open(`${world.running.baseUrl}/console/passkeys`);
     await page.until(`document.querySelector('.passkeys p')?.innerText.startsWith('You sign in at 127.0.0.1')`);
-    // The provider did not say when its session began: it is asked to sign in again, and the page goes on from there.
+    // The provider did not state when the person signed in, so the page asks for a new sign-in, and continues afterwards.
     await page.click('.enrol button');
     await page.click('#sign-in-again');
     await page.until(`location.pathname === '/console/passkeys' && document.querySelector('#reauthenticate') === null`);
@@ -65,7 +65,7 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     expect(await text(page, 'main')).not.toMatch(/With a passkey you sign in/);
   });
 
-  test('the sign-in page leads to the provider, and from there back to where somebody wanted to go', async () => {
+  test('the sign-in page leads to the provider, and back to the page that was requested at first', async () => {
     const provider = await startLyingProvider();
     provider.claims = { email: 'ann@acme.example', email_verified: true };
     const world = await startWorld('sqlite', provider.settings);

@@ -3,7 +3,7 @@ import { runCommand, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const data = newFolder();
-/** Nobody listens there: the provider is not asked for any of this. */
+/** Nothing listens at this address: none of these commands calls the provider. */
 const PROVIDER = { OIDC_ISSUER: 'http://127.0.0.1:9', OIDC_CLIENT_ID: 'broker', OIDC_CLIENT_SECRET: 'a secret' };
 
 async function run(words: readonly string[]): Promise<string> {
@@ -19,14 +19,14 @@ beforeAll(async () => {
   ({ greeting, url } = await startServe(['--no-sandbox'], { cwd: data, env }, 'Next,'));
 });
 
-test('the greeting leads to the sign-in page, and holds no link that signs anybody in', () => {
+test('the greeting leads to the sign-in page, and contains no sign-in link', () => {
   expect(greeting).toContain(`${url}/console/sign-in\n`);
   expect(greeting).toContain(`cannot open these links yet: ${url}/console/notices`);
   expect(greeting).toContain('owners sign in at 127.0.0.1:9');
   expect(greeting).not.toMatch(/sgn_|within 15 minutes/);
 });
 
-test('owner add and owner link say where to sign in; owner token needs no provider', async () => {
+test('owner add and owner link name the sign-in page; owner token needs no provider', async () => {
   expect(await run(['owner', 'add', 'ann@acme.example', '--role', 'admin'])).toBe(
     'ann@acme.example is admin. Sign in at 127.0.0.1:9, from the console',
   );

@@ -1,4 +1,4 @@
-/** Roles of owners by the groups that the identity provider says a person is in (OIDC_ROLES). */
+/** Roles of owners by their groups at the identity provider (OIDC_ROLES). */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import type { Db } from '../../broker/store/store.ts';
@@ -21,7 +21,7 @@ const ROLES = JSON.stringify({ admin: ['broker admins'], approver: ['on call'], 
 describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
   const provider = shared(() => startLyingProvider());
   const world = givenWorld(store, () => ({ ...provider.settings, OIDC_ROLES: ROLES }));
-  // The oldest one: the groups are for it.
+  // The oldest organisation, to which the groups apply.
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   let sub: string;
   let email: string;
@@ -64,7 +64,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     [['staff', 'on call'], 'approver'],
     [['on call', 'others', 'broker admins'], 'admin'],
     ['on call', 'approver'],
-  ])('whoever is in %j signs in as %s, invited by nobody', async (groups, role) => {
+  ])('a person in %j signs in as %s, without an invite', async (groups, role) => {
     expect(await roleNow(await signIn(groups))).toBe(role);
     expect(await member()).toMatchObject({ role, role_by_groups: true, identity_known: true, origin: 'added' });
     const [signedIn, added] = await rows();
@@ -73,7 +73,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
   });
 
   test.each([[['somebody else']], [[]], [undefined], [{ staff: true }], [[['staff']]], [[7]]])(
-    'whoever is in none of them (%j) is told that nobody invited them',
+    'a person in none of the groups (%j) is refused as not invited',
     async (groups) => {
       const { visit } = await signIn(groups);
       expect([visit.status, visit.text]).toEqual([403, expect.stringContaining('who is no owner here')]);
@@ -81,22 +81,22 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     },
   );
 
-  test('groups that the ID token has not are read at the userinfo endpoint', async () => {
+  test('groups that are missing in the ID token are read from the userinfo endpoint', async () => {
     atUserinfo({ groups: ['on call'] });
     expect(await roleNow(await signIn(undefined))).toBe('approver');
   });
 
-  test('an address that is not verified is nobody’s, whatever the groups', async () => {
+  test('an address that is not verified is refused, whatever the groups', async () => {
     const { visit } = await signIn(['broker admins'], { email_verified: false });
     expect(visit.status).toBe(403);
     expect(await member()).toBeUndefined();
   });
 
-  test('the role follows the groups at each sign-in; without one it is a viewer’s, and its sessions are over', async () => {
+  test('the role follows the groups at each sign-in; without a group it becomes viewer, and the sessions end', async () => {
     const first = await signIn(['broker admins']);
     expect(await roleNow(first)).toBe('admin');
     expect(await roleNow(await signIn(['staff']))).toBe('viewer');
-    // The sessions of before have the role of now.
+    // Earlier sessions have the new role, too.
     expect((await first.me()).body.role).toBe('viewer');
     expect(await roleNow(await signIn(['on call']))).toBe('approver');
     world.clock.skewMs += 1_000;
@@ -116,7 +116,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect(await roleNow(await signIn(['on call']))).toBe('approver');
   });
 
-  test('who was invited has the role that was given, and whom an admin gives one keeps that', async () => {
+  test('a role given by an invite or by an admin is kept, whatever the groups', async () => {
     await organisation.ask('POST', '/owner/owners', { email, role: 'viewer' });
     expect(await roleNow(await signIn(['broker admins']))).toBe('viewer');
     expect(await member()).toMatchObject({ role_by_groups: false });
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect(await roleNow(await signIn(['broker admins']))).toBe('viewer');
   });
 
-  // On SQLite a sign-in comes before the change or after it.
+  // On SQLite a sign-in runs entirely before the change or after it.
   test.skipIf(store === 'sqlite').each<[string, (db: Db, id: string) => Promise<unknown>, object | undefined]>([
     [
       'a role',
@@ -136,7 +136,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
       { role: 'viewer', role_by_groups: false },
     ],
     ['no place any more', (db, id) => db.deleteFrom('owners').where('id', '=', id).execute(), undefined],
-  ])('whom an admin gives %s while the sign-in is under way keeps that', async (_what, change, expected) => {
+  ])('a person whom an admin gives %s during the sign-in keeps that', async (_what, change, expected) => {
     expect(await roleNow(await signIn(['staff']))).toBe('viewer');
     const { id } = await member();
     const held = (db: Db) => db.updateTable('organisations').set({ publish_identity_documents: 0 }).execute();
@@ -154,7 +154,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect(await member()).toMatchObject({ role: 'viewer' });
   });
 
-  test('a bearer of the provider has no higher role than its groups give, and none without one', async () => {
+  test('a bearer of the provider has no higher role than its groups give, and is refused without a group', async () => {
     expect(await roleNow(await signIn(['broker admins']))).toBe('admin');
     const bearer = async (more: object) => {
       const token = await provider.sign(provider.honest({ sub, email, email_verified: true, ...more }));
@@ -164,7 +164,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect((await bearer({ groups: ['staff'] })).body.role).toBe('viewer');
     expect((await bearer({})).body.role).toBe('admin');
     expectEnvelope(await bearer({ groups: ['elsewhere'] }), 401, 'invalid_token');
-    // What names no groups counts as long as a passkey does without a session.
+    // A bearer without groups is accepted for as long as a passkey decides without a session.
     world.clock.skewMs += 31 * DAY_MS;
     const late = await bearer({});
     expectEnvelope(late, 401, 'token_expired');
@@ -174,7 +174,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect((await bearer({})).body.role).toBe('admin');
   });
 
-  test('a bearer whose groups give a lower role reads and decides by that one', async () => {
+  test('a bearer whose groups give a lower role has that role for reading and deciding', async () => {
     await signIn(['broker admins']);
     const ask = async (groups: string[], path: string, body?: object) => {
       const token = await provider.sign(provider.honest({ sub, groups }));
@@ -195,7 +195,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect((await ask(['broker admins'], `/v1/register/approve/${token}`, {})).status).toBe(200);
   });
 
-  test('a passkey decides without a session for 30 days after the last sign-in, and again after the next', async () => {
+  test('a passkey decides without a session for 30 days after the last sign-in, and again after the next sign-in', async () => {
     const came = await signIn(['on call']);
     expect(await roleNow(came)).toBe('approver');
     const { id } = (await came.me()).body;
@@ -221,7 +221,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect((await decide()).status).toBe(200);
   });
 
-  test('their own devices are told for 30 days after the last sign-in, and are forgotten with the last group', async () => {
+  test('a person’s own devices are notified for 30 days after the last sign-in, and removed when no group gives a role', async () => {
     const service = await startPushService(world);
     const came = await signIn(['staff']);
     const { id } = (await came.me()).body;
@@ -233,14 +233,14 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     for (const added of [await add(theirs.json, owner), await add(admins.json)]) expect(added.status).toBe(201);
     const agent = await organisation.agent({ name: 'told of', rules: DEMO_RULES });
     agent.clock = () => Date.now() + world.clock.skewMs;
-    /** Whose devices are told of a call that is held now; when the one before expires, whoever was told of that is told so, too. */
+    /** Returns whose devices are notified of a call that is held now; when the one before expires, those notified of it are notified again. */
     const told = async () => {
       service.pushed.length = 0;
       const held = await agent.act(WRITE);
       expect(held.status, held.text).toBe(202);
       const isPushed = ({ json }: typeof theirs) => service.pushed.some(({ path }) => json.endpoint.endsWith(path));
       await expect.poll(() => isPushed(admins), { timeout: 5_000 }).toBe(true);
-      // Deliveries of one notice are made in one transaction, and both are sent at the same time.
+      // Deliveries of one notice are stored in one transaction and sent concurrently.
       await expect
         .poll(async () => await db.selectFrom('notice_deliveries').select('id').where('state', '=', 'due').execute())
         .toEqual([]);
@@ -271,7 +271,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('an export leaves them out and says so, and a file that gives one a role keeps it', async () => {
+  test('an export omits owners by groups with a comment, and a role given by a file is kept', async () => {
     expect(await roleNow(await signIn(['staff']))).toBe('viewer');
     const text = await exportGovernance(world.running.broker, organisation.id, world.running.broker.clock());
     expect(text).not.toContain(email);
@@ -283,7 +283,7 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect(await member()).toMatchObject({ role_by_groups: false });
   });
 
-  test('who has no group any more signs in as before to the other organisations that invited them', async () => {
+  test('a person without a group can still sign in to other organisations that invited them', async () => {
     const other = await world.demoOrganisation();
     expect(await roleNow(await signIn(['staff']))).toBe('viewer');
     expect((await other.ask('POST', '/owner/owners', { email, role: 'admin' })).status).toBe(200);
@@ -291,13 +291,13 @@ describe.each(ONE_STORE)(`roles by groups on %s${postgresNote}`, (store) => {
     expect(await roleNow(before)).toBe('admin');
     expect(await roleNow(await signIn(['elsewhere'], {}, `?organisation=${other.id}`))).toBe('admin');
     expect((await before.me()).body.role).toBe('admin');
-    // The first one, which is meant where none is named, is left out.
+    // The default organisation is skipped, because the person has no role there.
     expect((await (await signIn(['elsewhere'])).me()).body.organisation.id).toBe(other.id);
     const { visit } = await signIn(['elsewhere'], {}, `?organisation=${organisation.id}`);
     expect([visit.status, visit.text]).toEqual([403, expect.stringContaining('names no group that gives a role')]);
   });
 
-  test('the last admin stays one', async () => {
+  test('the last admin stays admin', async () => {
     await world.running.broker.store.db
       .updateTable('owners')
       .set({ role_by_groups: 1 })

@@ -1,4 +1,4 @@
-/** Identity providers that are down, slow, wrong or hostile: nobody is signed in, and the broker goes on. */
+/** Identity providers that are down, slow, faulty or hostile: nobody is signed in, and the broker stays available. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SignJWT, UnsecuredJWT } from 'jose';
@@ -14,7 +14,7 @@ import { newFolder } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { startWorld, type World } from '../world/world.ts';
 
-/** A world whose provider was never asked for anything yet. */
+/** Starts a world whose provider has not been contacted yet. */
 async function worldOf(provider: { settings: Record<string, string> }) {
   const world = await startWorld('sqlite', provider.settings);
   const organisation = await world.organisation();
@@ -22,7 +22,7 @@ async function worldOf(provider: { settings: Record<string, string> }) {
   return { world, organisation, start: `${world.running.baseUrl}/console/oidc/start` };
 }
 
-describe('a provider that lies', () => {
+describe('a provider with invalid responses', () => {
   let world: World;
   let start: string;
   const provider = shared(() => startLyingProvider());
@@ -49,12 +49,12 @@ describe('a provider that lies', () => {
     expect(browser.cookies.map(({ name }) => name)).toEqual(['svc_owner']);
   };
 
-  test('the twin: when it does not, one signs in; the address may also stand in userinfo', async () => {
+  test('control case: with valid responses the sign-in succeeds; the address may come from userinfo', async () => {
     await signsIn();
   });
 
   const ALGORITHMS = ['ES256', 'ES384', 'PS256', 'PS512', 'RS512', 'EdDSA'];
-  test.each(ALGORITHMS)('the twin: with a key for %s', async (alg) => {
+  test.each(ALGORITHMS)('control case: a key for %s is supported', async (alg) => {
     world.clock.skewMs = 31_000 * (ALGORITHMS.indexOf(alg) + 1);
     const signer = await makeSigner(alg);
     provider.keys.push(signer.publicJwk);
@@ -62,7 +62,7 @@ describe('a provider that lies', () => {
     await signsIn();
   });
 
-  test('the twin: keys without names, of which the second made the token', async () => {
+  test('control case: keys without kid are supported, when the second one signed the token', async () => {
     world.clock.skewMs = 10 * MINUTE_MS;
     const before = [...provider.keys];
     provider.clock = () => Date.now() + world.clock.skewMs;
@@ -79,7 +79,7 @@ describe('a provider that lies', () => {
     return { iat, exp: iat + 300 };
   };
 
-  test('an ID token of an algorithm with a shared secret: the page names it, and what to have it signed with', async () => {
+  test('an ID token signed with a shared secret: the page names the algorithm, and the supported ones', async () => {
     provider.token = (honest) =>
       new SignJWT(honest).setProtectedHeader({ alg: 'HS512' }).sign(new TextEncoder().encode('x'.repeat(64)));
     expect((await refused(502)).text).toMatch(/signed with HS512: have the identity provider sign with one of RS256, /);
@@ -104,7 +104,7 @@ describe('a provider that lies', () => {
     ['a subject of 300 characters', { sub: 'x'.repeat(300) }],
     ['a subject with a line feed', { sub: 'ann\n' }],
     ['news of a sign-out', { events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }],
-  ])('an ID token with %s', async (_name, claims) => {
+  ])('an ID token with %s is refused', async (_name, claims) => {
     Object.assign(provider.claims, claims);
     await refused(502);
   });
@@ -139,12 +139,12 @@ describe('a provider that lies', () => {
     ['of the type of a sign-out', (one, honest) => one.sign(honest, { typ: 'logout+jwt' })],
     ['that is none', () => 'x.y.z'],
     ['that is empty', () => ''],
-  ])('JW-29 an ID token %s', async (_name, make) => {
+  ])('JW-29 an ID token %s is refused', async (_name, make) => {
     provider.token = (honest) => make(provider, honest);
     await refused(502);
   });
 
-  test('an ID token with an address and no word whether it is verified: the userinfo endpoint says so', async () => {
+  test('an ID token with an address but without email_verified: the userinfo endpoint is read', async () => {
     provider.claims = { email: 'ann@acme.example' };
     provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
     provider.answers.set('/userinfo', (_request, response) =>
@@ -158,7 +158,7 @@ describe('a provider that lies', () => {
     expect(provider.seen).toContain('GET /userinfo');
   });
 
-  test('a key set with keys for secrets, private halves and rubbish in it verifies with the one that is a key', async () => {
+  test('a key set that also contains secrets, private keys and malformed entries verifies with its valid key', async () => {
     world.clock.skewMs = 20 * MINUTE_MS;
     const before = [...provider.keys];
     const fresh = await makeSigner();
@@ -180,12 +180,12 @@ describe('a provider that lies', () => {
     ['/token', 'a redirect', 502],
     ['/token', 'an error of its own', 502],
     ['/token', 'a cut connection', 502],
-  ])('%s answers with %s', async (path, what, status) => {
+  ])('%s with %s fails the sign-in', async (path, what, status) => {
     provider.answers.set(path, (_, response) => lie(what, response));
     await refused(status);
   });
 
-  test('answers of a megabyte are not read to their end, though they are true', async () => {
+  test('valid responses of a megabyte are not read to their end', async () => {
     world.clock.skewMs = 0;
     provider.padding.set('/token', 1024 * 1024);
     await refused(502);
@@ -193,7 +193,7 @@ describe('a provider that lies', () => {
     await signsIn();
   });
 
-  test('what it says of itself reaches neither the page nor its visitor', async () => {
+  test('text from the provider’s error is not shown on the page', async () => {
     provider.answers.set('/token', (_, response) =>
       response
         .writeHead(400, { 'content-type': 'application/json' })
@@ -202,12 +202,12 @@ describe('a provider that lies', () => {
     expect((await refused(502)).text).not.toContain('owned');
   });
 
-  test('a callback with an ID token in the query is no code flow', async () => {
+  test('a callback with an ID token in the query is refused', async () => {
     provider.callback = (parameters) => parameters.set('id_token', 'x.y.z');
     await refused(502);
   });
 
-  test('a callback that names a second code, or none', async () => {
+  test('a callback with a second code, without a code, or with code and error is refused', async () => {
     provider.callback = (parameters) => parameters.append('code', 'x');
     await refused(400);
     provider.callback = (parameters) => parameters.delete('code');
@@ -217,7 +217,7 @@ describe('a provider that lies', () => {
   });
 });
 
-/** One way not to answer. */
+/** Sends one kind of invalid response. */
 function lie(what: string, response: import('node:http').ServerResponse): void {
   if (what === 'no JSON') response.writeHead(200, { 'content-type': 'application/json' }).end('{');
   else if (what === 'nothing') response.writeHead(204).end();
@@ -226,10 +226,10 @@ function lie(what: string, response: import('node:http').ServerResponse): void {
   else response.destroy();
 }
 
-describe('discovery that lies', () => {
+describe('invalid discovery metadata', () => {
   type Different = (issuer: string) => Record<string, unknown> | string;
   const ANN = { email: 'ann@acme.example', email_verified: true };
-  /** From now on the provider says this of itself. */
+  /** Makes the provider publish this metadata from now on. */
   const describeAs = async (provider: LyingProvider, different: Different) => {
     provider.answers.clear();
     const honest = await (await fetch(`${provider.issuer}/.well-known/openid-configuration`)).json();
@@ -252,14 +252,14 @@ describe('discovery that lies', () => {
     return visit;
   };
 
-  describe('and is not taken', () => {
+  describe('and nothing of it is used: the metadata has', () => {
     const provider = shared(() => startLyingProvider());
     let given: Awaited<ReturnType<typeof worldOf>>;
     beforeAll(async () => {
       given = await worldOf(provider);
     });
 
-    // Nothing of a discovery that failed is kept: each of them is the first one.
+    // A failed discovery is not cached, so each of these cases is a first discovery.
     test.each<[string, Different]>([
       ['the name of another provider', () => ({ issuer: 'https://accounts.evil.test' })],
       ['no name', () => ({ issuer: undefined })],
@@ -273,12 +273,12 @@ describe('discovery that lies', () => {
       await expectRefused(given);
     });
 
-    test('its own name with a slash, and is told as what it is', async () => {
+    test('an issuer with an additional slash, which the page explains', async () => {
       await describeAs(provider, (issuer) => ({ issuer: `${issuer}/` }));
       expect((await expectRefused(given)).text).toContain('differs from OIDC_ISSUER');
     });
 
-    test('a megabyte, though it is true, of what it says of itself and of its keys; what was wrong once is right the next time', async () => {
+    test('a megabyte of valid metadata, or of keys; after a failure valid responses are accepted', async () => {
       provider.beHonest();
       provider.claims = ANN;
       for (const path of ['/.well-known/openid-configuration', '/jwks']) {
@@ -292,7 +292,7 @@ describe('discovery that lies', () => {
     });
   });
 
-  /** What comes of a sign-in with a provider that says this of itself, and that the broker asks for the first time. */
+  /** Signs in with a provider that publishes this metadata, and that the broker contacts for the first time. */
   const beginWith = async (different: Different) => {
     const provider = await startLyingProvider();
     await describeAs(provider, different);
@@ -307,11 +307,11 @@ describe('discovery that lies', () => {
     ['a place for keys inside our network', () => ({ jwks_uri: 'http://10.0.0.1/jwks' })],
     ['no place for keys', () => ({ jwks_uri: undefined })],
     ['a file for a place of keys', () => ({ jwks_uri: 'file:///etc/passwd' })],
-  ])('%s', async (_name, different) => {
+  ])('metadata with %s is refused', async (_name, different) => {
     await beginWith(different);
   });
 
-  test('endpoints on another port of this machine are not reached: only the issuer is', async () => {
+  test('endpoints on another port of this machine are not called: only the issuer’s is allowed', async () => {
     const reached: string[] = [];
     const other: Server = createServer((request, response) => {
       reached.push(request.url!);
@@ -328,7 +328,7 @@ describe('discovery that lies', () => {
     }
   });
 
-  test('a platform cannot be reached where the provider is', async () => {
+  test('a platform at the provider’s address cannot be called', async () => {
     const provider = await startLyingProvider();
     const { organisation } = await worldOf(provider);
     await organisation.platform({ manifest: { base_url: `${provider.issuer}/v1` } });
@@ -339,8 +339,8 @@ describe('discovery that lies', () => {
   });
 });
 
-describe('a provider that is down', () => {
-  test('the broker starts without it, says so to whoever signs in, and takes it when it is there', async () => {
+describe('an unavailable provider', () => {
+  test('the broker starts without the provider, reports that at sign-ins, and uses it once it is available', async () => {
     const provider = await startIdentityProvider({ secret: false });
     await provider.down();
     const { world, start } = await worldOf(provider);
@@ -355,10 +355,10 @@ describe('a provider that is down', () => {
     await provider.serve(world.running.baseUrl, { claimsInToken: true });
     provider.people.set('ann', { email: 'ann@acme.example', email_verified: true });
     const ann = new Browser();
-    // A public client, and the address in the ID token.
+    // A public client, with the address in the ID token.
     expect((await provider.signIn(ann, 'ann', start)).status).toBe(200);
     expect(provider.seen).not.toContain('/me');
-    // Down again: whoever is signed in stays so, and who begins is told.
+    // Unavailable again: existing sessions stay valid, and new sign-ins fail with an explanation.
     await provider.down();
     const cookie = ann.cookieFor(`${world.running.baseUrl}/owner/me`);
     expect((await send(`${world.running.baseUrl}/owner/me`, { headers: { cookie } })).body.sign_in).toBe('oidc');
@@ -372,7 +372,7 @@ describe('a provider that is down', () => {
     expect(back.text).toContain('could not be reached');
   });
 
-  test('one that is silent is given up, and does not keep the broker from stopping', async () => {
+  test('a provider that never answers is abandoned, and does not delay stopping the broker for long', async () => {
     const silent = createServer(() => {});
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const issuer = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
@@ -388,7 +388,7 @@ describe('a provider that is down', () => {
   }, 180_000);
 });
 
-test('CX-11 with every word of the log on: no secret, code, state, cookie or token is in it, whatever goes wrong', async () => {
+test('CX-11 at log level trace no secret, code, state, cookie or token is logged, whatever fails', async () => {
   const provider = await startLyingProvider();
   provider.claims = { email: 'ann@acme.example', email_verified: true };
   const issued: string[] = [];
@@ -425,13 +425,13 @@ test('CX-11 with every word of the log on: no secret, code, state, cookie or tok
     for (const answer of quoting) {
       provider.answers.set('/token', ({ headers }, response, body) => {
         basic.push(`${headers.authorization}`.slice('Basic '.length));
-        // The secret first: a parser that quotes what it cannot read begins there.
+        // The secret comes first, because a parser's error quotes the beginning of its input.
         const plain = decodeURIComponent(Buffer.from(basic.at(-1)!, 'base64').toString().split(':')[1]!);
         response.writeHead(400, json).end(answer(`${plain} ${headers.authorization} ${body}`));
       });
       statuses.push((await browser.get(start)).status);
     }
-    // Nobody invited Ann in this store.
+    // Ann is not invited in this store.
     expect(statuses).toEqual([403, 401, 401, 502, 502, 502, 502, 502, 502]);
     const asked = browser.seen.flatMap((url) => [...new URL(url).searchParams]);
     const secrets = asked.flatMap(([name, value]) => (/^(code|state|nonce|code_challenge)$/.test(name) ? [value] : []));
@@ -446,7 +446,7 @@ test('CX-11 with every word of the log on: no secret, code, state, cookie or tok
   }
 });
 
-test('the way to the provider is limited by address', async () => {
+test('requests to the sign-in routes are limited by address', async () => {
   const provider = await startLyingProvider();
   const world = await startWorld('sqlite', { ...provider.settings, AGENT_BROKER_LIMIT_FACTOR: '0.05' });
   const ask = (path: string) => send(`${world.running.baseUrl}/console/oidc/${path}`, {});

@@ -1,4 +1,4 @@
-/** Back-channel logout: the identity provider says that somebody signed out there, and their sessions here end (OpenID Connect Back-Channel Logout 1.0). */
+/** Back-channel logout: when somebody signs out at the identity provider, their sessions here end (OpenID Connect Back-Channel Logout 1.0). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
@@ -17,7 +17,7 @@ describe.each(ONE_STORE)(`signing out at an identity provider on %s${postgresNot
   beforeAll(() => provider.serve(world.running.baseUrl));
   const organisation = shared(() => world.organisation());
 
-  test('ends the session that was begun by it, and no other', async () => {
+  test('ends the session that was begun by the provider’s session, and no other', async () => {
     const start = `${world.running.baseUrl}/console/oidc/start`;
     const login = `sub-${crypto.randomUUID().slice(0, 8)}`;
     const email = `${login}@acme.example`;
@@ -33,7 +33,7 @@ describe.each(ONE_STORE)(`signing out at an identity provider on %s${postgresNot
     expect((await provider.signOut(one)).status).toBe(200);
     expectEnvelope(await me(one), 401, 'token_expired');
     expect((await me(other)).status).toBe(200);
-    // The same browser may sign in again.
+    // The same browser can sign in again.
     await provider.signIn(one, login, start);
     expect((await me(one)).status).toBe(200);
   });
@@ -44,7 +44,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
   const world = givenWorld(store, () => provider.settings);
   const organisations = shared(async () => [await world.organisation(), await world.organisation()]);
   let ann: { sub: string; email: string };
-  /** Of sessions at the provider, which never has the same again. */
+  /** Ids of sessions at the provider, unique to each test. */
   let one: string;
   let two: string;
   beforeEach(async () => {
@@ -58,7 +58,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     for (const where of organisations) await where.ask('POST', '/owner/owners', { email: ann.email, role: 'viewer' });
   });
 
-  /** A session in the organisation, begun by a session at the provider. Answers what `/owner/me` says of it. */
+  /** Begins a session in the organisation by a session at the provider. Returns a function that reads the status of `/owner/me`. */
   async function signedIn(at: number, sid?: string) {
     provider.claims = { sub: ann.sub, email: ann.email, email_verified: true, ...(sid !== undefined && { sid }) };
     const browser = new Browser();
@@ -80,7 +80,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
   const sent = async (claims: Record<string, unknown>, header: Record<string, unknown> = { typ: 'logout+jwt' }) =>
     await logout(new URLSearchParams({ logout_token: await provider.sign(claims, header) }).toString());
 
-  test('that name a session end what was begun by it, in every organisation', async () => {
+  test('that name a session end the sessions begun by it, in every organisation', async () => {
     const [here, there, other] = [await signedIn(0, one), await signedIn(1, one), await signedIn(0, two)];
     const answer = await sent(honest({ sid: one }));
     expect([answer.status, answer.text, answer.headers.get('cache-control')]).toEqual([200, '', 'no-store']);
@@ -99,13 +99,13 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
         flags: { change: { sign_in: 'provider' } },
       });
     }
-    // What had ended is not ended again.
+    // A session that has ended already is not recorded again.
     await sent(honest({ sid: one }));
     const [newest, before] = (await organisations[1]!.ask('GET', '/owner/audit')).body.rows;
     expect([newest.reason, before.reason]).toEqual(['owner_sessions_ended', 'owner_signed_in']);
   });
 
-  test('that name the person alone end all that was begun until then; the same token once more ends nothing of later', async () => {
+  test('that name only the person end all their sessions begun before; repeating the token ends no later session', async () => {
     const before = [await signedIn(0, one), await signedIn(1)];
     const claims = honest({ exp: Math.floor(Date.now() / 1000) + 3600 });
     expect((await sent(claims)).status).toBe(200);
@@ -117,7 +117,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     expect(await Promise.all(before.map((me) => me()))).toEqual([401, 401]);
   });
 
-  test('that name a session alone end what was begun by it, in every organisation (Ory Hydra sends these, without an end)', async () => {
+  test('that name only a session end the sessions begun by it, in every organisation (Ory Hydra sends these, without exp)', async () => {
     const [here, there, other] = [await signedIn(0, one), await signedIn(1, one), await signedIn(0, two)];
     const claims = honest({ sub: undefined, sid: one, exp: undefined });
     expect((await sent(claims, { typ: 'JWT' })).status).toBe(200);
@@ -126,7 +126,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     expect(await other()).toBe(200);
   });
 
-  test('that name a person and a session end what was begun until then by a session without a name, too', async () => {
+  test('that name a person and a session also end earlier sessions without a session id', async () => {
     const [nameless, other] = [await signedIn(0), await signedIn(0, two)];
     const claims = honest({ sid: one, exp: Math.floor(Date.now() / 1000) + 3600 });
     expect((await sent(claims)).status).toBe(200);
@@ -137,7 +137,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     expect(await later()).toBe(200);
   });
 
-  test('end tokens of the provider that are sent as bearers, too', async () => {
+  test('end bearers of the provider, too', async () => {
     const bearer = async (sid: string) => {
       const token = await provider.sign(provider.honest({ ...ann, email_verified: true, sid }));
       return async () =>
@@ -151,7 +151,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     expect(await second()).toBe(401);
   });
 
-  test('whose times have fractions of seconds are taken', async () => {
+  test('with fractional times are accepted', async () => {
     world.clock.skewMs -= 200_000;
     const me = await signedIn(0);
     world.clock.skewMs = 0;
@@ -160,7 +160,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     expect(await me()).toBe(401);
   });
 
-  test('of somebody who is no owner are taken, and end nothing', async () => {
+  test('for a person who is not an owner are accepted, and end nothing', async () => {
     const me = await signedIn(0, one);
     expect((await sent(honest({ sub: 'somebody', sid: one }))).status).toBe(200);
     expect(await me()).toBe(200);
@@ -197,17 +197,17 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
       async (lying) =>
         `logout_token=${await lying.sign(honest(), {}, { ...(await makeSigner()), kid: lying.signer.kid })}`,
     ],
-  ])('%s: 400', async (_name, make) => {
+  ])('%s is refused with 400', async (_name, make) => {
     const me = await signedIn(0, one);
     expectEnvelope(await logout(await make(provider)), 400, 'invalid_request');
     expect(await me()).toBe(200);
   });
 
-  test('a form of 20 KB: 413', async () => {
+  test('a form of 20 KB is refused with 413', async () => {
     expectEnvelope(await logout(`logout_token=${'x'.repeat(20_000)}`), 413, 'payload_too_large');
   });
 
-  test('while the keys of the provider cannot be fetched: 502, and the provider may send it again', async () => {
+  test('while the provider’s keys cannot be fetched the answer is 502, and a repeated token is accepted', async () => {
     const me = await signedIn(0, one);
     world.clock.skewMs = 10 * MINUTE_MS;
     provider.answers.set('/jwks', (_request, response) => response.writeHead(503).end());
@@ -222,7 +222,7 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
 describe('without an identity provider', () => {
   const world = givenWorld('sqlite');
 
-  test('nothing is taken', async () => {
+  test('the logout route does not exist', async () => {
     const answer = await send(`${world.running.baseUrl}/console/oidc/logout`, {
       method: 'POST',
       body: 'logout_token=x',

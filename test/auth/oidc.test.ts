@@ -1,4 +1,4 @@
-/** Owners who sign in at a real OpenID Connect provider: code flow with PKCE, from the sign-in page to the console. */
+/** Sign-in of owners at a real OpenID Connect provider: code flow with PKCE, from the sign-in page to the console. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send } from '../world/agent.ts';
@@ -21,7 +21,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
   const organisation = fresh(() => world.organisation());
 
   const db = () => world.running.broker.store.db;
-  /** Somebody at the provider, with an address of their own. */
+  /** Adds a person at the provider, with an address of their own. */
   const person = (email = `p-${crypto.randomUUID().slice(0, 8)}@acme.example`, verified: unknown = true) => {
     const login = `sub-${crypto.randomUUID().slice(0, 8)}`;
     provider.people.set(login, { email, email_verified: verified });
@@ -40,12 +40,12 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expectEnvelope(await me(browser), 401, 'missing_token');
   };
 
-  test('the sign-in page learns where to go', async () => {
+  test('the sign-in options name the provider and the start URL', async () => {
     const { body } = await send(`${world.running.baseUrl}/owner/sign-in-options`, {});
     expect(body).toEqual({ method: 'oidc', start_url: start, provider: new URL(provider.issuer).host });
   });
 
-  test('an invited owner signs in; the account is noted, and is the owner from then on', async () => {
+  test('an invited owner signs in; their account is stored, and identifies them from then on', async () => {
     const ann = person(`Ann-${crypto.randomUUID().slice(0, 8)}@Acme.example`);
     const { id } = await invite(ann.email.toUpperCase());
     const browser = new Browser();
@@ -68,14 +68,14 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     });
     expect((await owner(id)).oidc_subject).toBe(`${provider.issuer} ${ann.login}`);
     expect((await owner(id)).last_sign_in_at).toBeGreaterThan(Date.now() - MINUTE_MS);
-    // Another address at the provider changes nothing: the account counts, not the address.
+    // A changed address at the provider has no effect: the account counts, not the address.
     provider.people.set(ann.login, { email: 'ann-is-married@acme.example', email_verified: false });
     const again = new Browser();
     await provider.signIn(again, ann.login, start);
     expect((await me(again)).body.id).toBe(id);
   });
 
-  test('what goes to the provider: PKCE by S256, state and nonce, and the exact address to come back to', async () => {
+  test('the authorization request has PKCE with S256, state, nonce and the exact redirect URI', async () => {
     const browser = new Browser();
     browser.stopAt = (url) => url.origin === provider.issuer;
     const { url } = await browser.get(start);
@@ -92,7 +92,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     });
     const [kept] = browser.cookies;
     expect(kept).toMatchObject({ name: expect.stringMatching(/^svc_oidc_[0-9a-f]{16}$/), path: '/console/oidc' });
-    // Nothing of it can be read from the cookie, and no two are alike.
+    // The values cannot be read from the cookie, and differ each time.
     expect(kept!.value).not.toContain(searchParams.get('state'));
     expect(Buffer.from(kept!.value, 'base64url').toString('latin1')).not.toContain(searchParams.get('nonce'));
     const other = new Browser();
@@ -114,7 +114,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     ['/console?x="><script>', '/console'],
     ['javascript:alert(1)', '/console'],
     [`/console/${'x'.repeat(600)}`, '/console'],
-  ])('the page that was wished for, %s, leads to %s', async (page, expected) => {
+  ])('a sign-in from %s returns to %s', async (page, expected) => {
     const ann = person();
     await invite(ann.email);
     const visit = await provider.signIn(new Browser(), ann.login, `${start}?page=${encodeURIComponent(page)}`);
@@ -123,7 +123,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect(visit.text).not.toContain('<script');
   });
 
-  test('who is not invited is told who they are and whom to ask, and nothing is made', async () => {
+  test('a person who is not invited learns their identity and whom to ask, and no owner is created', async () => {
     const eve = person('eve@elsewhere.example');
     const before = (await db().selectFrom('owners').selectAll().execute()).length;
     const browser = new Browser();
@@ -135,7 +135,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
   });
 
   test.each([[false], ['left out'], [null], ['false'], [1]])(
-    'an address that the provider does not say is verified (%j) is nobody’s',
+    'an address that is not verified (%j) is refused',
     async (verified) => {
       const mallory = person(undefined, verified);
       if (verified === 'left out') provider.people.set(mallory.login, { email: mallory.email });
@@ -149,7 +149,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     },
   );
 
-  test('an account without an address is told what is missing', async () => {
+  test('an account without an address learns what is missing', async () => {
     const { login } = person();
     provider.people.set(login, {});
     const visit = await provider.signIn(new Browser(), login, start);
@@ -158,7 +158,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect(visit.text).toContain('the scope email');
   });
 
-  test('a provider that makes claims of attributes says "true"', async () => {
+  test('email_verified as the string "true" is accepted', async () => {
     const ann = person(undefined, 'true');
     const { id } = await invite(ann.email);
     const browser = new Browser();
@@ -166,10 +166,10 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect((await me(browser)).body.id).toBe(id);
   });
 
-  test('an address that differs from an invited one by more than the case of A to Z is another address', async () => {
+  test('addresses are compared without case for A to Z only', async () => {
     const kate = person(`kate-${crypto.randomUUID().slice(0, 8)}@acme.example`);
     const { id } = await invite(kate.email, 'admin');
-    // U+212A KELVIN SIGN, which Unicode makes a small k of.
+    // U+212A KELVIN SIGN, whose lower case in Unicode is k.
     const other = person(kate.email.replace('k', '\u212a'));
     const browser = new Browser();
     await expectSignedOut(browser, await provider.signIn(browser, other.login, start), 403);
@@ -180,7 +180,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect((await me(herself)).body.id).toBe(id);
   });
 
-  test('the owner of the first start is nobody whom a provider signs in by an address', async () => {
+  test('the owner of the first start cannot be signed in by an address', async () => {
     const first = await owner(organisation.owner.id);
     expect(first.origin).toBe('first_start');
     const browser = new Browser();
@@ -189,16 +189,16 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect((await owner(first.id)).oidc_subject).toBeNull();
   });
 
-  test('an address that was given to somebody else signs nobody in', async () => {
+  test('an address that now belongs to another account signs nobody in, until an admin forgets the identity', async () => {
     const ann = person();
     const { id } = await invite(ann.email, 'admin');
     await provider.signIn(new Browser(), ann.login, start);
-    // Ann has left; her address is now that of another account.
+    // Ann has left; her address now belongs to another account.
     const next = person(ann.email);
     const browser = new Browser();
     await expectSignedOut(browser, await provider.signIn(browser, next.login, start), 403);
     expect((await owner(id)).oidc_subject).toBe(`${provider.issuer} ${ann.login}`);
-    // Unless an admin says so.
+    // Unless an admin forgets the identity.
     await organisation.ask('POST', '/owner/owners', { email: ann.email, role: 'admin', forget_identity: true });
     // Times in tokens are whole seconds.
     world.clock.skewMs += 1_000;
@@ -206,7 +206,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect((await me(browser)).body.id).toBe(id);
   });
 
-  test('one person in two organisations picks one; the first by default, and learns of the other', async () => {
+  test('a person in two organisations can choose one; the first is the default, and the other one is listed', async () => {
     const second = await world.organisation({ name: `second-${crypto.randomUUID().slice(0, 8)}` });
     const third = await world.organisation();
     const ann = person();
@@ -221,7 +221,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       organisation: { id: organisation.id },
       organisations: [{ id: second.id, name }],
     });
-    // Only where one signed in the account is noted.
+    // The account is stored only in the organisation that was signed in to.
     expect((await owner(other.id)).oidc_subject).toBeNull();
     for (const choice of [second.id, name]) {
       const chosen = new Browser();
@@ -236,7 +236,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     }
   });
 
-  test('two sign-ins of one person at once are one owner’s', async () => {
+  test('concurrent sign-ins of one person lead to one owner', async () => {
     const ann = person();
     const { id } = await invite(ann.email);
     const browsers = Array.from({ length: 4 }, () => new Browser());
@@ -245,8 +245,8 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     for (const browser of browsers) expect((await me(browser)).body.id).toBe(id);
   });
 
-  describe('AP-16 answers that are none to what this browser began', () => {
-    /** Signs in up to the callback, which is not asked for. */
+  describe('AP-16 callbacks that do not match a sign-in of this browser', () => {
+    /** Signs in up to the callback, which is not requested. */
     const upToCallback = async (login: string) => {
       const browser = new Browser();
       browser.stopAt = (url) => url.pathname === '/console/oidc/callback';
@@ -260,7 +260,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       ['another state', (url) => url.searchParams.set('state', 'x'.repeat(43))],
       ['no state', (url) => url.searchParams.delete('state')],
       ['two states', (url) => url.searchParams.append('state', url.searchParams.get('state')!)],
-    ])('%s, which leaves the sign-in as it is', async (_name, change) => {
+    ])('%s is refused, and the sign-in can still be completed', async (_name, change) => {
       const ann = person();
       await invite(ann.email);
       const { browser, url } = await upToCallback(ann.login);
@@ -276,7 +276,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       ['no issuer, where the provider always names it', (url) => url.searchParams.delete('iss')],
       ['two issuers', (url) => url.searchParams.append('iss', 'https://evil.test')],
       ['another code', (url) => url.searchParams.set('code', 'x')],
-    ])('%s', async (_name, change) => {
+    ])('%s is refused', async (_name, change) => {
       const ann = person();
       await invite(ann.email);
       const { browser, url } = await upToCallback(ann.login);
@@ -285,20 +285,20 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       expect(browser.cookieFor(url.href)).toBe('');
     });
 
-    test('a callback without the cookie of its beginning: a link that somebody else sent', async () => {
+    test('a callback without the cookie of its sign-in is refused, as with a link that somebody else sent', async () => {
       const mallory = person();
       await invite(mallory.email);
       const { url } = await upToCallback(mallory.login);
       const victim = new Browser();
       await expectSignedOut(victim, await victim.get(url.href), 400);
-      // Nor with the cookie of another beginning.
+      // The cookie of another sign-in does not help, either.
       victim.stopAt = (one) => one.origin === provider.issuer;
       await victim.get(start);
       victim.stopAt = undefined;
       await expectSignedOut(victim, await victim.get(url.href), 400);
     });
 
-    test('a callback that is made twice signs in once, also with the cookie copied', async () => {
+    test('a repeated callback signs in only once, also with a copied cookie', async () => {
       const ann = person();
       await invite(ann.email);
       const { browser, url } = await upToCallback(ann.login);
@@ -309,7 +309,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       expect((await browser.get(url.href)).status).toBe(400);
     });
 
-    test('a sign-in that takes longer than 10 minutes', async () => {
+    test('a sign-in that takes longer than 10 minutes is refused', async () => {
       const ann = person();
       await invite(ann.email);
       const { browser, url } = await upToCallback(ann.login);
@@ -317,7 +317,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       await expectSignedOut(browser, await browser.get(url.href), 400);
     });
 
-    test('a cookie that was altered, cut, or is of something else', async () => {
+    test('a cookie that was altered, truncated, or has another content is refused', async () => {
       const ann = person();
       await invite(ann.email);
       const { browser, url } = await upToCallback(ann.login);
@@ -331,7 +331,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       expect((await browser.get(url.href)).status).toBe(200);
     });
 
-    test('the provider’s own refusal is told, in its word alone', async () => {
+    test('an error of the provider is shown by its code only', async () => {
       const browser = new Browser();
       browser.stopAt = (url) => url.origin === provider.issuer;
       const { url } = await browser.get(start);
@@ -349,7 +349,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     });
   });
 
-  test('an answer to nothing that this browser began ends nothing; several tabs sign in side by side', async () => {
+  test('a stray callback does not end pending sign-ins, and several tabs can sign in concurrently', async () => {
     const ann = person();
     await invite(ann.email);
     const browser = new Browser();
@@ -366,7 +366,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       const visit = await provider.signIn(browser, ann.login, address);
       expect([visit.status, (await me(browser)).status], visit.text).toEqual([200, 200]);
     }
-    // Of many the newest four are kept, so that their cookies never fill a request.
+    // Only the newest four are kept, so that their cookies never exceed the header limit.
     for (let n = 0; n < 9; n++) {
       world.clock.skewMs += 1;
       await begin();
@@ -374,7 +374,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect(browser.cookies.filter(({ name }) => name.startsWith('svc_oidc_'))).toHaveLength(4);
   });
 
-  test('signing in ends the session that the browser had, copies of it included', async () => {
+  test('signing in ends the browser’s previous session, copies of its cookie included', async () => {
     const [ann, bob] = [person(), person()];
     await invite(ann.email);
     const { id } = await invite(bob.email);
@@ -388,11 +388,11 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expectEnvelope(await me(copy), 401, 'token_expired');
   });
 
-  test('a program is told in JSON what a person is told in a page', async () => {
+  test('a program gets an error as JSON in place of a page', async () => {
     expectEnvelope(await send(`${world.running.baseUrl}/console/oidc/callback?code=x`, {}), 400, 'invalid_request');
   });
 
-  test('a sign-in that cannot be recorded signs nobody in, and says so on a page', async () => {
+  test('a sign-in that cannot be recorded in the audit fails, with an explanation on a page', async () => {
     const ann = person();
     const { id } = await invite(ann.email);
     const repair = await refuseAuditRows(world);
@@ -408,7 +408,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(200);
   });
 
-  test('links are off: neither is one made, nor one taken; the command line’s own session stays', async () => {
+  test('sign-in links are neither made nor accepted; the command line’s own session still works', async () => {
     const local = (path: string) =>
       send(world.running.baseUrl + path, {
         method: 'POST',
@@ -439,7 +439,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect(mine.body).toMatchObject({ sign_in: 'local', organisations: [] });
   });
 
-  test('signing out and removal end a session of the provider’s as any other', async () => {
+  test('signing out and removing the owner end a session from the provider like any other', async () => {
     const ann = person();
     const { id } = await invite(ann.email);
     const browser = new Browser();
@@ -454,7 +454,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(403);
   });
 
-  test('keys that the provider rotates are fetched when they are met, at most every 30 seconds', async () => {
+  test('rotated keys of the provider are fetched when first used, at most every 30 seconds', async () => {
     const ann = person();
     await invite(ann.email);
     expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(200);
@@ -474,7 +474,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
   });
 });
 
-describe.each(ONE_STORE)(`a provider whose addresses are trusted on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a provider whose addresses are trusted, on %s${postgresNote}`, (store) => {
   const provider = shared(() => startIdentityProvider());
   const world = givenWorld(store, () => ({ ...provider.settings, OIDC_TRUST_EMAIL: 'on' }));
   beforeAll(() => provider.serve(world.running.baseUrl));
@@ -490,7 +490,7 @@ describe.each(ONE_STORE)(`a provider whose addresses are trusted on %s${postgres
   };
 
   test.each([[false], [undefined], [true]])(
-    'an invited address counts, whatever it says of it (%j), for the first account that has it',
+    'an invited address counts as verified whatever the claim (%j), for the first account that has it',
     async (verified) => {
       const email = `p-${crypto.randomUUID().slice(0, 8)}@acme.example`;
       const { id } = (await organisation.ask('POST', '/owner/owners', { email, role: 'approver' })).body;
@@ -501,7 +501,7 @@ describe.each(ONE_STORE)(`a provider whose addresses are trusted on %s${postgres
     },
   );
 
-  test('who is not invited, or has no address, is nobody still', async () => {
+  test('a person who is not invited, or has no address, is still refused', async () => {
     expect((await signIn({ email: 'eve@elsewhere.example' })).visit.text).toContain('who is no owner here');
     expect((await signIn({})).visit.text).toContain('without naming an e-mail address');
   });

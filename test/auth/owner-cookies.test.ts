@@ -1,4 +1,4 @@
-/** What a browser sends by itself proves nothing: cookies, where they go, and requests that come from elsewhere. */
+/** A cookie alone is not sufficient for a request: CSRF protection, and the attributes of cookies. */
 import { readFileSync } from 'node:fs';
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -28,7 +28,7 @@ describe('a session in a browser', () => {
   const suspend = (headers: Record<string, string>) => ask('POST', `/owner/agents/${agent.id}/suspend`, headers);
   const isActive = async () => (await agent.get('/v1/agents/me')).body.agent_status === 'active';
 
-  test('a sign-in by a link, and its end, are on record: who, how, from which address, and the session', async () => {
+  test('a sign-in by a link, and its end, are recorded with owner, method, address and session', async () => {
     const { url } = await signInLink(world.running.broker, organisation.owner);
     const token = new URL(url).hash.slice(1);
     const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
@@ -51,7 +51,7 @@ describe('a session in a browser', () => {
     });
     expect(signedIn.flags.change).toEqual({ ...by, session, sign_in: 'link' });
     expect([out.reason, out.flags.change]).toEqual(['owner_signed_out', { ...by, session }]);
-    // The address stands in no receipt (specification, Receipt).
+    // The address is in no receipt (specification, Receipt).
     const receipt = await organisation.ask('GET', `/v1/audit/${signedIn.id}/receipt`);
     expect(decodeJwt(receipt.body.receipt)).toMatchObject({ change: { sign_in: 'link', session } });
     expect(JSON.stringify(decodeJwt(receipt.body.receipt))).not.toMatch(/127\.0\.0\.1|::1/);
@@ -68,25 +68,25 @@ describe('a session in a browser', () => {
     ['a Sec-Fetch-Site that no browser sends', { 'sec-fetch-site': 'same-origin, cross-site' }],
   ];
 
-  test.each(FOREIGN)('AP-16 with %s nothing is changed, and nothing told', async (_name, headers) => {
+  test.each(FOREIGN)('AP-16 with %s nothing is changed, and nothing returned', async (_name, headers) => {
     expectEnvelope(await suspend({ 'x-svc-csrf': '1', ...headers }), 403, 'forbidden');
     expect(await isActive()).toBe(true);
     expectEnvelope(await ask('GET', '/owner/agents', headers), 403, 'forbidden');
     expectEnvelope(await ask('GET', `/v1/audit/${crypto.randomUUID()}/receipt`, headers), 403, 'forbidden');
-    // The same with a bearer, which no browser sends by itself, is nobody's but a program's.
+    // The same headers with a bearer are accepted: no browser adds a bearer by itself.
     const bearer = { authorization: `Bearer ${cookie.slice('svc_owner='.length)}`, cookie: '' };
     expect((await ask('GET', '/owner/agents', { ...headers, ...bearer })).status).toBe(200);
   });
 
-  test('AP-16 without the header that no form can send nothing is changed, wherever it comes from', async () => {
+  test('AP-16 without the header that no form can send nothing is changed, whatever the origin', async () => {
     for (const headers of [{}, { origin: world.running.baseUrl }, { 'sec-fetch-site': 'same-origin' }])
       expectEnvelope(await suspend(headers), 403, 'forbidden');
-    // Typed into the address bar is for reading.
+    // The address bar may only read.
     expectEnvelope(await suspend({ 'x-svc-csrf': '1', 'sec-fetch-site': 'none' }), 403, 'forbidden');
     expect(await isActive()).toBe(true);
   });
 
-  test('the twin: what the console sends is taken, by either name of the broker', async () => {
+  test('control case: the console’s own requests are accepted, by either host name of the broker', async () => {
     for (const headers of [{}, { 'sec-fetch-site': 'none' }, { 'sec-fetch-site': 'same-origin' }])
       expect((await ask('GET', '/owner/agents', headers)).status).toBe(200);
     const console = { 'x-svc-csrf': '1', 'sec-fetch-site': 'same-origin' };
@@ -101,14 +101,14 @@ describe('a session in a browser', () => {
     expect([answer.status, await isActive()]).toEqual([200, true]);
   });
 
-  test('the cookie of one request is its first: a second of the same name does not take its place', async () => {
+  test('of two cookies with the same name the first counts', async () => {
     expect((await ask('GET', '/owner/agents', { cookie: `${cookie}; svc_owner=x` })).status).toBe(200);
     expectEnvelope(await ask('GET', '/owner/agents', { cookie: `svc_owner=x; ${cookie}` }), 401, 'invalid_token');
     expectEnvelope(await ask('GET', '/owner/agents', { cookie: 'svc_owner=' }), 401, 'missing_token');
   });
 });
 
-test('behind https the cookie is of this host and of https alone', async () => {
+test('with https the cookie is limited to this host and to https', async () => {
   const world = await startWorld('sqlite', { BASE_URL: 'https://broker.acme.example' });
   const organisation = await world.organisation();
   const { broker } = world.running;
@@ -123,7 +123,7 @@ test('behind https the cookie is of this host and of https alone', async () => {
   expect(set).toMatch(/^__Host-svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/);
   const [cookie] = set.split(';');
   expect((await send(`${here}/owner/me`, { headers: { cookie: cookie! } })).status).toBe(200);
-  // The name without the prefix could have been set by http, or by another host of the domain.
+  // A cookie without the prefix could have been set over http, or by another host of the domain.
   const plain = cookie!.replace('__Host-', '');
   expectEnvelope(await send(`${here}/owner/me`, { headers: { cookie: plain } }), 401, 'missing_token');
   const out = await send(`${here}/owner/sign-out`, {
@@ -131,7 +131,7 @@ test('behind https the cookie is of this host and of https alone', async () => {
     headers: { cookie: cookie!, 'x-svc-csrf': '1', origin: 'https://broker.acme.example' },
   });
   expect(out.headers.get('set-cookie')).toMatch(/^__Host-svc_owner=; Path=\/; Max-Age=0; .*; Secure$/);
-  // The same name by http is not the same origin.
+  // The same host over http is another origin.
   const http = { cookie: cookie!, origin: 'http://broker.acme.example', host: 'broker.acme.example' };
   expectEnvelope(await send(`${here}/owner/me`, { headers: http }), 403, 'forbidden');
 });

@@ -18,10 +18,10 @@ import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 
-describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (store) => {
+describe.each(STORES)(`sign-in of owners, and keys, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
-  // Who signs in is told apart from the owners of another organisation.
+  // Another organisation exists, so that owners have to be distinguished.
   beforeAll(async () => void (await world.demoOrganisation()));
 
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
@@ -35,7 +35,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
   const tokenOf = (link: Answer): string => new URL(link.body.url).hash.slice(1);
   const cookieOf = (answer: Answer): string => answer.headers.get('set-cookie')!.split(';')[0]!;
 
-  test('the credential of the command line lies in a file of its own, and opens only what is local', async () => {
+  test('the command line’s credential is in a file of its own with mode 0600, and no other token is accepted by local routes', async () => {
     const path = runFile(world.running.broker.config.dataFolder);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
@@ -53,7 +53,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     }
   });
 
-  test('the broker proves that it knows the credential, and tells nothing of it', async () => {
+  test('the broker proves that it has the credential, without revealing it', async () => {
     const challenge = 'c'.repeat(32);
     const proof = async (of: string) => (await post('/owner/local-proof', { challenge: of })).body.proof;
     const hmac = createHmac('sha256', localToken()).update(`agent-broker local proof\n${challenge}`);
@@ -63,7 +63,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
       expectEnvelope(await post('/owner/local-proof', { challenge: wrong }), 400, 'invalid_request');
   });
 
-  test('a session for scripts', async () => {
+  test('a script can get a session', async () => {
     const made = await local('/owner/token', { email: organisation.owner.email });
     expect(made.body).toMatchObject({ email: organisation.owner.email, role: 'admin' });
     expect(Date.parse(made.body.expires_at) - Date.now()).toBeGreaterThan(11.9 * 60 * MINUTE_MS);
@@ -73,11 +73,11 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expect(answer.status).toBe(200);
     expectEnvelope(await local('/owner/token', { email: 'nobody@acme.example' }), 404, 'not_found');
     expectEnvelope(await local('/owner/token', { email: 'no address' }), 400, 'invalid_request');
-    // With several organisations somebody has to be named.
+    // With several organisations the owner has to be named.
     expectEnvelope(await local('/owner/token', {}), 400, 'invalid_request');
   });
 
-  test('a link signs in once, and its token is nowhere but behind the #', async () => {
+  test('a link signs in once, and its token is only in the fragment', async () => {
     const link = await local('/owner/link', { email: organisation.owner.email });
     const token = tokenOf(link);
     expect(token).toMatch(/^sgn_[\w-]{43}$/);
@@ -93,7 +93,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     );
   });
 
-  test('a link whose sign-in could not be recorded signs in afterwards', async () => {
+  test('a link whose sign-in could not be recorded can be used afterwards', async () => {
     const token = tokenOf(await local('/owner/link', { email: organisation.owner.email }));
     const end = await refuseAuditRows(world);
     const refused = await post('/owner/sign-in', { token });
@@ -104,7 +104,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expectEnvelope(await post('/owner/sign-in', { token }), 410, 'link_used');
   });
 
-  test('when an owner signed in last is known: by a link, not by a request, nor by a session of the operator', async () => {
+  test('last_sign_in_at is set by a link, and neither by a request nor by the operator’s session', async () => {
     const colleague = await organisation.addOwner('viewer');
     const lastSignIn = async () =>
       (await organisation.ask('GET', '/owner/owners')).body.owners.find(({ id }: OwnerTable) => id === colleague.id)
@@ -124,7 +124,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expect(await lastSignIn()).toBe(signedIn);
   });
 
-  test('a link is over after 15 minutes, and no other token is one', async () => {
+  test('a link expires after 15 minutes, and no other token is accepted as one', async () => {
     const token = tokenOf(await local('/owner/link', { email: organisation.owner.email }));
     world.clock.skewMs = 15 * MINUTE_MS + 1;
     expectEnvelope(await post('/owner/sign-in', { token }), 410, 'link_used');
@@ -134,7 +134,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
       expectEnvelope(await post('/owner/sign-in', { token: wrong }), 410, 'link_used');
   });
 
-  test('the cookie of a browser reads; to change something it takes the header that no form can send', async () => {
+  test('a browser’s cookie can read; a change needs the header that no form can send', async () => {
     const agent = await organisation.agent({ grants: {} });
     const signedIn = await post('/owner/sign-in', {
       token: tokenOf(await local('/owner/link', { email: organisation.owner.email })),
@@ -145,7 +145,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expectEnvelope(await post(`/owner/agents/${agent.id}/suspend`, {}, { cookie }), 403, 'forbidden');
     expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
     expect((await post(`/owner/agents/${agent.id}/suspend`, {}, { cookie, 'x-svc-csrf': '1' })).status).toBe(200);
-    // It is an owner's and nothing else.
+    // The cookie is valid for owner routes only.
     expectEnvelope(await send(`${world.running.baseUrl}/v1/agents/me`, { headers: { cookie } }), 401, 'missing_token');
     expectEnvelope(
       await post('/owner/keys/rotate', { use: 'evidence' }, { cookie, 'x-svc-csrf': '1' }),
@@ -160,7 +160,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
   const as = (session: string, path: string, init: RequestInit = {}, url = world.running.baseUrl) =>
     send(url + path, { ...init, headers: { authorization: `Bearer ${session}`, ...init.headers } });
 
-  test('who is signed in: role, organisation and the end of the session', async () => {
+  test('/owner/me returns role, organisation and the end of the session', async () => {
     const viewer = await organisation.addOwner('viewer');
     const { status, body } = await as(sessionOf(viewer), '/owner/me');
     expect(status).toBe(200);
@@ -180,12 +180,12 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expectEnvelope(await send(`${world.running.baseUrl}/owner/me`, {}), 401, 'missing_token');
   });
 
-  test('the sign-in page learns how owners sign in', async () => {
+  test('the sign-in options say how owners sign in', async () => {
     const answer = await send(`${world.running.baseUrl}/owner/sign-in-options`, {});
     expect([answer.status, answer.body]).toEqual([200, { method: 'local' }]);
   });
 
-  test('signing out ends the session itself: a copy of the cookie, and the bearer in it, are refused', async () => {
+  test('signing out ends the session itself: copies of the cookie, and the bearer in it, are refused', async () => {
     const signedIn = await post('/owner/sign-in', {
       token: tokenOf(await local('/owner/link', { email: organisation.owner.email })),
     });
@@ -201,14 +201,14 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expectEnvelope(await as(session, '/owner/me'), 401, 'token_expired');
     expectEnvelope(await as(session, '/owner/sign-out', { method: 'POST' }), 401, 'token_expired');
     expectEnvelope(await as(session, `/v1/audit/${crypto.randomUUID()}/receipt`, {}), 401, 'token_expired');
-    // Only this one: the owner's other sessions go on.
+    // The owner's other sessions stay valid.
     expect((await as(another, '/owner/me')).status).toBe(200);
     expectEnvelope(await as(another, '/owner/sign-out', { method: 'POST', body: '{' }), 400, 'invalid_request');
     expect((await as(another, '/owner/sign-out', { method: 'POST' })).status).toBe(200);
     expectEnvelope(await as(another, '/owner/me'), 401, 'token_expired');
   });
 
-  test('what was signed out is remembered until it would have ended, and not for ever', async () => {
+  test('a signed-out session is stored until it would have expired, and then deleted', async () => {
     const { db } = world.running.broker.store;
     const count = async () => (await db.selectFrom('ended_sessions').selectAll().execute()).length;
     const ended = sessionOf();
@@ -221,7 +221,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expect(await count()).toBe(0);
   });
 
-  test('the check costs one statement', async () => {
+  test('authenticating a session takes one statement', async () => {
     const { db } = world.running.broker.store;
     const session = sessionOf();
     let statements = 0;
@@ -237,7 +237,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expect(statements).toBe(1);
   });
 
-  test('a removed owner is out at the next request, and a changed role is in force at it', async () => {
+  test('a removed owner is refused at the next request, and a changed role applies to it', async () => {
     const { db } = world.running.broker.store;
     const owner = await organisation.addOwner('admin');
     const session = sessionOf(owner);
@@ -271,7 +271,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expectEnvelope(await as(forged, '/owner/me'), 401, 'invalid_token');
   });
 
-  test('a session with a wrong signature is refused for it, as a bearer and as a cookie', async () => {
+  test('a session with a wrong signature is refused with invalid_signature, as a bearer and as a cookie', async () => {
     const session = sessionOf();
     const cut = session.lastIndexOf('.') + 1;
     const forged = `${session.slice(0, cut)}${session.slice(cut, -8)}AAAAAAAA`;
@@ -281,7 +281,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expect((await as(session, '/owner/me')).status).toBe(200);
   });
 
-  test.runIf(store === 'postgres')('signed out on one replica is signed out on all of them', async () => {
+  test.runIf(store === 'postgres')('a session signed out on one replica is refused by all of them', async () => {
     const replica = await serve(
       readConfig({
         ...world.environment,
@@ -302,7 +302,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     }
   });
 
-  test('keys rotate: each job alone, and by nobody but whoever runs the broker', async () => {
+  test('keys rotate separately by use, and only for the operator', async () => {
     for (const use of ['evidence', 'issuing', 'root', 'session']) {
       const answer = await local('/owner/keys/rotate', { use });
       expect(answer.body).toMatchObject({ use, kid: expect.any(String) });
@@ -310,7 +310,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     }
     for (const body of [{}, { use: 'all' }, { use: 'evidence', now: true }])
       expectEnvelope(await local('/owner/keys/rotate', body), 400, 'invalid_request');
-    // The session key that signs next does not end the sessions of the last one.
+    // A new session key does not end sessions signed with the previous one.
     const session = mintOwnerSession(world.running.broker, organisation.owner).token;
     world.clock.skewMs = 3 * MINUTE_MS;
     const answer = await send(`${world.running.baseUrl}/owner/agents`, {
@@ -320,7 +320,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expect((await organisation.ask('GET', '/owner/agents')).status).toBe(200);
   });
 
-  test('KEY-03 the master key rotates under the calls, where one process holds it', async () => {
+  test('KEY-03 the master key can rotate during calls when one process holds it, and is refused otherwise', async () => {
     const agent = await organisation.agent();
     const calls = Array.from({ length: 20 }, () => agent.act(READ));
     const answer = await local('/owner/keys/rotate', { use: 'master' });

@@ -1,4 +1,4 @@
-/** Pipelines: governance files planned and applied with tokens that a job's own platform issues, and nothing else. */
+/** Pipelines: planning and applying governance files, and nothing else, with tokens that the job's own platform issues. */
 
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -52,7 +52,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
           }),
         },
       },
-      // The broker's clock goes ahead of its own in these tests.
+      // The broker's clock is moved ahead of the provider's in these tests.
       ttl: { ClientCredentials: 86_400 },
       jwks: { keys: [{ ...(await exportJWK(newRsaPair().privateKey)), use: 'sig', alg: 'RS256', kid: 'k1' }] },
     });
@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
   );
   const organisation = fresh(() => world.organisation());
   beforeEach(() => {
-    // Keys of before are too old to be used.
+    // Earlier keys are too old to be used.
     world.clock.skewMs += 6 * MINUTE_MS;
     for (const one of [issuer, other]) {
       one.beHonest();
@@ -88,7 +88,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect(answer.status, answer.text).toBe(201);
     return answer.body as { id: string; audience: string };
   };
-  /** Seconds since the epoch, so many from now. */
+  /** Returns seconds since the epoch, so many from now. */
   const inSeconds = (seconds: number) => Math.floor(world.running.broker.clock() / 1000) + seconds;
   const claims = (audience: unknown, more: object = {}) =>
     issuer.honest({ aud: audience, sub: SUBJECT, sha: '0a1b2c', actor: 'octocat', run_id: '77', ...more });
@@ -103,7 +103,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
   const tokenFor = async (audience: unknown, more: object = {}) => await issuer.sign(claims(audience, more));
   const listed = async () => (await organisation.ask('GET', '/owner/pipelines')).body.pipelines;
 
-  test('one with the role admin plans, applies and exports; the row and the receipt say who it was, and of which commit', async () => {
+  test('a pipeline with role admin plans, applies and exports; row and receipt name the job and its commit', async () => {
     const { id, audience } = await added();
     expect(audience).toBe(`${world.running.baseUrl}/pipelines/${id}`);
     expect((await listed())[0]).toMatchObject({ name: 'main', role: 'admin', subject: SUBJECT, last_used_at: null });
@@ -131,7 +131,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect(applies[0]).toMatchObject({ made_by: { by: id, how: 'pipeline' }, change_count: 2 });
   });
 
-  test('one with the role viewer plans, without the secrets, and applies nothing', async () => {
+  test('a pipeline with role viewer plans without secrets, and cannot apply', async () => {
     const { audience } = await added({ role: 'viewer' });
     const token = await tokenFor(audience);
     expect((await plan(token)).status).toBe(200);
@@ -141,7 +141,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('GET', '/owner/policies')).text).not.toContain('careful');
   });
 
-  test('it is not given the bootstrap token of an agent that it makes, which an owner makes then', async () => {
+  test('a pipeline does not get the bootstrap token of an agent that it creates; an owner can make one then', async () => {
     const { audience } = await added();
     const text = `agents: { triage: { owner: '${organisation.owner.email}' } }`;
     const applied = await ask(await tokenFor(audience), 'POST', '/owner/governance/apply', { text });
@@ -218,7 +218,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect((await listed())[0].last_used_at).toBeNull();
   });
 
-  test('a token for the broker, or for the pipeline and others, is none of a pipeline', async () => {
+  test('a token for the broker itself, for several audiences, or without an audience is refused', async () => {
     const { audience } = await added();
     for (const aud of [world.running.baseUrl, [audience, 'https://other.example'], undefined]) {
       const refused = await plan(await tokenFor(aud));
@@ -227,7 +227,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect(issuer.seen).toEqual([]);
   });
 
-  test('it may do nothing else: every other route of the owner API, and the agents’ doors, refuse it', async () => {
+  test('a pipeline is refused by every other route of the owner API, and by the routes of agents', async () => {
     const { audience } = await added();
     const token = await tokenFor(audience);
     const others = OWNER_ROUTES.filter(({ auth }) => auth === 'owner' || auth === 'owner_or_local');
@@ -256,7 +256,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect(inCookie.status).toBe(401);
   });
 
-  test('the same subject in another organisation acts there alone', async () => {
+  test('a pipeline with the same subject in another organisation acts only there', async () => {
     const stranger = await world.organisation();
     const theirs = await added({}, stranger);
     const ours = await added();
@@ -267,7 +267,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect((await stranger.ask('DELETE', `/owner/pipelines/${ours.id}`)).status).toBe(404);
   });
 
-  test('one that was removed is refused at the next request; both are on record', async () => {
+  test('a removed pipeline is refused at the next request; adding and removing are recorded in the audit', async () => {
     const { id, audience } = await added();
     const token = await tokenFor(audience);
     expect((await plan(token)).status).toBe(200);
@@ -282,7 +282,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('while the keys of its issuer cannot be fetched it is told so, and authenticated as soon as they can', async () => {
+  test('while its issuer’s keys cannot be fetched a pipeline gets an explanation, and is accepted as soon as they can', async () => {
     const { audience } = await added();
     issuer.answers.set('/jwks', (_request, response) => void response.writeHead(500).end());
     const refused = await plan(await tokenFor(audience));
@@ -294,13 +294,13 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect((await plan(await tokenFor(audience))).status).toBe(200);
   });
 
-  test('the keys may be where the issuer says nothing of them', async () => {
+  test('the keys may be at an address that the issuer’s metadata does not name', async () => {
     const { audience } = await added({ issuer: 'https://kubernetes.default.svc', jwks_uri: `${issuer.issuer}/jwks` });
     const token = await tokenFor(audience, { iss: 'https://kubernetes.default.svc' });
     expect((await plan(token)).status).toBe(200);
   });
 
-  test('a JWT access token of a real provider, by client credentials for the pipeline as its resource (RFC 8707)', async () => {
+  test('a JWT access token of a real provider is accepted, by client credentials for the pipeline as its resource (RFC 8707)', async () => {
     const { audience } = await added({ issuer: real.issuer, subject: 'ci' });
     const granted = await send(`${real.issuer}/token`, {
       method: 'POST',
@@ -319,7 +319,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect(planned.status, planned.text).toBe(200);
   });
 
-  test('in a restored store it waits for the review, which lists it', async () => {
+  test('in a restored store a pipeline is refused until the review ends, and listed in it', async () => {
     const { audience, id } = await added();
     const { broker } = world.running;
     const ended = {
@@ -350,7 +350,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     expect(refused.text).toMatch(says);
   });
 
-  test('a name is taken once; only an admin adds or removes one', async () => {
+  test('a name can be used once, and only an admin adds or removes pipelines', async () => {
     const { id } = await added();
     expectEnvelope(await add(), 409, 'conflict');
     const approver = (await organisation.ask('POST', '/owner/owners', { email: 'bob@acme.example', role: 'approver' }))
@@ -368,7 +368,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
     const folder = newFolder();
     const file = join(folder, 'governance.yaml');
     writeFileSync(file, FILE);
-    /** What GitHub answers to a job that asks for its token. */
+    /** A stand-in for GitHub's answer to a job that requests its token. */
     const github = shared(async () => {
       const asked: { audience: string | null; authorization: IncomingMessage['headers']['authorization'] }[] = [];
       const server = createServer(async (request, response) => {
@@ -389,7 +389,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
       AGENT_BROKER_OWNER_TOKEN: mintOwnerSession(world.running.broker, organisation.owner).token,
     });
 
-    test('one of GitHub is trusted, plans and applies with the token of its job, is listed and removed', async () => {
+    test('a pipeline of GitHub is added, plans and applies with its job’s token, is listed and removed', async () => {
       const owner = await asOwner();
       const words = ['--issuer', issuer.issuer, '--subject', SUBJECT, '--role', 'admin'];
       const made = await run(['pipeline', 'add', 'main', ...words, '--json'], owner);
@@ -439,7 +439,7 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
         'project_path:acme/ops/governance:ref_type:branch:ref:main',
         /id_tokens:/,
       ],
-    ])('%j', async (words, wanted, subject, says) => {
+    ])('the options %j set issuer and subject', async (words, wanted, subject, says) => {
       const made = await run(['pipeline', 'add', 'ci', '--role', 'admin', ...words], await asOwner());
       expect(made.stdout, made.stderr).toContain(`The pipeline ci may plan and apply: ${subject} of ${wanted}.`);
       expect(made.stdout).toMatch(says);
@@ -452,12 +452,12 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
       [['--github', 'a/b', '--branch', 'main', '--pull-requests'], /one of --branch/],
       [['--gitlab', 'a/b'], /--branch/],
       [['--issuer', 'https://id.example'], /--subject/],
-    ])('%j says what is missing', async (words, says) => {
+    ])('the options %j are refused, and the error says what is missing', async (words, says) => {
       const { code, stderr } = await run(['pipeline', 'add', 'ci', '--role', 'viewer', ...words], await asOwner());
       expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
     });
 
-    test('a job without a token is told how to get one, and an address that is none of a pipeline is refused', async () => {
+    test('a job without a token is told how to get one, and a token or address for something else is refused', async () => {
       const { audience } = await added();
       const without = await run(['plan', file, '--pipeline', audience]);
       expect([without.code, without.stderr]).toEqual([1, expect.stringContaining('id-token: write')]);

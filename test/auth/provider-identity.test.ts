@@ -3,14 +3,14 @@ import { identityOf, isVerified } from '../../broker/auth/provider-identity.ts';
 
 const ENTRA = 'https://login.microsoftonline.com/5f1f6d0e-6f2b-4a53-9c55-3f6b1f7f0a11/v2.0';
 
-describe('whether an address is verified', () => {
+describe('whether an address counts as verified', () => {
   test.each<[string, Record<string, unknown>, boolean | undefined]>([
     ['https://id.example', { email_verified: true }, true],
     ['https://id.example', { email_verified: 'true' }, true],
     ['https://id.example', { email_verified: 'false' }, false],
     ['https://id.example', { email_verified: 1 }, false],
     ['https://id.example', {}, undefined],
-    // Of others the claim of Microsoft says nothing.
+    // At other issuers Microsoft's claim has no meaning.
     ['https://id.example', { xms_edov: true }, undefined],
     ['https://login.microsoftonline.com.evil.example/x/v2.0', { xms_edov: true }, undefined],
     ['https://evil.example/login.microsoftonline.com', { xms_edov: true }, undefined],
@@ -23,13 +23,13 @@ describe('whether an address is verified', () => {
     [ENTRA, { xms_edov: ['1'] }, false],
     [ENTRA, {}, undefined],
     ['https://acme.ciamlogin.com/5f1f6d0e/v2.0', { xms_edov: true }, true],
-    // What it says outright counts for more.
+    // An explicit email_verified takes precedence.
     [ENTRA, { email_verified: false, xms_edov: true }, false],
   ])('%s %j: %s', (issuer, claims, is) => {
     expect(isVerified({ issuer, trustEmail: false }, claims)).toBe(is);
   });
 
-  test('decides whether it is one by which an owner is known', () => {
+  test('only a verified address becomes part of the identity', () => {
     const email = 'ann@acme.example';
     const subject = `${ENTRA} s`;
     const entra = { issuer: ENTRA, trustEmail: false };

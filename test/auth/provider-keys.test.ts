@@ -1,4 +1,4 @@
-/** The published keys of an issuer: a set that somebody else chose must not cost more than a few verifications a token. */
+/** Published keys of an issuer: a foreign key set must not cost more than a few verifications per token. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { expect, test, vi } from 'vitest';
@@ -23,7 +23,7 @@ async function tokenOf(key: KeyObject): Promise<string> {
     .sign(key);
 }
 
-test('a token without kid is tried with the first keys of a set, and not with thousands', async () => {
+test('a token without kid is verified with the first keys of a set only, not with thousands', async () => {
   const pairs = Array.from({ length: 200 }, pair);
   const keys = keysOf(pairs.map(({ publicKey }) => publicKey));
   const verify = vi.spyOn(crypto.subtle, 'verify');

@@ -1,4 +1,4 @@
-/** Agents that keep no key: tokens that their platform issues are taken in place of those that they sign, at every door. */
+/** Agents without a key: tokens that their platform issues are accepted in place of signed ones, at every entry point. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
   const issuer = shared(() => startLyingProvider());
   const other = shared(() => startLyingProvider());
   const world = shared(() =>
-    // It signs owners in as well.
+    // The issuer is also the identity provider of the owners.
     startWorld(store, issuer.settings, {
       before: async () => ({ allowPrivate: [issuer, other].map((one) => new URL(one.issuer).host) }),
     }),
@@ -30,7 +30,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent({ rules: ALLOW_ALL }));
   beforeEach(() => {
-    // Keys of before are too old to be used.
+    // Earlier keys are too old to be used.
     world.clock.skewMs += 6 * MINUTE_MS;
     for (const one of [issuer, other]) {
       one.beHonest();
@@ -60,7 +60,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
   const me = (token: string) => ask(token, 'GET', '/v1/agents/me');
   const whole = async () => (await organisation.ask('GET', `/owner/agents/${agent.agentId}`)).body;
 
-  test('its token is taken where one that the agent signs is; the row says that it was', async () => {
+  test('a workload token is accepted wherever a signed one is, and the audit row says so', async () => {
     expect((await whole()).workload).toBeNull();
     const aud = await audience();
     expect(aud).toBe(`${world.running.baseUrl}/agents/${agent.agentId}`);
@@ -79,21 +79,21 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     const git = await send(`${world.running.baseUrl}/git/acme/app/info/refs?service=git-upload-pack`, {
       headers: { authorization: `Basic ${btoa(`agent:${token}`)}` },
     });
-    // Whose it is was known: no grant leads to a code host.
+    // The agent was authenticated: the refusal is about a missing grant for a code host.
     expect([git.status, git.text]).toEqual([
       403,
       expect.stringMatching(/scope_not_granted|no_permission_record|not_connected/),
     ]);
-    // By a route of agents and owners alike, though the issuer signs owners in, too.
+    // On a route for agents and owners alike, too, although the issuer is also the owners' identity provider.
     const receipt = await ask(token, 'GET', `/v1/audit/${called.body._meta.audit_id}/receipt`);
     expect(receipt.status, receipt.text).toBe(200);
-    // What the agent signs is taken as before.
+    // Tokens signed by the agent are still accepted.
     expect((await agent.act(READ)).status).toBe(200);
     await world.running.services.workloadUses.write();
     expect((await whole()).workload.last_used_at).toEqual(expect.any(String));
   });
 
-  test('it makes children, which end with their parent', async () => {
+  test('an agent with a workload can create children, which are halted with their parent', async () => {
     const token = await tokenFor(await audience());
     const made = await ask(token, 'POST', '/v1/agents/children', {
       grants: [{ platform: 'demo', scopes: [READ.scope] }],
@@ -140,7 +140,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     expect(other.seen).toEqual([]);
   });
 
-  test('a token for the broker, for the agent and others, or for another agent, is none of it', async () => {
+  test('a token for the broker itself, for several audiences, or for another agent is refused', async () => {
     const aud = await audience();
     const neighbour = await organisation.agent({ rules: ALLOW_ALL });
     for (const one of [
@@ -151,7 +151,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       expect((await me(await tokenFor(one))).status, String(one)).toBe(401);
   });
 
-  test('a suspended agent is halted, a revoked one for ever; tokens that are refused open no breaker of it', async () => {
+  test('a suspended agent is halted, a revoked one permanently; refused tokens open no breaker', async () => {
     const aud = await audience();
     const token = await tokenFor(aud);
     for (let times = 0; times < 12; times++) await act(await tokenFor(aud, { sub: 'another' }));
@@ -166,7 +166,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     expect((await set()).status).toBe(409);
   });
 
-  test('another one takes its place, and without one the agent’s own tokens alone are taken; all is on record', async () => {
+  test('a new workload replaces the old one, and without one only signed tokens are accepted; all changes are recorded', async () => {
     const aud = await audience();
     const token = await tokenFor(aud);
     expect((await me(token)).status).toBe(200);
@@ -190,7 +190,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     });
   });
 
-  test('an agent that waits for its key is active with one, and waits no more', async () => {
+  test('an agent that waits for its key becomes active with a workload', async () => {
     const text = `agents: { waiting: { owner: '${organisation.owner.email}' } }`;
     expect((await organisation.ask('POST', '/owner/governance/apply', { text })).status).toBe(200);
     const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
@@ -202,7 +202,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     expect((await me(token)).body).toMatchObject({ agent_id: waiting.agent_id, agent_status: 'active' });
   });
 
-  test('an agent without a key is known by its DID as others that the broker authenticates, and may be given one', async () => {
+  test('an agent without a key has a DID controlled by the broker, and can be given a key later', async () => {
     await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
     const asked = { issuer: issuer.issuer, subject: SUBJECT };
     const made = await organisation.ask('POST', '/owner/agents', { name: 'keyless', workload: asked });
@@ -242,14 +242,14 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: false });
   });
 
-  test('while the keys of its issuer cannot be fetched it is told so', async () => {
+  test('while its issuer’s keys cannot be fetched the refusal says so', async () => {
     const aud = await audience();
     issuer.answers.set('/jwks', (_request, response) => void response.writeHead(500).end());
     const refused = await act(await tokenFor(aud));
     expect([refused.status, refused.body.detail]).toEqual([401, expect.stringContaining('cannot be fetched just now')]);
   });
 
-  test('the API of owners takes it nowhere, and a child has none', async () => {
+  test('the owner API refuses a workload token, and a workload with a wildcard subject or an http issuer is refused', async () => {
     const token = await tokenFor(await audience());
     for (const to of ['/owner/agents', '/owner/governance', '/owner/me'])
       expect((await ask(token, 'GET', to)).status, to).toBe(401);
@@ -257,7 +257,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     expectEnvelope(await set({ issuer: 'http://id.example' }), 400, 'invalid_request');
   });
 
-  describe('on the agent’s side', () => {
+  describe('with the commands of the agent’s side', () => {
     const folder = newFolder();
     const file = join(folder, 'token');
     const run = async (words: string[], env: Record<string, string> = {}) =>
@@ -267,7 +267,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       AGENT_BROKER_OWNER_TOKEN: mintOwnerSession(world.running.broker, organisation.owner).token,
     });
 
-    test('an agent is made that has no key, and calls with the token in its file, which is read each time', async () => {
+    test('an agent without a key can be created, and calls with the token in its file, which is read each time', async () => {
       await organisation.ask('POST', '/owner/policies', { name: 'reads', rules: [{ effect: 'allow' }] });
       const words = ['agent', 'workload', 'create', 'keyless', '--issuer', issuer.issuer, '--subject', SUBJECT];
       const made = await run([...words, '--policy', 'reads', '--grant', `demo=${READ.scope}`, '--json'], asOwner());
@@ -295,7 +295,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
     });
     const readToken = async () => (await import('node:fs')).readFileSync(file, 'utf8').trim();
 
-    test('with an issuer that is refused no agent is made, and the name can be taken again', async () => {
+    test('when the issuer is refused no agent is created, and the name can be used again', async () => {
       const words = ['agent', 'workload', 'create', 'refused', '--subject', SUBJECT, '--issuer'];
       const refused = await run([...words, 'http://id.example'], asOwner());
       expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('must begin with "https://"')]);
@@ -306,7 +306,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       ]);
     });
 
-    test('agent-broker run starts nothing without a token, and tells its command of one that is gone', async () => {
+    test('agent-broker run starts nothing without a token, and reports a token file that became invalid', async () => {
       const env = {
         AGENT_BROKER_URL: world.running.baseUrl,
         AGENT_BROKER_AGENT_ID: agent.agentId,
@@ -332,7 +332,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       expect(variable).toBe('unset');
     });
 
-    test('the tools of agent-broker mcp say that there is no token, and go on when there is', async () => {
+    test('agent-broker mcp reports a missing token, and continues once there is one', async () => {
       const tokenFile = join(folder, 'of-mcp');
       const told: string[] = [];
       const profile = { url: world.running.baseUrl, agentId: agent.agentId, tokenFile };
@@ -347,7 +347,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       expect((await me()).status).toBe(200);
     });
 
-    test('set and remove, and a profile with the file beside it', async () => {
+    test('a workload can be set and removed, and a profile can name a token file beside it', async () => {
       const done = await run(
         ['agent', 'workload', 'set', agent.agentId, '--issuer', issuer.issuer, '--subject', SUBJECT],
         asOwner(),
@@ -358,7 +358,7 @@ describe.each(ONE_STORE)(`workloads of agents on %s${postgresNote}`, (store) => 
       writeFileSync(file, await tokenFor(aud));
       const profile = join(folder, 'profile.json');
       const content = { url: world.running.baseUrl, agent_id: agent.agentId, token_file: 'token' };
-      // Others may read it: it holds no secret.
+      // The profile may be readable by others: it contains no secret.
       writeFileSync(profile, JSON.stringify(content), { mode: 0o644 });
       expect((await run(['doctor', '--profile', profile])).stdout).toContain('by this token');
       const both = { ...content, owner_id: agent.ownerId, private_key: 'x' };
