@@ -1,4 +1,4 @@
-/** Client ID metadata documents: the broker is a client of authorization servers that it has never registered at. */
+/** Client ID metadata documents: the broker as a client of authorization servers without registration. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { isClientDocument } from '../../broker/oauth-client/client-document.ts';
@@ -14,7 +14,7 @@ const BASE_URL = 'https://broker.example';
 const SOME_ID = '6f1f6d0e-6f2b-4a53-9c55-3f6b1f7f0a11';
 const documentUrl = (connection: string) => `${BASE_URL}/.well-known/svc-oauth-client/${connection}`;
 
-describe('a broker at https', () => {
+describe('a broker with an https address', () => {
   let server: AuthorizationServer;
   let world: World;
   let here: string;
@@ -50,7 +50,7 @@ describe('a broker at https', () => {
     return await organisation.connection(id, { secret: null });
   }
 
-  /** Connects, and answers the client id that the server was shown. */
+  /** Connects, and returns the client id that the server received. */
   async function connect(connection: string): Promise<string> {
     const start = `${here}/owner/connections/${connection}/oauth/start`;
     const signedIn = headers();
@@ -66,7 +66,7 @@ describe('a broker at https', () => {
     return new URL(begun.body.authorization_url).searchParams.get('client_id')!;
   }
 
-  test('publishes a document for each connection, which says nothing of it', async () => {
+  test('publishes a document for each connection, which contains nothing about the connection', async () => {
     const published = await send(`${here}/.well-known/svc-oauth-client/${SOME_ID}`, {});
     expect(published.status).toBe(200);
     expect(published.headers.get('cache-control')).toBe('public, max-age=3600');
@@ -84,7 +84,7 @@ describe('a broker at https', () => {
     expect((await send(`${here}/.well-known/svc-oauth-client/else`, {})).status).toBe(404);
   });
 
-  test('connects an MCP server by it, refreshes, and is the same client when it connects again', async () => {
+  test('connects an MCP server by its document, refreshes, and has the same client id when it connects again', async () => {
     const connection = await platform('tools');
     expect(await connect(connection)).toBe(documentUrl(connection));
     await outlive(world, connection);
@@ -100,11 +100,11 @@ describe('a broker at https', () => {
     expect(registrations()).toBe(0);
   });
 
-  test('registers where the manifest says so, or where it is registered already', async () => {
+  test('registers where the manifest says so, or where it is already registered', async () => {
     const told = await platform('told', { registration: 'dynamic' });
     const registered = await connect(told);
     expect([registered.includes('://'), registrations()]).toEqual([false, 1]);
-    // A client of before stays one: what was registered is not left behind unless the manifest says so.
+    // An earlier registration stays in use, unless the manifest asks for a document.
     const change = (registration: string | undefined) =>
       world.running.broker.store.db
         .updateTable('platform_versions')
@@ -127,7 +127,7 @@ describe('a broker at https', () => {
     expect(await connect(told)).toBe(documentUrl(told));
   });
 
-  test('is told in a plan that a client id needs no other', async () => {
+  test('refuses a manifest with both a client id and a registration method', async () => {
     const plan = await send(`${here}/owner/governance/plan`, {
       method: 'POST',
       headers: { ...headers(), 'content-type': 'application/json' },
@@ -148,8 +148,8 @@ describe('a broker at https', () => {
   });
 });
 
-describe('a broker at http', () => {
-  test('has no documents, and says why it cannot be a client by one', async () => {
+describe('a broker with an http address', () => {
+  test('has no documents, and says why it cannot use one', async () => {
     const server = await startAuthorizationServer();
     const world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: server.address });
     server.serve(world.running.baseUrl, world.running.baseUrl);
@@ -183,6 +183,6 @@ test.each([
   [`https://earlier.example/.well-known/svc-oauth-client/${SOME_ID}`, true],
   [documentUrl('0f1f6d0e-6f2b-4a53-9c55-3f6b1f7f0a11'), false],
   [SOME_ID, false],
-])('%s is a document of the connection: %s', (clientId, is) => {
+])('%s is a document of this connection: %s', (clientId, is) => {
   expect(isClientDocument(clientId, SOME_ID)).toBe(is);
 });

@@ -1,4 +1,4 @@
-/** Connections that an owner makes at a real OAuth server: from Connect to calls, refreshing, and Disconnect. */
+/** Connections that an owner makes at a real OAuth server: from Connect to calls, refreshes, and Disconnect. */
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import {
@@ -62,7 +62,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(visit.text).toContain('The platform is connected.');
   }
 
-  test('from a governance file to a call: connect, who it is and what was granted are shown, the agent calls', async () => {
+  test('from a governance file to a call: an admin connects, account and scopes are shown, the agent calls', async () => {
     expect(await shown()).toMatchObject({ state: 'not_connected', connects_by: 'oauth', oauth: null });
     const before = await agent.act(READ);
     expect([before.status, before.body.consent_url]).toEqual([
@@ -82,7 +82,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(server.bearers.at(-1)).toBe(server.given.access.at(-1));
   });
 
-  test('what goes to the server: PKCE by S256, our state, the exact redirect URI; and the verifier to the token endpoint', async () => {
+  test('the authorization request has PKCE with S256, our state and the exact redirect URI; the token request has the verifier', async () => {
     const { body } = await start(browserHere());
     const { searchParams, origin, pathname } = new URL(body.authorization_url);
     expect([origin, pathname]).toEqual([server.issuer, '/auth']);
@@ -100,7 +100,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(server.asked[0]!.get('code_verifier')).toMatch(/^[\w-]{43}$/);
   });
 
-  test('before the token ends it is refreshed, and its refresh token replaced', async () => {
+  test('a token is refreshed before it expires, and its refresh token replaced', async () => {
     await connect();
     expect((await agent.act(READ)).status).toBe(200);
     expect(server.asked).toHaveLength(1);
@@ -113,12 +113,12 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     const used = server.asked.slice(1).map((asked) => asked.get('refresh_token'));
     expect(new Set(used).size).toBe(3);
     expect((await shown()).oauth.refreshed_at).not.toBeNull();
-    // The next one is good for a while again.
+    // The new token stays in use for a while.
     expect((await agent.act(READ)).status).toBe(200);
     expect(server.asked).toHaveLength(4);
   });
 
-  test('a token that the platform refuses is refreshed once, and the call sent again', async () => {
+  test('a token that the platform refuses is refreshed once, and the call repeated', async () => {
     await connect();
     world.clock.skewMs = 60_000;
     await server.end(server.given.access.at(-1)!);
@@ -126,7 +126,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     const answer = await agent.act(READ);
     expect([answer.status, server.bearers.length - before], answer.text).toEqual([200, 2]);
     expect((await shown()).state).toBe('connected');
-    // Refused again at once: it is not the token.
+    // A second refusal shortly after is passed on: the token is not the cause.
     await server.end(server.given.access.at(-1)!);
     const asked = server.asked.length;
     const refused = await agent.act(READ);
@@ -148,9 +148,9 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     });
   }
 
-  test('a consent that was ended at the server needs an owner again, and nobody is asked in vain', async () => {
+  test('after the consent was revoked at the server an owner has to connect again, and no further request is sent', async () => {
     await connect();
-    // As if it had been taken back there.
+    // Revoked as if by the user at the server.
     await revokeAtServer(server.given.refresh.at(-1)!);
     world.clock.skewMs = 700_000;
     expectReauth(await agent.act(READ));
@@ -173,10 +173,10 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     });
   }
 
-  test('a server that is away for a moment costs a call, and not the connection', async () => {
+  test('an unavailable server makes a call fail, and the connection stays', async () => {
     await connect();
     await server.down();
-    // Still good for a minute: used as it is. The platform is the same server, so it is not reached.
+    // Valid for another minute, so used as it is. The platform is the same server, so the call itself fails.
     world.clock.skewMs = 700_000;
     const answer = await agent.act(READ);
     expectEnvelope(answer, 502, 'upstream_unreachable');
@@ -187,7 +187,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect((await shown()).state).toBe('connected');
   });
 
-  test('a call that was held, and approved when the token was over, is made with a new one', async () => {
+  test('a held call that is approved after its token has expired is made with a new token', async () => {
     await connect();
     await organisation.guardrails([{ name: 'ask', effect: 'require_approval' }]);
     const held = await agent.act(READ);
@@ -200,7 +200,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(server.asked.map((asked) => asked.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
   });
 
-  test('trying a connection refreshes a token that is over', async () => {
+  test('testing a connection refreshes an expired token', async () => {
     await connect();
     world.clock.skewMs = 700_000;
     const tried = await organisation.ask('POST', `/owner/connections/${connection}/test`);
@@ -208,7 +208,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(server.asked).toHaveLength(2);
   });
 
-  test('a secret of an owner’s own takes the place of the tokens, which are revoked', async () => {
+  test('a secret set by an owner replaces the tokens, which are revoked', async () => {
     await connect();
     const { length } = server.seen.filter((one) => one === 'POST /token/revocation');
     const path = `/owner/connections/${connection}/secret`;
@@ -223,7 +223,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
   test.each([
     ['gives it a secret', { main: { platform: 'docs', secret: { env: 'DOCS_TOKEN' } } }, 'a-token-0123456789'],
     ['leaves it out', {}, undefined],
-  ])('a governance file that %s revokes its tokens as an owner would', async (_what, connections, bearer) => {
+  ])('a governance file that %s revokes its tokens, as an owner’s change does', async (_what, connections, bearer) => {
     await connect();
     const { length } = server.seen.filter((one) => one === 'POST /token/revocation');
     const values = {
@@ -237,12 +237,12 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     const { status } = await agent.act(READ);
     if (bearer === undefined) expect(status).toBe(412);
     else expect(server.bearers.at(-1)).toBe(bearer);
-    // Applied again it changes nothing, and there is nothing to revoke.
+    // Applied again the file changes nothing, and revokes nothing.
     expect((await govern({ connections }, values)).body.changes).toEqual([]);
     expect(server.seen.filter((one) => one === 'POST /token/revocation')).toHaveLength(length + 2);
   });
 
-  test('what connecting and disconnecting did is on record, without a receipt and without a token', async () => {
+  test('connecting and disconnecting are recorded in the audit, without a receipt and without a token', async () => {
     await connect();
     await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
     const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
@@ -259,7 +259,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(JSON.stringify(events[1])).toContain('ann@docs.example');
   });
 
-  test('a built-in platform needs no more than a client: where to go is known without asking anybody', async () => {
+  test('a built-in platform needs only a client: its endpoints are known without discovery', async () => {
     await organisation.ask('POST', '/owner/governance/apply', {
       text: JSON.stringify({
         platforms: {
@@ -281,13 +281,13 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
       code_challenge_method: 'S256',
       scope: expect.stringContaining('https://www.googleapis.com/auth/gmail'),
     });
-    // Whoever gives no secret to a platform that wants one is told.
+    // A connection to a platform that needs a secret cannot be created without one.
     await organisation.platform({ id: 'plain', secret: null });
     const refused = await organisation.ask('POST', '/owner/connections', { platform: 'plain', label: 'plain' });
     expectEnvelope(refused, 400, 'invalid_request');
   });
 
-  test('a call with a token that is good asks the store nothing that one with a secret does not', async () => {
+  test('a call with a valid token makes no more store statements than one with a secret', async () => {
     await organisation.platform({ id: 'plain', manifest: { ...manifest(), auth: { type: 'bearer' } } });
     const other = await organisation.agent({
       policy: await organisation.policy([{ effect: 'allow' }]),
@@ -295,7 +295,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     });
     await connect();
     const opened = world.running.broker.store;
-    /** The fewest of a few tries: now and then the broker asks something beside the calls. */
+    /** The smallest of a few counts, because the broker occasionally runs other statements. */
     const statements = async (call: () => Promise<Answer>) => {
       const counts: number[] = [];
       for (let i = 0; i < 12; i++) {
@@ -317,7 +317,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(await statements(() => agent.act(READ))).toBeLessThanOrEqual(withSecret);
   });
 
-  test('50 calls at once with a token that is over: one refresh', async () => {
+  test('50 concurrent calls with an expired token cause one refresh', async () => {
     await connect();
     world.clock.skewMs = 700_000;
     server.slowMs = 150;
@@ -326,7 +326,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(server.asked.map((asked) => asked.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
   });
 
-  test('less was granted than a call needs: 409 needs_consent, an access request, and where to connect', async () => {
+  test('a call that needs a scope beyond the granted ones: 409 needs_consent, an access request, and where to connect', async () => {
     await connect();
     const write = { ...READ, method: 'POST', scope: 'docs:write', data: {} };
     const answer = await agent.act(write);
@@ -340,7 +340,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect((await agent.act(write)).body.request_token).toBe(answer.body.request_token);
     const answered = async () => (await agent.get(answer.body.poll_url)).body.status;
     expect(await answered()).toBe('pending');
-    // The manifest asks for docs.read alone; what the agent waits for is asked for beside it.
+    // The manifest requests only docs.read; the scope of the access request is requested, too.
     const { body } = await start(browserHere());
     expect(new URL(body.authorization_url).searchParams.get('scope')).toBe('openid email docs.read docs.write');
     await connect();
@@ -349,7 +349,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     const { access_requests: requests } = (await organisation.ask('GET', '/owner/access-requests?status=approved'))
       .body;
     expect(requests[0]).toMatchObject({ scope: 'docs:write', granted: [] });
-    // Connecting again does not lose it, disconnecting does.
+    // The additional scope stays when connecting again, and is dropped by disconnecting.
     const asked = async () =>
       new URL((await start(browserHere())).body.authorization_url).searchParams.get('scope')!.split(' ');
     expect(await asked()).toContain('docs.write');
@@ -357,7 +357,7 @@ describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (stor
     expect(await asked()).toEqual(['openid', 'email', 'docs.read']);
   });
 
-  test('disconnecting revokes at the server and forgets here', async () => {
+  test('disconnecting revokes the tokens at the server and deletes them here', async () => {
     await connect();
     const [access, refresh] = [server.given.access.at(-1)!, server.given.refresh.at(-1)!];
     const { status, body } = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);

@@ -1,4 +1,4 @@
-/** Refreshing on several replicas, and across kill -9 (C9); and that no token shows anywhere, whatever goes wrong. */
+/** Refreshes on several replicas, and interrupted by kill -9 (C9); and tokens are never exposed, whatever fails. */
 import { describe, expect, test, vi } from 'vitest';
 import { endRefreshClaims } from '../../broker/store/oauth-tokens.ts';
 import { type Answer, TestAgent } from '../world/agent.ts';
@@ -24,7 +24,7 @@ async function started(process: BrokerProcess): Promise<string> {
 const refreshes = ({ asked }: LyingServer) => asked.filter((form) => form.get('grant_type') === 'refresh_token');
 
 describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres${postgresNote}`, () => {
-  test(`CA-10 ${CALLS} calls at once on two replicas with a token that is over: one refresh, and each call is made`, async () => {
+  test(`CA-10 ${CALLS} concurrent calls on two replicas with an expired token: one refresh, and each call is made`, async () => {
     const { server, world, organisation, agent, connection } = await place('postgres');
     await connectAtOnce(world, organisation.owner, connection);
     const second = await startReplica(world);
@@ -37,7 +37,7 @@ describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres$
         expect(answers.map(({ status, text }) => (status === 200 ? status : text))).toEqual(Array(CALLS).fill(200));
         expect(refreshes(server)).toHaveLength(round);
       }
-      // Each time with the refresh token that came the time before.
+      // Each refresh uses the refresh token from the one before.
       expect(refreshes(server).map((form) => form.get('refresh_token'))).toEqual(server.given.refresh.slice(0, 3));
     } finally {
       second.process.signal('SIGKILL');
@@ -45,8 +45,8 @@ describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres$
   }, 180_000);
 });
 
-describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${postgresNote}`, () => {
-  test('when the new tokens have come: they are stored once it is back, and the connection lives', async () => {
+describe.runIf(STORES.includes('postgres'))(`an unavailable store on postgres${postgresNote}`, () => {
+  test('new tokens that arrive meanwhile are stored once the store is back, and the connection stays usable', async () => {
     const cut = await startCut(await newDatabase());
     const { server, world, organisation, agent, connection } = await place('sqlite', { DATABASE_URL: cut.url });
     await connectAtOnce(world, organisation.owner, connection);
@@ -56,7 +56,7 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
       await cut.cut();
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(server.rotate()));
     });
-    // As long as a restart of the server takes: it is back after the sixth time that it was asked in vain.
+    // Like a restart of the server: the store is back after six failed attempts.
     let inVain = 0;
     const back = new Promise<void>((resolve, reject) => {
       vi.spyOn(world.running.broker.log, 'warn').mockImplementation((...[, words]: unknown[]) => {
@@ -79,7 +79,7 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
 describe.runIf(STORES.includes('postgres')).each(HOLDERS)(
   `a refresh of $table on postgres${postgresNote}`,
   ({ perPerson, call, give, outlive: getOver }) => {
-    test('R7 that another replica made meanwhile, because it took this one for dead: the tokens that come late are not revoked', async () => {
+    test('R7 made by another replica that took this one for dead: the late tokens are not revoked', async () => {
       const made = await place('postgres', {}, perPerson);
       const { server, world, agent } = made;
       const { store, instanceId } = world.running.broker;
@@ -89,13 +89,13 @@ describe.runIf(STORES.includes('postgres')).each(HOLDERS)(
         const there = second.asks(agent);
         expect((await there.act(call)).status).toBe(200);
         await getOver(made);
-        // As at Google, the refresh token stays, and a revoked access token would end the consent.
+        // As at Google, the refresh token stays, and revoking an access token would end the consent.
         server.token = { refresh_token: undefined };
         let meanwhile: Answer | undefined;
         server.answers.set('/token', async (_request, response) => {
           const tokens = JSON.stringify(server.rotate());
           if (refreshes(server).length === 1) {
-            // What the other one does after 20 s.
+            // What the other replica does after 20 s.
             await endRefreshClaims(store.db, instanceId);
             meanwhile = await there.act(call);
           }
@@ -111,12 +111,12 @@ describe.runIf(STORES.includes('postgres')).each(HOLDERS)(
   },
 );
 
-describe.each(ONE_STORE)(`a claim on %s${postgresNote}`, (store) => {
-  test('is made once the server is found, so that nobody else may take it over while it is asked', async () => {
+describe.each(ONE_STORE)(`a refresh claim on %s${postgresNote}`, (store) => {
+  test('is made after the server was discovered, so that its lease does not expire during discovery', async () => {
     const { server, world, organisation, agent, connection } = await place(store);
     await connectAtOnce(world, organisation.owner, connection);
     await outlive(world, connection);
-    // The metadata are not fresh any more, and take their time.
+    // The metadata has expired, and fetching it again takes long.
     world.clock.skewMs += 11 * 60_000;
     agent.clock = () => Date.now() + world.clock.skewMs;
     const wellKnown = '/.well-known/oauth-authorization-server';
@@ -139,7 +139,7 @@ describe.each(ONE_STORE)(`a claim on %s${postgresNote}`, (store) => {
 });
 
 describe.each(ONE_STORE.flatMap((store) => HOLDERS.map((holder) => ({ ...holder, store, of: holder.table }))))(
-  `a refresh that is cut off of $table on $store${postgresNote}`,
+  `an interrupted refresh of $table on $store${postgresNote}`,
   ({ store, table, perPerson, call, give, outlive: getOver }) => {
     test.each([
       ['had been answered in vain: the old token is tried once, and then an owner is needed', true, 409],
@@ -166,11 +166,11 @@ describe.each(ONE_STORE.flatMap((store) => HOLDERS.map((holder) => ({ ...holder,
         await doomed.ended;
         expect(await cutOff).toBe('cut off');
         server.beHonest();
-        // Its intent is on record, and who claimed the refresh.
+        // The intent is in the audit, and the claim names its process.
         const [claim] = await query(world.environment, `select refresh_claim, status from ${table}`);
         expect(claim).toEqual({ refresh_claim: expect.any(String), status: 'active' });
 
-        // It is known to be dead as soon as the next one starts in its place: nobody waits for the end of its claim.
+        // The next process knows that the previous one is dead, so it does not wait for the lease to expire.
         await world.restart();
         const answers = await Promise.all(Array.from({ length: 5 }, () => agent.act(call)));
         expect(answers.map((answer) => answer.status)).toEqual(Array(5).fill(status));
@@ -187,7 +187,7 @@ describe.each(ONE_STORE.flatMap((store) => HOLDERS.map((holder) => ({ ...holder,
 );
 
 describe.each(ONE_STORE)(`tokens on %s${postgresNote}`, (store) => {
-  test('CX-07 no token, code or client secret is in the log, in an answer, on a page, or readable in the store', async () => {
+  test('CX-07 no token, code or client secret is in the log, in a response, on a page, or readable in the store', async () => {
     const { server, world, organisation, agent, connection } = await place(store);
     const { broker } = world.running;
     const port = new URL(broker.baseUrl).port;
@@ -201,7 +201,7 @@ describe.each(ONE_STORE)(`tokens on %s${postgresNote}`, (store) => {
       expect(await started(process)).toBe(broker.baseUrl);
       const say = (answer: { text: string }) => texts.push(answer.text);
       const lies: Parameters<LyingServer['answers']['set']>[1][] = [
-        // It says in its error what it was asked with (CX-07).
+        // The server's error repeats the request (CX-07).
         (_q, response, body) =>
           response
             .writeHead(400, { 'content-type': 'application/json' })

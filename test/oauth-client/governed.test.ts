@@ -1,4 +1,6 @@
-/** Governance files beside OAuth connections: fresh tokens are no change of what is governed, and what an apply ends is what is there by then. */
+/**
+ * Governance files and OAuth connections: refreshed tokens do not invalidate a plan, and an apply revokes the tokens that are current when it commits.
+ */
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Db } from '../../broker/store/store.ts';
@@ -79,7 +81,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
     expect(answer.status, answer.text).toBe(200);
   };
 
-  /** The broker gets fresh tokens for the connection, as a call of an agent has it do. */
+  /** Makes the broker refresh the connection's tokens, by a call of an agent. */
   async function refresh(): Promise<void> {
     const before = server.given.refresh.length;
     await outlive(world, connection);
@@ -88,7 +90,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
   }
   const newest = () => [server.given.refresh.at(-1), server.given.access.at(-1)];
 
-  /** Does it after an apply has planned, before its transaction. Answers how many transactions there were since. */
+  /** Runs the change after an apply has planned, before its transaction. Returns a function that counts transactions since. */
   function beforeTransaction(change: () => Promise<void>): () => number {
     const { recorder } = world.running.services;
     const { record } = recorder;
@@ -101,7 +103,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
     return () => transactions;
   }
 
-  test('a plan stays current while tokens are refreshed, and while a platform rejects that', async () => {
+  test('a plan stays valid while tokens are refreshed, and while the server rejects a refresh', async () => {
     const planned = await plan(FREEZE);
     await refresh();
     server.answers.set('/token', (_request, response) =>
@@ -114,7 +116,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
     expect([applied.status, applied.body.changes], applied.text).toEqual([200, planned.changes]);
   });
 
-  test('an apply plans once though tokens are refreshed meanwhile', async () => {
+  test('an apply plans once although tokens are refreshed meanwhile', async () => {
     const transactions = beforeTransaction(refresh);
     expect((await apply(FREEZE)).status).toBe(200);
     expect(transactions()).toBe(1);
@@ -128,14 +130,14 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
       'and another one given another secret',
       async () => owner(`/owner/connections/${(await connectionOf('plain')).id}/secret`, { secret: `${SECRET}-own` }),
     ],
-  ])('a plan is current no more where a connection was %s', async (_what, change) => {
+  ])('a plan becomes invalid when a connection is %s', async (_what, change) => {
     const planned = await plan(FREEZE);
     await change();
     expectEnvelope(await apply(FREEZE, planned.governance_version), 409, 'conflict');
     expect((await plan(FREEZE)).governance_version).not.toBe(planned.governance_version);
   });
 
-  test('nor where one was connected that was not', async () => {
+  test('a plan becomes invalid when a connection is connected for the first time', async () => {
     await owner(`/owner/connections/${connection}/oauth/disconnect`);
     const planned = await plan(FREEZE);
     await connectAtOnce(world, organisation.owner, connection);
@@ -148,7 +150,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
     ['gives it a secret', { connections: { main: { platform: 'docs', secret: { env: 'TOKEN' } } } }],
   ];
 
-  test.each(ENDS)('an apply that %s revokes the tokens that came since it planned', async (_what, document) => {
+  test.each(ENDS)('an apply that %s revokes the tokens that were refreshed since its plan', async (_what, document) => {
     const transactions = beforeTransaction(refresh);
     const applied = await apply(document);
     expect(applied.status, applied.text).toBe(200);
@@ -157,7 +159,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
     expect((await connectionOf('main'))?.oauth ?? null).toBe(null);
   });
 
-  test('connected again as another account, the tokens of the one before that came meanwhile are revoked', async () => {
+  test('connecting as another account revokes the previous account’s tokens, including ones refreshed meanwhile', async () => {
     let login = 'ann';
     server.answers.set('/me', (_request, response) =>
       response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })),
@@ -179,7 +181,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
   });
 
   describe.runIf(store === 'postgres')('while another replica stores fresh tokens', () => {
-    /** Does it, and has the other one commit when it waits for that. */
+    /** Runs the change, and lets the other replica commit while the change waits for its lock. */
     async function amid(end: () => Promise<void>): Promise<void> {
       const { db } = world.running.broker.store;
       const tokens = () =>
@@ -208,7 +210,7 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
       await ended;
     }
 
-    test.each(ENDS)('an apply that %s revokes these', async (_what, document) => {
+    test.each(ENDS)('an apply that %s revokes the fresh tokens', async (_what, document) => {
       await amid(async () => {
         const applied = await apply(document);
         expect(applied.status, applied.text).toBe(200);
@@ -223,14 +225,14 @@ describe.each(STORES)(`governance files and OAuth connections on %s${postgresNot
         'removes it',
         async () => expect((await organisation.ask('DELETE', `/owner/connections/${connection}`)).status).toBe(200),
       ],
-    ])('an owner who %s has these revoked', async (_what, end) => {
+    ])('when an owner %s, the fresh tokens are revoked', async (_what, end) => {
       await amid(async () => void (await end()));
       expect(revoked).toEqual(newest());
     });
   });
 
   test.runIf(store === 'postgres')(
-    'another replica uses fresh tokens at its next call, and no older ones',
+    'another replica uses refreshed tokens at its next call, and no older ones',
     async () => {
       const second = await startReplica(world);
       try {

@@ -1,4 +1,4 @@
-/** Whoever may hold tokens that an authorization server gave: a connection, and a person for whom one is used. */
+/** The possible holders of tokens from an authorization server: a connection, and a person for whom a connection is used. */
 import { expect } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
@@ -19,7 +19,7 @@ export type Place = {
   connection: string;
 };
 
-/** An organisation at a server that does what a test tells it to; `perPerson`: the setting of its platform. */
+/** Creates an organisation with a platform at a scriptable OAuth server; `perPerson`: the platform's setting. */
 export async function place(
   store: StoreKind,
   environment: Record<string, string> = {},
@@ -48,7 +48,7 @@ export async function place(
   return { server, world, organisation, agent, connection };
 }
 
-/** Who may hold tokens: how they come, how they get over, and what their calls look like. */
+/** The kinds of holders: how tokens are obtained, how they expire, and what the calls look like. */
 export const HOLDERS = [
   {
     table: 'connections' as const,

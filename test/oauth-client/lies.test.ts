@@ -1,4 +1,4 @@
-/** OAuth servers and browsers that lie: nothing is connected, nothing is told, and the broker goes on. */
+/** Faulty or hostile OAuth servers and browsers: nothing is connected, nothing is disclosed, and the broker stays available. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
@@ -16,7 +16,7 @@ const declines = (error: string) => (parameters: URLSearchParams) => {
   parameters.set('error', error);
 };
 
-describe('connecting where somebody lies', () => {
+describe('connecting with a faulty or hostile party', () => {
   let server: LyingServer;
   let other: LyingServer;
   let world: World;
@@ -29,7 +29,7 @@ describe('connecting where somebody lies', () => {
     world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${other.address}` });
   });
   beforeEach(async () => {
-    // What was discovered is asked for again.
+    // Cached discovery results have expired.
     world.clock.skewMs += 11 * MINUTE_MS;
     server.beHonest();
     server.asked.length = 0;
@@ -53,7 +53,7 @@ describe('connecting where somebody lies', () => {
     (await organisation.ask('GET', '/owner/connections')).body.connections.find(
       (one: { id: string }) => one.id === connection,
     ).state;
-  /** Nothing was connected, and a person was told so. */
+  /** Checks that nothing was connected, and that the person reads the reason. */
   async function expectRefused(visit: Visit, status: number, says: RegExp): Promise<void> {
     expect([visit.status, visit.headers.get('content-type')], visit.text).toEqual([status, 'text/html; charset=utf-8']);
     expect(visit.text).toContain('<h1>Not connected</h1>');
@@ -67,7 +67,7 @@ describe('connecting where somebody lies', () => {
     return await browser.get(begun.body.authorization_url);
   }
 
-  test('the twin: when nobody lies, it is connected and called', async () => {
+  test('control case: with honest parties the platform is connected and called', async () => {
     await connect();
     expect(await state()).toBe('connected');
     const answer = await agent.act(READ);
@@ -86,7 +86,7 @@ describe('connecting where somebody lies', () => {
     ['two states', (p) => p.append('state', p.get('state')!), 400, /Nothing that was begun/],
     ['a refusal', declines('access_denied'), 403, /access_denied/],
     ['a refusal in words of its own', declines('<script>x</script>'), 403, /an error/],
-  ])('an answer with %s connects nothing', async (_name, lie, status, says) => {
+  ])('a callback with %s connects nothing', async (_name, lie, status, says) => {
     server.callback = lie;
     await expectRefused(await visitOf(), status, says);
     expect(server.asked).toHaveLength(0);
@@ -97,7 +97,7 @@ describe('connecting where somebody lies', () => {
     ['another one of its host', (p) => p.set('iss', `${server.issuer}/tenant`), true],
     ['another host’s', (p) => p.set('iss', other.issuer), false],
     ['no address', (p) => p.set('iss', 'evil'), false],
-  ])('a server that is known by its addresses alone, and says of itself: %s', async (_name, lie, taken) => {
+  ])('a server that is configured by its endpoints, with an iss in its callback: %s', async (_name, lie, taken) => {
     const { issuer } = server;
     await platform(
       server.auth({ issuer: undefined, authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` }),
@@ -126,10 +126,10 @@ describe('connecting where somebody lies', () => {
       { id_token: `${btoa('{"alg":"RS256"}')}.${btoa('{"iss":"https://evil.test"}')}.x` },
     ],
     ['scopes that are no text', { scope: ['items.read'] }],
-  ])('a token endpoint that answers with %s', async (_name, lie) => {
+  ])('a token response with %s is refused; only malformed scopes are ignored', async (_name, lie) => {
     server.token = lie;
     if (Array.isArray(lie.scope)) {
-      // What nobody can read was not said: what was asked for counts.
+      // Malformed scopes count as missing: the requested ones apply.
       await connect();
       return;
     }
@@ -174,19 +174,19 @@ describe('connecting where somebody lies', () => {
       (_q, response) => response.writeHead(200, JSON_TYPE).end('{"error":"incorrect_client_credentials"}'),
       /incorrect_client_credentials/,
     ],
-  ])('a token endpoint that answers with %s', async (_name, lie, says) => {
+  ])('a token endpoint that answers with %s connects nothing', async (_name, lie, says) => {
     server.answers.set('/token', lie);
     await expectRefused(await visitOf(), 502, says);
     expect(server.seen).not.toContain('POST /stolen');
     expect(server.seen).not.toContain('GET /stolen');
   });
 
-  test('a code that the server does not take any more', async () => {
+  test('a code that the server no longer accepts connects nothing', async () => {
     server.answers.set('/token', (_q, response) => response.writeHead(400, JSON_TYPE).end('{"error":"invalid_grant"}'));
     await expectRefused(await visitOf(), 400, /invalid_grant/);
   });
 
-  test('a token that ends, from a server that gives no refresh token: owners see when it is over, and nobody is asked', async () => {
+  test('an expiring token without a refresh token: owners see when it expires, and no request is sent afterwards', async () => {
     server.token = { refresh_token: undefined, expires_in: 600 };
     await connect();
     const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
@@ -201,7 +201,7 @@ describe('connecting where somebody lies', () => {
     expect(tried.body.detail).toContain('connect it again');
   });
 
-  test('a server that grants less than an agent waits for, again: the page names the scope, and the agent waits', async () => {
+  test('a server that again grants less than an agent’s request needs: the page names the scope, and the request stays pending', async () => {
     const manifest = {
       base_url: `${server.issuer}/api`,
       auth: server.auth(),
@@ -224,7 +224,7 @@ describe('connecting where somebody lies', () => {
     expect((await agent.act(READ)).status).toBe(200);
   });
 
-  test('a server that says it granted nothing granted nothing; one that says nothing granted what was asked for', async () => {
+  test('an empty scope in the token response means that nothing was granted, a missing one that everything requested was', async () => {
     const manifest = (scopes: string[]) => ({
       base_url: `${server.issuer}/api`,
       auth: server.auth({ scopes }),
@@ -248,7 +248,7 @@ describe('connecting where somebody lies', () => {
     expect(await granted()).toBeNull();
   });
 
-  test('an account whose name is cut in the middle of a character', async () => {
+  test('an account name that is truncated within a character is displayed well-formed', async () => {
     await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
     const login = `${'a'.repeat(199)}😀`;
     server.answers.set('/me', (_q, response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })));
@@ -263,19 +263,19 @@ describe('connecting where somebody lies', () => {
     ['send people to a script', { authorization_endpoint: 'javascript:alert(1)' }, /authorization_endpoint/],
     ['name no token endpoint', { token_endpoint: undefined }, /token_endpoint/],
     ['name a file', { token_endpoint: 'file:///etc/passwd' }, /token_endpoint/],
-  ])('metadata that %s', async (_name, lie, says) => {
+  ])('metadata that %s is refused', async (_name, lie, says) => {
     server.metadata = lie;
     const begun = await pressConnect(world, browserOf(world, organisation.owner), connection);
     expectEnvelope(begun, 502, 'upstream_unreachable');
     expect(begun.body.detail).toMatch(says);
   });
 
-  test('MC-03 metadata that lead into the network of the broker', async () => {
+  test('MC-03 metadata with endpoints in the broker’s network is refused', async () => {
     server.metadata = { token_endpoint: 'http://127.0.0.1:9/token', revocation_endpoint: 'http://169.254.169.254/x' };
     await expectRefused(await visitOf(), 502, /could not be reached/);
   });
 
-  test('another browser, another owner, another session, and nobody: none of them finishes what one began', async () => {
+  test('a flow can be finished only by the browser session that began it, and once', async () => {
     const admin = await organisation.addOwner('admin');
     const viewer = await organisation.addOwner('viewer');
     const begin = async () => {
@@ -288,7 +288,7 @@ describe('connecting where somebody lies', () => {
     const { browser, callback } = await begin();
     for (const other of [admin, viewer, organisation.owner])
       await expectRefused(await browserOf(world, other).get(callback), 403, /Another owner, or another browser/);
-    // Without a cookie it is led back once, from a page of ours; after that nobody is there.
+    // Without a cookie the browser is redirected once, from a page of the broker; then it is refused as not signed in.
     const stranger = new Browser();
     const bounced = await stranger.get(callback);
     expect(bounced.text).toContain('http-equiv="refresh"');
@@ -296,14 +296,14 @@ describe('connecting where somebody lies', () => {
     const crossSite = await browser.get(callback, { 'sec-fetch-site': 'cross-site' });
     expect(crossSite.text).toContain('http-equiv="refresh"');
     expect(server.asked).toHaveLength(0);
-    // All that used nothing up: whoever began finishes. Once.
+    // None of these attempts consumed the flow: the right browser can finish it, once.
     expect((await browser.get(callback)).text).toContain('The platform is connected.');
     const again = await browser.get(callback);
     expect([again.status, server.asked.length], again.text).toEqual([400, 1]);
     expect(await state()).toBe('connected');
   });
 
-  test('what a program began any session of its owner finishes, and no other owner', async () => {
+  test('a flow begun by a program can be finished by any session of the same owner, and by no other owner', async () => {
     const begun = await organisation.ask('POST', `/owner/connections/${connection}/oauth/start`);
     const halfway = new Browser();
     halfway.stopAt = (url) => url.origin === world.running.baseUrl;
@@ -313,7 +313,7 @@ describe('connecting where somebody lies', () => {
     expect((await browserOf(world, organisation.owner).get(url)).text).toContain('The platform is connected.');
   });
 
-  test('after 10 minutes it is too late, and after a demotion, too', async () => {
+  test('a flow cannot be finished after 10 minutes, nor after the owner lost the role', async () => {
     const browser = browserOf(world, organisation.owner);
     const begun = await pressConnect(world, browser, connection);
     world.clock.skewMs += 11 * MINUTE_MS;
@@ -325,7 +325,7 @@ describe('connecting where somebody lies', () => {
     expect([visit.status, visit.text.includes('Not connected')]).toEqual([403, true]);
   });
 
-  test('only admins begin, only at a platform with OAuth, and only with its client', async () => {
+  test('only admins can begin a flow, only at a platform with OAuth and a configured client', async () => {
     for (const role of ['viewer', 'approver'] as const) {
       const by = await organisation.addOwner(role);
       const path = `/owner/connections/${connection}/oauth/start`;
@@ -347,7 +347,7 @@ describe('connecting where somebody lies', () => {
     expectEnvelope(await send(url, { method: 'POST', headers: { cookie: `svc_owner=${token}` } }), 403, 'forbidden');
   });
 
-  describe('at a refresh', () => {
+  describe('during a refresh', () => {
     beforeEach(async () => {
       await connect();
       await outlive(world, connection);
@@ -370,11 +370,11 @@ describe('connecting where somebody lies', () => {
       ],
       ['an error of its own', (_q, response) => response.writeHead(400, JSON_TYPE).end('{"error":"try_later"}')],
       ['a closed connection', (_q, response) => response.socket!.destroy()],
-    ])('%s keeps the connection, and the next one mends it', async (_name, lie) => {
+    ])('%s keeps the connection, and the next refresh succeeds', async (_name, lie) => {
       server.answers.set('/token', lie);
       await expectUnavailable(await agent.act(READ));
       const { length } = server.asked;
-      // Nobody asks again at once.
+      // No other request is sent immediately afterwards.
       await expectUnavailable(await agent.act(READ));
       expect(server.asked).toHaveLength(length);
       server.beHonest();
@@ -387,7 +387,7 @@ describe('connecting where somebody lies', () => {
       ['unauthorized_client', 400],
       ['invalid_scope', 400],
     ])(
-      '%s: an operator is wanted, the server is asked less and less often, and the refresh token stays',
+      '%s: an operator has to act, requests back off exponentially, and the refresh token is kept',
       async (error, status) => {
         server.answers.set('/token', (_q, response) =>
           response.writeHead(status, JSON_TYPE).end(JSON.stringify({ error })),
@@ -399,7 +399,7 @@ describe('connecting where somebody lies', () => {
           expect(answer.body).toMatchObject({ code: 'client_rejected', outcome: 'not_sent' });
           expect(answer.body.detail).toMatch(new RegExp(`${error}.*operator.*does not help`));
         };
-        // How long nobody is asked after each of them: twice as long, up to 5 minutes.
+        // Pauses double after each attempt, up to 5 minutes.
         for (const [times, seconds] of [2, 4, 8, 16, 32, 64, 128, 256, 300, 300].entries()) {
           await expectRejected();
           expect(server.asked).toHaveLength(times + 1);
@@ -420,12 +420,12 @@ describe('connecting where somebody lies', () => {
       },
     );
 
-    test('an ID token that is none does not cost the connection', async () => {
+    test('a malformed ID token does not end the connection', async () => {
       server.token = { id_token: 'CANARY.nonsense' };
       expect((await agent.act(READ)).status).toBe(200);
     });
 
-    test('no new refresh token: the old one stays', async () => {
+    test('without a new refresh token the old one is kept', async () => {
       server.token = { refresh_token: undefined };
       const [kept] = server.given.refresh.slice(-1);
       expect((await agent.act(READ)).status).toBe(200);
@@ -434,7 +434,7 @@ describe('connecting where somebody lies', () => {
       expect(server.asked.at(-1)!.get('refresh_token')).toBe(kept);
     });
 
-    test('fewer scopes than before: known at once', async () => {
+    test('fewer scopes than before are stored immediately', async () => {
       server.token = { scope: 'profile' };
       expect((await agent.act(READ)).status).toBe(200);
       const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
@@ -444,7 +444,7 @@ describe('connecting where somebody lies', () => {
     test.each([
       ['for no other client', () => server.auth({ client_id: 'another' })],
       ['to no other server', () => other.auth()],
-    ])('a refresh token goes %s', async (_name, auth) => {
+    ])('a refresh token is sent %s', async (_name, auth) => {
       const { length } = server.asked;
       await platform(auth(), 'docs', false);
       const answer = await agent.act(READ);
@@ -453,7 +453,7 @@ describe('connecting where somebody lies', () => {
       expect(await state()).toBe('reauth_needed');
     });
 
-    /** A call whose refresh is not answered before `go`. */
+    /** Starts a call whose refresh is answered when `go` is called. */
     async function refreshUnderWay() {
       const { promise: arrived, resolve } = Promise.withResolvers<() => void>();
       server.answers.set('/token', (_q, response) => {
@@ -470,7 +470,7 @@ describe('connecting where somebody lies', () => {
     }
     const revocations = () => server.seen.filter((one) => one === 'POST /revoke').length;
 
-    test('disconnected while it is under way: the new tokens are revoked and used by nobody', async () => {
+    test('disconnected during the refresh: the new tokens are revoked and never used', async () => {
       const { call, go } = await refreshUnderWay();
       const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
       expect([ended.status, ended.body.revoked], ended.text).toEqual([200, true]);
@@ -485,7 +485,7 @@ describe('connecting where somebody lies', () => {
     test.each([
       ['the same account: revoking one of the new tokens might end the consent, so none is', 'ann', 0],
       ['another account: the new tokens are revoked', 'bob', 2],
-    ])('connected again while it is under way as %s', async (_name, again, count) => {
+    ])('connected again during the refresh as %s', async (_name, again, count) => {
       await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
       let login = 'ann';
       server.answers.set('/me', (_q, response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })));
@@ -501,7 +501,7 @@ describe('connecting where somebody lies', () => {
     });
   });
 
-  describe('tokens that nobody uses any more', () => {
+  describe('tokens that are no longer used', () => {
     let revoked: string[];
     beforeEach(() => {
       revoked = [];
@@ -512,13 +512,13 @@ describe('connecting where somebody lies', () => {
     });
     const given = (at: number) => [server.given.refresh.at(at), server.given.access.at(at)];
 
-    test('after Disconnect the refresh token and the access token are revoked', async () => {
+    test('Disconnect revokes the refresh token and the access token', async () => {
       await connect();
       const { body } = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
       expect([body.revoked, revoked]).toEqual([true, given(-1)]);
     });
 
-    test('connected again as another account, those of the one before are revoked; as the same one they are not', async () => {
+    test('connecting as another account revokes the previous tokens; connecting as the same one does not', async () => {
       await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
       let login = 'ann';
       server.answers.set('/me', (_q, response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })));
@@ -532,7 +532,7 @@ describe('connecting where somebody lies', () => {
     });
   });
 
-  test('a server without a place to revoke, or that does not answer: forgotten here all the same', async () => {
+  test('without a revocation endpoint, or without an answer of the server, the tokens are deleted here nevertheless', async () => {
     server.metadata = { revocation_endpoint: undefined };
     await connect();
     const path = `/owner/connections/${connection}/oauth/disconnect`;

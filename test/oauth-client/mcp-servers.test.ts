@@ -1,4 +1,4 @@
-/** MCP servers as platforms: they say whom they trust (RFC 9728), and the broker registers itself there (RFC 7591). */
+/** MCP servers as platforms: they name their authorization server (RFC 9728), and the broker registers itself there (RFC 7591). */
 import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
@@ -26,7 +26,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     server.serve(world.running.baseUrl);
   });
   beforeEach(async () => {
-    // What was discovered is asked for again.
+    // Cached discovery results have expired.
     world.clock.skewMs += 11 * MINUTE_MS;
     lying.beHonest();
     lying.asked.length = 0;
@@ -82,27 +82,24 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       'at the well-known address of its host',
       () => server.mcp.documents.set('/.well-known/oauth-protected-resource', document({ resource: server.issuer })),
     ],
-  ])(
-    'with nothing but an address: metadata %s, registration, consent, and a token for the server',
-    async (_name, publish) => {
-      publish();
-      await connect();
-      const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
-      expect(connections[0]).toMatchObject({ state: 'connected', oauth: { account: 'ann' } });
-      // Registered as what it is, and asked for a token for this server and no other (RFC 8707).
-      expect(registrations()).toBe(1);
-      const [form] = server.asked;
-      expect(form!.get('resource')).toMatch(new RegExp(`^${server.issuer}/?(mcp)?$`));
-      // Once registered, it stays the same client.
-      await connect();
-      expect(registrations()).toBe(1);
-    },
-  );
+  ])('with only an address: metadata %s, registration, consent, and a token for the server', async (_name, publish) => {
+    publish();
+    await connect();
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    expect(connections[0]).toMatchObject({ state: 'connected', oauth: { account: 'ann' } });
+    // Registered with the right metadata, and the token requested for this server only (RFC 8707).
+    expect(registrations()).toBe(1);
+    const [form] = server.asked;
+    expect(form!.get('resource')).toMatch(new RegExp(`^${server.issuer}/?(mcp)?$`));
+    // Once registered, the client id stays the same.
+    await connect();
+    expect(registrations()).toBe(1);
+  });
 
   test.each<[string, string, string]>([
     ['with a slash, and its server without', '/', ''],
     ['without a slash, and its server with one', '', '/'],
-  ])('an issuer that the MCP server names %s', async (_name, named, own) => {
+  ])('an issuer that the MCP server names %s is the same server', async (_name, named, own) => {
     connection = await platform(`${lying.issuer}/mcp`, {}, 'slashed');
     const json = (value: object) => (_q: unknown, response: ServerResponse) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
@@ -112,7 +109,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     lying.metadata = { issuer: lying.issuer + own, registration_endpoint: `${lying.issuer}/register` };
     lying.callback = (answer) => answer.set('iss', lying.issuer + own);
     await connectAtOnce(world, organisation.owner, connection);
-    // It is the same server and the same client when its token is refreshed, and when it is connected again.
+    // Server and client are also the same at a refresh, and when the server is connected again.
     await outlive(world, connection);
     lying.answers.set('/mcp', json({ jsonrpc: '2.0' }));
     world.clock.skewMs += 11 * MINUTE_MS;
@@ -120,14 +117,14 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     expect(lying.asked.map((form) => form.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
     await connectAtOnce(world, organisation.owner, connection);
     expect(lying.seen.filter((one) => one === 'POST /register')).toHaveLength(1);
-    // In its answers it has one name alone.
+    // In its responses the server accepts only its own spelling.
     lying.callback = (answer) => answer.set('iss', lying.issuer + named);
     const browser = browserOf(world, organisation.owner);
     const refused = await browser.get((await pressConnect(world, browser, connection)).body.authorization_url);
     expect([refused.status, refused.text.includes('cannot be used')], refused.text).toEqual([502, true]);
   });
 
-  test('disconnecting forgets what it registered as: a server that has forgotten it, too, is connected again', async () => {
+  test('disconnecting deletes the registration, so that a server that has deleted it, too, can be connected again', async () => {
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
     await connect();
     const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
@@ -136,7 +133,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     expect(registrations()).toBe(2);
   });
 
-  test('refreshing asks for the same resource', async () => {
+  test('a refresh requests the same resource', async () => {
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
     await connect();
     await outlive(world, connection);
@@ -148,7 +145,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     ]);
   });
 
-  test('an agent calls a tool of it; the token is refreshed before its end, and when the server refuses it', async () => {
+  test('an agent calls a tool; the token is refreshed before it expires, and when the server refuses it', async () => {
     const tools = await startMcpServer();
     server.mcp.behind = tools.url;
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
@@ -176,7 +173,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     }
   });
 
-  describe('a scope that a tool wants beside those that were granted', () => {
+  describe('a scope that a tool requires beyond the granted ones', () => {
     let tools: Awaited<ReturnType<typeof startMcpServer>>;
     let agent: TestAgent;
     beforeAll(async () => {
@@ -205,7 +202,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       return new URL(begun.body.authorization_url).searchParams.get('scope')!.split(' ').toSorted();
     };
 
-    test('is asked of an owner, and requested with the others when they connect again', async () => {
+    test('is requested from an owner, and included when they connect again', async () => {
       const refused = await call();
       expect([refused.status, refused.body], refused.text).toEqual([
         409,
@@ -221,7 +218,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       ]);
       const row = await findAuditRow(world.running.broker.store.db, organisation.id, refused.body.audit_id);
       expect(row).toMatchObject({ result: 'errored', reason: 'needs_consent', upstream_status: 403 });
-      // However often it is called, one request waits.
+      // Further calls join the same pending request.
       expect((await call()).body.request_token).toBe(refused.body.request_token);
       expect(await requests()).toMatchObject([{ status: 'pending', reason_code: 'needs_consent', platform: 'tools' }]);
       expect(await requestedScope()).toEqual(['offline_access', 'openid', 'tools.admin', 'tools.call']);
@@ -229,13 +226,13 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       expect(await requests()).toMatchObject([{ status: 'approved' }]);
       const made = await call();
       expect([made.status, made.body.data?.structuredContent?.args], made.text).toEqual([200, { query: 'open' }]);
-      // What was granted by then is kept when it is connected again for something else.
+      // Scopes granted by then are requested again together with a new one.
       server.mcp.wants = 'tools.other';
       await call();
       expect(await requestedScope()).toEqual(['offline_access', 'openid', 'tools.admin', 'tools.call', 'tools.other']);
     });
 
-    test('and that the server never grants is no owner’s to give: the agent gets the refusal', async () => {
+    test('that the server never grants cannot be given by an owner: the agent gets the server’s refusal', async () => {
       server.mcp.wants = 'tools.none';
       expect((await call()).status).toBe(409);
       await connect();
@@ -249,7 +246,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     });
   });
 
-  test('what it registered as is sealed, is no part of the governance file, and stays through an apply', async () => {
+  test('a registration is sealed, is not part of the governance file, and stays through an apply', async () => {
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
     await connect();
     const { text } = (await organisation.ask('GET', '/owner/governance')).body;
@@ -260,12 +257,12 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     expect(registrations()).toBe(1);
   });
 
-  test('of revision 2025-03-26, whose authorization server is at its own origin, without metadata of its own', async () => {
+  test('a server of revision 2025-03-26 is its own authorization server, without metadata of its own', async () => {
     server.mcp.challenge = 'Bearer error="invalid_token", scope="openid offline_access"';
     await connect();
     expect(registrations()).toBe(1);
     expect(server.asked[0]!.get('resource')).toBe(`${server.issuer}/mcp`);
-    // Nothing else is ever published there, so it is found again when the token is refreshed.
+    // No metadata is ever published there, so discovery succeeds again at the refresh.
     await outlive(world, connection);
     world.clock.skewMs += 11 * MINUTE_MS;
     expect((await organisation.ask('POST', `/owner/connections/${connection}/test`)).status).toBe(200);
@@ -279,7 +276,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     ['no authorization server', { authorization_servers: [] }],
     ['a script for one', { authorization_servers: ['javascript:alert(1)'] }],
     ['no list', { authorization_servers: 'https://id.example' }],
-  ])('metadata that say %s connect nothing', async (_name, more) => {
+  ])('metadata with %s connects nothing', async (_name, more) => {
     const { resource } = more as { resource?: string };
     const here = resource?.startsWith('/') ? { resource: server.issuer + resource } : more;
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document(here));
@@ -289,7 +286,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     expect(registrations()).toBe(0);
   });
 
-  test('a 401 leads to no other host', async () => {
+  test('a challenge does not lead to another host', async () => {
     server.mcp.challenge = `Bearer resource_metadata="${lying.issuer}/.well-known/oauth-protected-resource"`;
     expectEnvelope(await start(), 502, 'upstream_unreachable');
     expect(lying.seen).not.toContain('GET /.well-known/oauth-protected-resource');
@@ -300,7 +297,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       connection = await platform(`${server.issuer}/mcp`, { issuer: lying.issuer }, 'lied-to');
     });
 
-    test('says nothing of PKCE is refused, and so is one that registers nobody', async () => {
+    test('does not advertise PKCE is refused, and so is one without registration', async () => {
       lying.metadata = {
         code_challenge_methods_supported: undefined,
         registration_endpoint: `${lying.issuer}/register`,
@@ -334,7 +331,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       ['1 MB', 201, `{"client_id":"${'x'.repeat(1e6)}"}`, 'could not be reached'],
       ['a body where there is none', 205, '{"client_id":"CANARY"}', 'could not be reached'],
       ['a status that there is not', 999, '{"client_id":"CANARY"}', 'could not be reached'],
-    ])('answers a registration with %s', async (_name, status, body, says) => {
+    ])('answers a registration with %s is refused', async (_name, status, body, says) => {
       lying.metadata = { registration_endpoint: `${lying.issuer}/register` };
       lying.answers.set('/register', (_q, response) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(body),
@@ -345,7 +342,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
       expect(refused.body.detail).toContain(says);
     });
 
-    test('answers a registration with null for what it leaves out is taken', async () => {
+    test('answers a registration with null members is accepted', async () => {
       lying.metadata = { registration_endpoint: `${lying.issuer}/register` };
       const body = '{"client_id":"one","client_secret":null,"client_secret_expires_at":null,"client_name":null}';
       lying.answers.set('/register', (_q, response) =>
@@ -355,7 +352,7 @@ describe.each(ONE_STORE)(`connecting MCP servers on %s${postgresNote}`, (store) 
     });
   });
 
-  test('any other platform needs a client id, and says so', async () => {
+  test('other platforms need a client id, and the error says so', async () => {
     const { status, body } = await organisation.ask('POST', '/owner/governance/plan', {
       text: JSON.stringify({
         platforms: {

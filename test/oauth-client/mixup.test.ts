@@ -1,4 +1,4 @@
-/** Several authorization servers, one of which wants the code of another (RFC 9700 section 4.4): it gets nothing. */
+/** Several authorization servers, one of which tries to obtain the code of another (mix-up attack, RFC 9700 section 4.4). */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Browser, type Visit } from '../world/browser.ts';
@@ -11,7 +11,7 @@ import { type Organisation, startWorld, type World } from '../world/world.ts';
 const MINUTE_MS = 60_000;
 const SHARED = '/console/connections/callback';
 const OWN = '/console/connected';
-/** Where earlier releases had those of connections: below the shared one. */
+/** The redirect URIs of connections in earlier releases: below the shared one. */
 const EARLIER = SHARED;
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -26,7 +26,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${honest.address},${evil.address}` });
   });
   beforeEach(async () => {
-    // What was discovered is asked for again.
+    // Cached discovery results have expired.
     world.clock.skewMs += 11 * MINUTE_MS;
     for (const server of [honest, evil]) {
       server.beHonest();
@@ -38,7 +38,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     organisation = await world.organisation();
   });
 
-  /** A platform of kind mcp that chooses its authorization server itself, and lets clients register there. */
+  /** Adds a platform of kind mcp that selects its authorization server itself, where clients can register. */
   async function mcpPlatform(server: LyingServer, auth: object = {}, id = 'tools'): Promise<string> {
     const resource = `${server.issuer}/mcp`;
     server.answers.set('/.well-known/oauth-protected-resource/mcp', (_request, response) =>
@@ -70,7 +70,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     const begun = await pressConnect(world, browser, connection);
     return { browser, begun, url: begun.body.authorization_url as string };
   };
-  /** The address at which the answer of the server comes back, not opened yet. */
+  /** Returns the callback URL with the server's response, without opening it. */
   async function answerTo(url: string): Promise<URL> {
     const halfway = new Browser();
     halfway.stopAt = ({ origin }) => origin === world.running.baseUrl;
@@ -90,7 +90,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     expect(await stateOf(connection)).toBe('not_connected');
   }
 
-  test('a connection whose client the broker registers has a redirect URI of its own, and is registered with exactly that', async () => {
+  test('a connection whose client the broker registers has a redirect URI of its own, and only that is registered', async () => {
     const own = await mcpPlatform(honest);
     const { browser, url } = await begin(own);
     expect(redirectOf(url)).toBe(ownOf(own));
@@ -99,14 +99,14 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     expect(honest.asked[0]!.get('redirect_uri')).toBe(redirectOf(url));
     const another = await organisation.connection('tools', { secret: null, isDefault: false });
     expect(redirectOf((await begin(another)).url)).toBe(ownOf(another));
-    // Its registration did not take the place of the first one's: the tokens of that can still be refreshed.
+    // The first connection's registration was not replaced: its tokens can still be refreshed.
     await outlive(world, own);
     await organisation.ask('POST', `/owner/connections/${own}/test`);
     expect(honest.asked.at(-1)!.get('grant_type')).toBe('refresh_token');
     expect(await stateOf(own)).toBe('connected');
   });
 
-  test('an answer that comes in at the redirect URI of another connection, or at the shared one, is not taken', async () => {
+  test('a callback at the redirect URI of another connection, or at the shared one, is refused', async () => {
     const own = await mcpPlatform(honest);
     const other = await restPlatform(honest.auth({ redirect_uri: 'connection' }));
     const { browser, url } = await begin(own);
@@ -120,7 +120,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     expect((await browser.get(answer.href)).text).toContain('The platform is connected.');
   });
 
-  test('a client that somebody registered has the redirect URI of its organisation, which its page tells, unless the manifest says otherwise', async () => {
+  test('a client registered by hand has the organisation’s redirect URI, which its page shows, unless the manifest names another', async () => {
     const connection = await restPlatform(honest.auth());
     expect((await organisation.ask('GET', '/owner/me')).body.redirect_uri).toBe(ownOf(organisation.id));
     expect(redirectOf((await begin(connection)).url)).toBe(ownOf(organisation.id));
@@ -137,7 +137,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     }
   });
 
-  test('the shared redirect URI is for built-in platforms, and for brokers with one organisation', async () => {
+  test('the shared redirect URI is used for built-in platforms, and for brokers with one organisation', async () => {
     const others = await world.organisation();
     const connection = await restPlatform(honest.auth({ redirect_uri: 'shared' }));
     const { begun } = await begin(connection);
@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     for (const [auth, uri] of [
       [{}, world.running.baseUrl + SHARED],
       [{ redirect_uri: 'organisation' }, ownOf(others.id)],
-      // One that names a server is another platform's, whatever it is called.
+      // An entry that names a server counts as another platform, whatever its id.
       [{ authorization_endpoint: `${evil.issuer}/auth`, token_endpoint: `${evil.issuer}/token` }, ownOf(others.id)],
       [{ issuer: evil.issuer }, ownOf(others.id)],
     ] as const) {
@@ -186,7 +186,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
   });
 
   test.each(['issuer', 'endpoints'])(
-    'an organisation that names the %s of another one’s server gets no code for it',
+    'an organisation that configures the %s of another one’s server gets no code of it',
     async (what) => {
       const strangers = await world.organisation();
       const client = await restPlatform(honest.auth());
@@ -216,17 +216,17 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     },
   );
 
-  test('a client of a server that the platform itself chose has the redirect URI of its connection, unless the manifest names the server', async () => {
+  test('a client at a server that the platform selected has the connection’s redirect URI, unless the manifest names the server', async () => {
     const chosen = await mcpPlatform(honest, { client_id: 'by-hand', redirect_uri: 'organisation' });
     expect(redirectOf((await begin(chosen)).url)).toBe(ownOf(chosen));
     const named = await mcpPlatform(honest, { client_id: 'by-hand', issuer: honest.issuer }, 'named');
     expect(redirectOf((await begin(named)).url)).toBe(ownOf(organisation.id));
   });
 
-  describe('a server that an MCP server chose, and that sends people to another one,', () => {
+  describe('a server selected by an MCP server whose authorization endpoint is on another host', () => {
     const elsewhere = () => ({ authorization_endpoint: `${honest.issuer}/auth` });
 
-    test('is refused, with both hosts named, and gets no client', async () => {
+    test('is refused with both hosts named, and the broker does not register there', async () => {
       const connection = await mcpPlatform(evil);
       evil.metadata = { ...evil.metadata, ...elsewhere() };
       const { begun } = await begin(connection);
@@ -236,19 +236,19 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
       expect(evil.seen).not.toContain('POST /register');
     });
 
-    test('is refused with a client id of the manifest, too', async () => {
+    test('is refused with a client id in the manifest, too', async () => {
       const connection = await mcpPlatform(evil, { client_id: 'known-at-both' });
       evil.metadata = { ...evil.metadata, ...elsewhere() };
       expectEnvelope((await begin(connection)).begun, 502, 'upstream_unreachable');
     });
 
-    test('is taken when the manifest names the endpoint', async () => {
+    test('is accepted when the manifest names the endpoint', async () => {
       const connection = await mcpPlatform(evil, elsewhere());
       const { begun, url } = await begin(connection);
       expect([begun.status, new URL(url).origin], begun.text).toEqual([200, honest.issuer]);
     });
 
-    test('gets no code when it announces iss, because the other one does not say that it is this one', async () => {
+    test('gets no code when it advertises iss, because the other host does not send its name', async () => {
       const connection = await mcpPlatform(evil);
       evil.metadata = { ...evil.metadata, ...elsewhere(), authorization_response_iss_parameter_supported: true };
       for (const iss of [undefined, honest.issuer]) {
@@ -263,7 +263,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
   test.each<[string, () => object]>([
     ['server', () => evil.auth()],
     ['client', () => honest.auth({ client_id: 'another' })],
-  ])('a code is redeemed for no other %s than the flow began with', async (_what, changed) => {
+  ])('a code is not redeemed when the %s was changed during the flow', async (_what, changed) => {
     const connection = await restPlatform(honest.auth());
     const { browser, url } = await begin(connection);
     const answer = await answerTo(url);
@@ -297,7 +297,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
         .where('id', '=', row!.id)
         .execute();
       await outlive(world, connection);
-      // Whoever begins to connect again, and does not finish, takes nothing away.
+      // Beginning to connect again without finishing changes nothing.
       const again = await begin(connection);
       expect(redirectOf(again.url)).toBe(ownOf(connection));
       await organisation.ask('POST', `/owner/connections/${connection}/test`);
@@ -311,7 +311,7 @@ describe.each(ONE_STORE)(`authorization servers side by side on %s${postgresNote
     },
   );
 
-  test('a connection that is removed takes its registration along', async () => {
+  test('removing a connection deletes its registration', async () => {
     const connection = await mcpPlatform(honest);
     await begin(connection);
     const left = async () =>

@@ -1,4 +1,4 @@
-/** Registrations of the broker that end, or that their server forgets: whoever has to consent again is told so. */
+/** Registrations of the broker that expire, or that their server deletes: the affected owner or people have to consent again. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
@@ -38,7 +38,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
 
   const registrations = () =>
     db().selectFrom('platform_secrets').selectAll().where('organisation_id', '=', organisation.id).execute();
-  /** Those of servers made with the MCP SDK end after 30 days. */
+  /** Ages registrations. Those at servers made with the MCP SDK expire after 30 days. */
   const ageRegistrations = async (days: number) => {
     const { vault } = world.running.broker;
     const ms = days * 24 * 60 * MINUTE_MS;
@@ -56,7 +56,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
   };
   const endRegistrations = () => ageRegistrations(31);
 
-  test('one that has expired: the next refresh asks an admin to connect again, and that cures it', async () => {
+  test('after a registration has expired, the next refresh asks an admin to connect again, which fixes it', async () => {
     await connected();
     await connectAtOnce(world, organisation.owner, connection);
     expect((await call()).status).toBe(200);
@@ -71,7 +71,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
     expect((await call()).status).toBe(200);
   });
 
-  test('one that its server has forgotten: for ten minutes it may be an outage, then the broker registers again', async () => {
+  test('when the server has deleted a registration, the broker treats it as an outage for ten minutes, then registers again', async () => {
     await connected();
     await connectAtOnce(world, organisation.owner, connection);
     server.clients.clear();
@@ -95,7 +95,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
     await browser.post(`${url}/keep`, {});
     await confirmAll(organisation);
   };
-  /** The tokens of all people here are over, and the next call refreshes them. */
+  /** Makes all tokens of people here expire, so that the next call refreshes them. */
   const outlivePeople = async () => {
     const { vault, clock } = world.running.broker;
     for (const row of await db()
@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
     }
   };
 
-  test('one of which less than half is left is not taken for a new consent, and goes on for those who gave theirs by it', async () => {
+  test('a registration with less than half of its lifetime left is not used for a new consent, but still for earlier ones', async () => {
     await connected(ofPeople);
     server.clients.clear();
     await consent('ANN');
@@ -129,7 +129,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
     const refreshed = server.given.refresh_token;
     for (const id of ['ANN', 'BOB', 'CAROL']) expect((await by(id)).status, id).toBe(200);
     expect(server.given.refresh_token).toBe(refreshed + 3);
-    // Half a month later the first one is over, and goes where the next is made.
+    // Half a month later the first registration has expired, and is deleted when the next one is made.
     await ageRegistrations(13);
     await ageRegistrations(3);
     await consent('DAVE');
@@ -139,7 +139,7 @@ describe.each(ONE_STORE)(`registrations that end, on %s${postgresNote}`, (store)
     expect([409, 412]).toContain((await by('ANN')).status);
   });
 
-  test('of people: each is asked to consent again, and nobody else’s calls are halted', async () => {
+  test('an expired registration makes each of its people consent again, and affects nobody else’s calls', async () => {
     await connected(ofPeople);
     await consent('ANN');
     expect((await by('ANN')).status).toBe(200);

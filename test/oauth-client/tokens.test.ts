@@ -1,4 +1,4 @@
-/** What is stored of a token, and what is made of whatever token endpoints answer: for all of it, not for examples. */
+/** Stored tokens, and normalised token responses, checked by properties instead of examples. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
@@ -9,7 +9,7 @@ const RUNS = { numRuns: 300 };
 const NOW = Date.UTC(2026, 5, 1);
 
 describe('the life of a token', () => {
-  test('is refreshed after it came and before it ends; what is too short or unknown is used until it is refused', () => {
+  test('the refresh time lies between issue and expiry; with a short or unknown lifetime a token is used until it is refused', () => {
     fc.assert(
       fc.property(fc.option(fc.double({ min: 0, noNaN: true }), { nil: undefined }), (seconds) => {
         const { issuedAt, refreshAt, expiresAt } = lifeOf(seconds, NOW);
@@ -51,8 +51,8 @@ describe('a stored token', () => {
     );
   });
 
-  test('is never mistaken for a secret that an owner gave, nor such a secret for one', () => {
-    // No header carries a NUL, so no owner's secret has one.
+  test('is never confused with a secret that an owner gave', () => {
+    // No header can contain NUL, so no owner's secret does.
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(readCredential(text.replaceAll('\0', ''))).toBeUndefined();
@@ -62,7 +62,7 @@ describe('a stored token', () => {
   });
 });
 
-describe('a token endpoint’s answer', () => {
+describe('a token endpoint’s response', () => {
   const through = async (status: number, body: string, type = 'application/json') => {
     const fetch = tokenFetch(async () => new Response(body, { status, headers: { 'content-type': type } }), {
       tokenType: 'bot',
@@ -71,7 +71,7 @@ describe('a token endpoint’s answer', () => {
     return await fetch('https://id.example/token', { method: 'POST', headers: {} });
   };
 
-  test('whatever it is, becomes one in which each member is what it should be, or missing, and the status stays', async () => {
+  test('is normalised so that each member is valid or missing, whatever the response, and the status is kept', async () => {
     const member = fc.oneof(
       fc.string(),
       fc.double(),
@@ -110,15 +110,15 @@ describe('a token endpoint’s answer', () => {
     ['{"error":"bad_verification_code"}', 400],
     ['{"ok":false,"error":"invalid_code"}', 400],
     ['{"access_token":"a","error":"none"}', 200],
-  ])('%s has the status that it means', async (body, status) => {
+  ])('%s gets the matching status', async (body, status) => {
     expect((await through(200, body)).status).toBe(status);
   });
 
-  test.each(['', 'not JSON', '[]', '"text"', '{"half'])('%j comes through as it is', async (body) => {
+  test.each(['', 'not JSON', '[]', '"text"', '{"half'])('%j is passed through unchanged', async (body) => {
     expect(await (await through(200, body)).text()).toBe(body);
   });
 
-  test('a word of its own for a bearer token counts as one, and no other word', async () => {
+  test('the configured token_type of a server means bearer, and no other word does', async () => {
     const typeOf = async (type: string) =>
       ((await (await through(200, JSON.stringify({ token_type: type }))).json()) as { token_type: string }).token_type;
     expect(await Promise.all(['Bot', 'Bearer', 'user'].map(typeOf))).toEqual(['bearer', 'Bearer', 'user']);

@@ -1,4 +1,4 @@
-/** Calls that wait for a token, and tokens that are refused: what was decided meanwhile counts, and what is said is true. */
+/** Calls that wait for a token, and refused tokens: decisions made during the wait apply, and errors are accurate. */
 import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
   const sent = () => server.seen.filter((one) => one.startsWith('GET /api/')).length;
   const state = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0].state;
 
-  /** Keeps the token endpoint from answering. `arrived`: a request waits there; `answer`: lets it go. */
+  /** Delays the token endpoint. `arrived`: a request waits there; `answer`: lets the request through. */
   function holdTokens(): { arrived: Promise<void>; answer: (status?: number) => void } {
     let waiting: ServerResponse;
     const arrived = new Promise<void>((resolve) => {
@@ -63,7 +63,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
     };
   }
 
-  test('what an owner consented to at one platform is not kept for another, to which a file gave the connection meanwhile', async () => {
+  test('a consent at one platform is not stored when a file moved the connection to another platform meanwhile', async () => {
     const manifest = {
       base_url: `${server.issuer}/other`,
       auth: server.auth(),
@@ -84,7 +84,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
     expect(server.seen).toContain('POST /revoke');
   });
 
-  test('a token that ends while the authorization server does not answer costs the call and not the connection', async () => {
+  test('a token that expires while the authorization server is unavailable makes the call fail, and the connection stays', async () => {
     await outlive(world, connection, 5_000);
     const { arrived, answer } = holdTokens();
     const call = agent.act(READ);
@@ -97,7 +97,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
     expect([await state(), sent()]).toEqual(['connected', 0]);
   });
 
-  test('the twin: one that is still good when the server gave up is used', async () => {
+  test('control case: a token that is still valid is used when the server is unavailable', async () => {
     await outlive(world, connection, 5_000);
     const { arrived, answer } = holdTokens();
     const call = agent.act(READ);
@@ -106,7 +106,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
     expect((await call).status).toBe(200);
   });
 
-  test('whoever disconnects while a call waits for a token is obeyed: the old token is not sent, though it is good', async () => {
+  test('disconnecting while a call waits for a token prevents the call, although the old token is still valid', async () => {
     await outlive(world, connection, MINUTE_MS);
     const { arrived, answer } = holdTokens();
     const call = agent.act(READ);
@@ -119,8 +119,8 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
     expect(sent()).toBe(0);
   });
 
-  describe('a wait of more than a tenth of a second', () => {
-    /** Has the call wait, does something meanwhile, and answers what the agent is told. */
+  describe('during a wait of more than a tenth of a second', () => {
+    /** Makes a call wait, does something meanwhile, and returns the agent's answer. */
     async function whileWaiting(work: () => Promise<unknown>, make = () => agent.act(READ)) {
       const { arrived, answer } = holdTokens();
       const call = make();
@@ -135,7 +135,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect(suspended.status, suspended.text).toBe(200);
     };
 
-    test('before a call: an agent that was suspended meanwhile is refused, and nothing is sent', async () => {
+    test('before a call: an agent that was suspended is refused, and nothing is sent', async () => {
       await outlive(world, connection, MINUTE_MS);
       const answer = await whileWaiting(suspend);
       expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'agent_suspended']);
@@ -145,14 +145,14 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect(row).toMatchObject({ result: 'denied', reason: 'agent_suspended' });
     });
 
-    test('after a refusal by the platform: an agent that was suspended meanwhile is refused, and nothing is sent again', async () => {
+    test('after a refusal by the platform: an agent that was suspended is refused, and nothing is sent again', async () => {
       world.clock.skewMs += MINUTE_MS;
       server.good.clear();
       const answer = await whileWaiting(suspend);
       expect([answer.status, answer.body.reason, sent()], answer.text).toEqual([403, 'agent_suspended', 1]);
     });
 
-    test('a rule that would hold the call now does not let it pass', async () => {
+    test('a new rule that would hold the call prevents it', async () => {
       await outlive(world, connection, MINUTE_MS);
       const answer = await whileWaiting(() =>
         organisation.guardrails([{ name: 'ask', effect: 'require_approval', methods: ['GET'] }]),
@@ -188,7 +188,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
         502,
       ],
       ['a mask, which is new', ELSEWHERE, { name: 'r', effect: 'mask', mask: { values: ['email'] } }, 502],
-    ])('%s: it is not sent', async (_, before, then, status) => {
+    ])('%s: the call is not sent', async (_, before, then, status) => {
       await organisation.guardrails([before]);
       expect((await agent.act(OTHER)).status).toBe(200);
       await outlive(world, connection, MINUTE_MS);
@@ -199,7 +199,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       );
     });
 
-    test('the twin: rules that look back at this very call, and limits, stay as they are, and it is sent', async () => {
+    test('control case: with unchanged rules, including limits and rules that look back at the call itself, the call is sent', async () => {
       await organisation.guardrails([
         { ...HERE, after: { endpoints: ['/items'], within: '1h' } },
         { ...HERE, name: 'l', limit: { ...LIMIT, most: 50 } },
@@ -209,7 +209,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect([answer.status, sent()], answer.text).toEqual([200, 1]);
     });
 
-    test('a call that goes through another connection by now is not sent through the one that it waited for', async () => {
+    test('a call whose default connection changed is not sent through the old one', async () => {
       await outlive(world, connection, MINUTE_MS);
       const answer = await whileWaiting(async () => {
         const body = { platform: 'docs', label: 'other', default: true };
@@ -221,7 +221,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect(sent()).toBe(0);
     });
 
-    test('a held call that was approved is sent after the wait: the approval stands in for the hold', async () => {
+    test('an approved held call is sent after the wait: its approval satisfies the hold', async () => {
       await organisation.guardrails([{ name: 'ask', effect: 'require_approval', methods: ['GET'] }]);
       const held = await agent.act(READ);
       expect(held.status, held.text).toBe(202);
@@ -232,20 +232,20 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect(sent()).toBe(1);
     });
 
-    test('the twin: nothing changed, so it is sent once, with the new token', async () => {
+    test('control case: without a change the call is sent once, with the new token', async () => {
       await outlive(world, connection, MINUTE_MS);
       const answer = await whileWaiting(async () => undefined);
       expect([answer.status, sent()], answer.text).toEqual([200, 1]);
     });
   });
 
-  describe('a platform that answers 401 to a token which was just issued', () => {
+  describe('a platform that answers 401 to a token that was just issued', () => {
     const refuse = (path: string) =>
       server.answers.set(`/api${path}`, (_request, response) =>
         response.writeHead(401, JSON_TYPE).end('{"error":"this needs another kind of account"}'),
       );
 
-    test('at one endpoint: the agent gets its words, and the connection stays as it is', async () => {
+    test('at one endpoint: the agent gets the platform’s answer, and the connection stays usable', async () => {
       refuse('/others');
       for (let i = 0; i < 2; i++) {
         const answer = await agent.act(OTHER);
@@ -257,14 +257,14 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       expect(server.asked).toHaveLength(1);
     });
 
-    test('by the raw door: its client gets them as the platform wrote them', async () => {
+    test('at the raw entry point: the client gets the platform’s answer unchanged', async () => {
       refuse('/others');
       const answer = await rawClient(() => agent)('GET', '/proxy/docs-main/others');
       expect([answer.status, answer.text]).toEqual([401, '{"error":"this needs another kind of account"}']);
       expect(answer.headers.get('content-type')).toBe('application/json');
     });
 
-    test('and again after a refresh: the same', async () => {
+    test('and again after a refresh: the agent gets the platform’s answer', async () => {
       world.clock.skewMs += MINUTE_MS;
       refuse('/others');
       const answer = await agent.act(OTHER);
@@ -283,7 +283,7 @@ describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (st
       const answer = await agent.act(next);
       expect([answer.status, answer.body.error], answer.text).toEqual([409, 'platform_reauth_needed']);
       expect(await state()).toBe('reauth_needed');
-      // It takes the credential again.
+      // The platform accepts the credential again.
       server.answers.clear();
       server.answers.set('/api/others', (_request, response) => response.writeHead(200, JSON_TYPE).end('{}'));
       expect((await agent.act(OTHER)).status).toBe(200);
