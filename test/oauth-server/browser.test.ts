@@ -1,4 +1,4 @@
-/** The consent to an MCP client in a real browser, whose cookies and frames follow the rules of its vendor and not ours. */
+/** The consent to an MCP client in a real browser, whose cookies and frames follow its vendor's rules and not the test's. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -14,7 +14,7 @@ import { DEMO_RULES } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   let baseUrl: string;
-  /** The site of the client: another one than the broker's. */
+  /** The client's site, which differs from the broker's. */
   let site: string;
   let called: string[] = [];
   let html = '';
@@ -49,21 +49,21 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await isLive(page);
     return page;
   };
-  /** A link on the client's own site, as people come from there. */
+  /** Opens a link on the client's own site, where people come from. */
   const follow = async (page: Page, address: string) => {
     html = `<a id="go" href="${address.replaceAll('&', '&amp;')}">connect</a>`;
     await page.open(site);
     await page.click('#go');
   };
 
-  test('an owner who comes from another site sees who asks, allows it, and is led back with a code that works', async () => {
+  test('an owner from another site sees the client, allows it, and returns with a valid code', async () => {
     const client = await clientOf();
     const page = await signedIn();
     await follow(page, client.address({ redirect_uri: `${site}/callback` }));
     await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
     expect(await page.value(`document.querySelector('#redirect-host').textContent`)).toBe('127.0.0.1');
     expect(await page.value(`document.querySelector('#given').textContent.trim()`)).toBe('demo:read');
-    // What it asks for, and what it is granted now, do not contradict each other.
+    // Requested and granted access are described without contradiction.
     const label = (value: string) =>
       `document.querySelector('[name="access"][value="${value}"]').parentElement.innerText`;
     expect(await page.value(label('reads'))).toBe('Read on demo');
@@ -86,7 +86,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.close();
   });
 
-  test('is shown in the console as an MCP client, which agents with a key of their own are not', async () => {
+  test('an MCP client is marked in the console, and agents with a key of their own are not', async () => {
     const own = await organisation.agent({ name: 'own-key' });
     const name = 'claude-here';
     await new OAuthClient(world).tokens(browserOf(world, organisation.owner), {}, { name });
@@ -101,7 +101,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.close();
   });
 
-  test('whoever is not signed in signs in first, and goes on where they were; and may say no, on a phone', async () => {
+  test('a person who is not signed in signs in first and continues, and can refuse, on a phone', async () => {
     const client = await clientOf();
     const page = await browser.page(PHONE);
     await follow(page, client.address({ redirect_uri: `${site}/callback` }));
@@ -109,7 +109,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await expectAccessible(page, 'signing in to connect a client');
     await page.resize(PHONE);
     const consentAt = await page.value<string>('location.href');
-    // The link is opened in another tab of the same browser, as it comes from a terminal.
+    // The link is opened in another tab of the same browser, as from a terminal.
     const tab = await page.tab();
     await tab.open((await signInLink(world.running.broker, organisation.owner)).url);
     await isLive(tab);
@@ -126,7 +126,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.close();
   });
 
-  test('an owner lets it do less than it asked for, and chooses single scopes, on a phone; the client has those alone', async () => {
+  test('an owner grants less than requested, and single scopes, on a phone; the client has only those', async () => {
     const client = await clientOf();
     const page = await signedIn(PHONE);
     await follow(page, client.address({ redirect_uri: `${site}/callback` }));
@@ -144,7 +144,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.click('input[name="mcp:read"]');
     await page.until(`document.querySelector('#allow:enabled') !== null`);
     await page.click('input[value="single"]');
-    // It begins with what stood there.
+    // The single scopes start as the choice before had them.
     await page.until(`document.querySelector('#single') !== null`);
     expect(await page.value(boxes)).toEqual({ 'demo:read': true, 'demo:write': false, 'demo:delete': false });
     await press('demo:delete');
@@ -168,7 +168,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.close();
   });
 
-  test('a decision whose answer was lost counts: the next press leads on with it', async () => {
+  test('a decision whose response was lost counts: the next click continues with it', async () => {
     const client = await clientOf();
     const page = await signedIn();
     await follow(page, client.address({ redirect_uri: `${site}/callback` }));
@@ -190,7 +190,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.close();
   });
 
-  test('the sign-in page leads back to it', async () => {
+  test('the sign-in page returns to the consent page', async () => {
     const client = await clientOf();
     const page = await browser.page(DESKTOP);
     await follow(page, client.address({ redirect_uri: `${site}/callback` }));
@@ -202,7 +202,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.close();
   });
 
-  test('another site can neither frame it nor decide with a form', async () => {
+  test('another site can neither frame the consent page nor decide with a form', async () => {
     const client = await clientOf();
     const page = await signedIn();
     await follow(page, client.address({ redirect_uri: `${site}/callback` }));
@@ -215,7 +215,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.open(site);
     await page.until(`document.querySelector('#frame') !== null`);
     await page.until(`document.readyState === 'complete'`);
-    // What Chromium shows instead is of another origin than the broker, and empty to it.
+    // Chromium's replacement page has another origin, so its content cannot be read.
     await vi.waitUntil(() => page.complaints.some((one) => /frame/i.test(one)), { timeout: 10_000 });
     await page.value(`document.querySelector('#form').submit()`);
     const refused = `/missing_token|forbidden|invalid_request/.test(document.body?.innerText ?? '')`;

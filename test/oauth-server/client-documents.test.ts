@@ -1,4 +1,4 @@
-/** MCP clients that name a document at their vendor's site, where the broker cannot reach that: they register instead. */
+/** Client ID metadata documents of MCP clients: failing sites of vendors, and a broker that does not fetch documents. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
@@ -16,7 +16,7 @@ describe('with client id metadata documents', () => {
   const world = givenWorld();
   const site = shared(() => startClientSite(world));
 
-  test('a document that cannot be had: the page says what to tell whoever runs the broker, and the log names the host', async () => {
+  test('a document that cannot be fetched: the page says what to tell the operator, and the log names the host', async () => {
     expect((await metadataOf(world)).client_id_metadata_document_supported).toBe(true);
     const logged: unknown[][] = [];
     vi.spyOn(world.running.broker.log, 'warn').mockImplementation((...words: unknown[]) => void logged.push(words));
@@ -37,11 +37,11 @@ describe('with client id metadata documents', () => {
   });
 });
 
-describe('a client whose site fails after it was let in', () => {
+describe('a client whose site fails after it was allowed', () => {
   const world = givenWorld();
   const site = shared(() => startClientSite(world));
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
-  /** Longer than the library keeps a document. */
+  /** Moves the time beyond the library's cache lifetime of a document. */
   const later = () => vi.setSystemTime(Date.now() + 16 * MINUTE_MS);
   let number = 0;
 
@@ -62,7 +62,7 @@ describe('a client whose site fails after it was let in', () => {
     ['is down', 503],
     ['challenges whoever is no browser', 403],
     ['has a page of maintenance', { title: 'Back soon' }],
-  ])('refreshes and gives back its tokens while the site %s', async (_what, answers) => {
+  ])('can refresh and revoke its tokens while the site %s', async (_what, answers) => {
     const { client, path, refreshToken } = await letIn();
     site.documents.set(path, answers);
     const refreshed = await client.refresh(refreshToken);
@@ -76,7 +76,7 @@ describe('a client whose site fails after it was let in', () => {
     expect((await callMcp(client.baseUrl, again.body.access_token)).status).toBe(401);
   });
 
-  test('is asked for its document again when the site is back', async () => {
+  test('has its document fetched again when the site is back', async () => {
     const { client, path, document, refreshToken } = await letIn();
     site.documents.set(path, 503);
     const refreshed = await client.refresh(refreshToken);
@@ -85,7 +85,7 @@ describe('a client whose site fails after it was let in', () => {
     expect((await client.refresh(refreshed.body.refresh_token)).body.error).toBe('invalid_client');
   });
 
-  test('is nobody for an authorization, nor when the site says that there is no such document, nor after a day', async () => {
+  test('is refused for a new authorization, when the site answers 404, and after a day', async () => {
     const { client, path, refreshToken } = await letIn();
     site.documents.set(path, 503);
     expect((await new Browser().get(client.address())).text).toContain('client_id metadata document fetch failed');
@@ -98,7 +98,7 @@ describe('a client whose site fails after it was let in', () => {
 });
 
 describe('without client id metadata documents', () => {
-  test('the metadata say so, no document is fetched, and a client that registers signs in', async () => {
+  test('the metadata says that documents are not supported, none is fetched, and a registered client can be authorised', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_CLIENT_ID_DOCUMENTS: 'off' });
     const site = await startClientSite(world);
     const organisation = await world.organisation();

@@ -1,4 +1,4 @@
-/** Strangers who register clients in crowds (RFC 7591). */
+/** Floods of client registrations by strangers (RFC 7591). */
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { CALLBACK } from '../world/mcp-person.ts';
@@ -7,7 +7,7 @@ import { sized } from '../world/thorough.ts';
 import { startWorld } from '../world/world.ts';
 
 describe.each(ONE_STORE)(`registering clients on %s${postgresNote}`, (store) => {
-  test('a flood of clients from some networks pushes out none that came from another', async () => {
+  test('a flood of clients from some networks displaces no client that registered from another network', async () => {
     const world = await startWorld(store, { TRUSTED_PROXIES: 'loopback', AGENT_BROKER_LIMIT_FACTOR: '1000' });
     const from = async (address: string) => {
       const { status, body } = await send(`${world.running.baseUrl}/oauth/register`, {
@@ -29,7 +29,7 @@ describe.each(ONE_STORE)(`registering clients on %s${postgresNote}`, (store) => 
     const honest = [await from('192.0.2.1'), await from('2001:db8:1::1')];
     // A /48 counts as one network, however many /64s it has.
     const flood = (n: number) => from(n % 2 === 0 ? `2001:db8:bad:${n.toString(16)}::1` : '198.51.100.7');
-    // Most of them are copies of the first two: a thousand registrations say no more than rows like theirs.
+    // Most rows are copies of the first two: a thousand real registrations would add nothing.
     const { db } = world.running.broker.store;
     for (const id of [await flood(0), await flood(1)]) {
       const row = await db.selectFrom('oauth_records').selectAll().where('id', '=', id).executeTakeFirstOrThrow();

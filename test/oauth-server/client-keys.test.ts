@@ -1,4 +1,4 @@
-/** Clients that prove who they are with a key of their own (`private_key_jwt`, RFC 7523), and whoever claims to be one. */
+/** Clients that authenticate with a key of their own (`private_key_jwt`, RFC 7523), and attempts to impersonate them. */
 import { createHmac, randomUUID } from 'node:crypto';
 import { createPrivateKeyJwtAuth } from '@modelcontextprotocol/client';
 import { CompactSign, exportJWK, exportSPKI, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from 'jose';
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
   ];
 
   describe.each(KINDS)('%s', (_what, make) => {
-    test('redeems, refreshes and revokes with it, and without it does none of that', async () => {
+    test('can redeem, refresh and revoke with its key, and not without it', async () => {
       const client = await make();
       const code = await client.code(browser());
       const bare = await client.redeem(code);
@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
       expect(await works(access_token)).toBe(200);
 
       expect((await client.refresh(refresh_token)).body.error).toBe('invalid_client');
-      // Who it is says the assertion alone (RFC 7521 section 4.2); the address of the endpoint is a name of ours, too.
+      // The assertion alone identifies the client (RFC 7521 section 4.2); the endpoint's address is a valid audience, too.
       const tokenEndpoint = await proof(client, { aud: `${baseUrl}/oauth/token` });
       const refreshed = await client.refresh(refresh_token, { ...tokenEndpoint, client_id: undefined });
       expect(refreshed.status, refreshed.text).toBe(200);
@@ -121,7 +121,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
       );
     });
 
-    test('nobody else passes for it', async () => {
+    test('cannot be impersonated', async () => {
       const client = await make();
       const other = await registered({ jwks: { keys: [(await newPair('key-1')).jwk] } });
       const stranger = await newPair('key-1');
@@ -197,7 +197,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
       expect(redeemed.status, redeemed.text).toBe(200);
     });
 
-    test('each assertion is good once: later, at another endpoint, and of many at once', async () => {
+    test('can use each assertion once: a reuse later, at another endpoint, or concurrently is refused', async () => {
       const client = await make();
       const redeemed = await client.redeem(await client.code(browser()), await proof(client));
       const { access_token } = redeemed.body;
@@ -223,17 +223,17 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
     });
   });
 
-  test.each(CLIENT_AUTH_ALGORITHMS)('%s is taken, as the metadata says', async (alg) => {
+  test.each(CLIENT_AUTH_ALGORITHMS)('%s is supported, as the metadata says', async (alg) => {
     const own = await newPair('key-1', alg);
     const client = await registered({ jwks: { keys: [own.jwk] }, token_endpoint_auth_signing_alg: alg });
     const code = await client.code(browser());
     const signed = (key: Key, algorithm: string) => proof(client, {}, { key, header: { alg: algorithm } });
-    // Another one than it registered is not, be the key as it may.
+    // An algorithm other than the registered one is refused, whatever the key.
     if (alg !== 'ES256') expect((await client.redeem(code, await signed(pair.privateKey, 'ES256'))).status).toBe(401);
     expect((await client.redeem(code, await signed(own.privateKey, alg))).status).toBe(200);
   });
 
-  test('a client that takes another key says so at the address of its keys', async () => {
+  test('a client can rotate its key at the address of its keys', async () => {
     const next = await newPair('key-2');
     const path = `/keys-${++number}`;
     site.documents.set(path, { keys: [pair.jwk] });
@@ -245,7 +245,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
     expect((await client.refresh(refresh_token, await withNext())).status).toBe(200);
   });
 
-  test('a client whose site fails refreshes with the last keys; not with those that the site took back', async () => {
+  test('a client whose site fails refreshes with the last published keys, but not with keys that the site removed', async () => {
     const [client, path] = [await documented({ jwks_uri: keysAt(pair) }), `/keys-${number - 1}`];
     const { refresh_token } = (await client.redeem(await client.code(browser()), await proof(client))).body;
     for (const what of [path, `/client-${number}`]) site.documents.set(what, 503);
@@ -258,7 +258,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
     expect((await client.refresh(refreshed.body.refresh_token, await proof(client))).body.error).toBe('invalid_client');
   });
 
-  test('a client of the MCP SDK connects with its key', async () => {
+  test('a client of the MCP SDK can connect with its key', async () => {
     const memory = new ClientMemory();
     const { d, ...jwk } = await exportJWK(pair.privateKey);
     memory.more = { ...METHOD, jwks: { keys: [{ ...jwk, kid: 'key-1' }] } } as never;
@@ -283,7 +283,7 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
     ['a secret', { jwks: { keys: [{ kty: 'oct', k: 'c2VjcmV0' }] } }],
     ['both its keys and their address', { jwks: { keys: [] }, jwks_uri: 'https://app.example/keys' }],
     ['a signature that nobody makes', { jwks: { keys: [] }, token_endpoint_auth_signing_alg: 'HS256' }],
-  ])('nobody registers with %s', async (_what, metadata) => {
+  ])('a registration with %s is refused', async (_what, metadata) => {
     const given = typeof metadata === 'function' ? await metadata() : metadata;
     const { status, body } = await new OAuthClient(world).register({ ...METHOD, ...given });
     expect([status, body.error]).toEqual([400, 'invalid_client_metadata']);
@@ -294,13 +294,13 @@ describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
     'https://169.254.169.254/keys',
     'https://localhost/keys',
     'https://[::1]/keys',
-  ])('keys are not asked for at %s', async (jwks_uri) => {
+  ])('keys at %s are not fetched', async (jwks_uri) => {
     const client = await registered({ jwks_uri });
     const answer = await client.redeem('x', await proof(client));
     expect([answer.status, answer.body.error]).toEqual([401, 'invalid_client']);
   });
 
-  test('an assertion that one replica took is taken by no other', async () => {
+  test('an assertion used on one replica is refused by the others', async () => {
     const other = await serveHandler(makeAuthorizationServer(world.running.broker).handle);
     const client = await registered({ jwks: { keys: [pair.jwk] } });
     const { refresh_token } = (await client.redeem(await client.code(browser()), await proof(client))).body;

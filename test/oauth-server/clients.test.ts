@@ -1,4 +1,4 @@
-/** Which clients there are: registered ones (RFC 7591), and those that a document describes. */
+/** Clients: registered ones (RFC 7591), and those that a metadata document describes. */
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -33,7 +33,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       .length === 1;
 
   describe('that register', () => {
-    test('are public ones, told so when they asked to be others', async () => {
+    test('are registered as public clients, even when they ask for a secret', async () => {
       for (const method of ['client_secret_basic', 'client_secret_post', undefined]) {
         const { status, body } = await new OAuthClient(world).register({ token_endpoint_auth_method: method });
         expect(status).toBe(201);
@@ -43,7 +43,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('may say more than we know, as claude.ai, Cursor and VS Code do', async () => {
+    test('may send additional metadata, as claude.ai, Cursor and VS Code do', async () => {
       const theirs: Record<string, unknown>[] = [
         {
           client_name: 'Claude',
@@ -88,7 +88,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('are let in under a name of any length and in any writing', async () => {
+    test('may have a name of any length and in any script', async () => {
       for (const [client_name, shown] of [
         [`${'a'.repeat(99)}😀`, `${'a'.repeat(99)}\uFFFD`],
         ['half of one: \uD83D', 'half of one: \uFFFD'],
@@ -147,13 +147,13 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       ['a user name in an address', ['https://user@app.example/cb'], /^redirect_uris: https, .*; no userinfo$/],
       ['a script', ['javascript:alert(1)'], /^redirect_uris: https, .*; no userinfo$/],
       ['no list', 'https://app.example/cb', /^redirect_uris: a list of at most 20$/],
-    ])('with %s are told what belongs there', async (_what, redirect_uris, told) => {
+    ])('with %s get an error that says what is allowed', async (_what, redirect_uris, told) => {
       const { status, body } = await new OAuthClient(world).register({ redirect_uris });
       expect([status, body.error]).toEqual([400, 'invalid_redirect_uri']);
       expect(body.error_description).toMatch(told);
     });
 
-    test('that name a sector_identifier_uri are refused before anybody is asked for it', async () => {
+    test('with a sector_identifier_uri are refused before it would be fetched', async () => {
       const send = vi.spyOn(world.running.broker.publicOutbound, 'send');
       onTestFinished(() => send.mockRestore());
       const metadata = { sector_identifier_uri: 'https://app.example/sector' };
@@ -161,7 +161,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       expect([status, body.error, send.mock.calls.length]).toEqual([400, 'invalid_client_metadata', 0]);
     });
 
-    test('are forgotten after a day, unless an owner let them in; then a day after the last authorisation', async () => {
+    test('are deleted after a day, or if an owner allowed them, a day after their last authorisation ended', async () => {
       const unused = new OAuthClient(world);
       await unused.register();
       const used = new OAuthClient(world);
@@ -180,7 +180,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       world.clock.skewMs = 0;
       await used.post('/oauth/revoke', { client_id: used.id, token: tokens.refresh_token });
       await chores();
-      // Whoever connects again right after an owner, or the client itself, ended it.
+      // The client may connect again right after an owner, or the client itself, ended the authorisation.
       expect(await known(used.id)).toBe(true);
       world.clock.skewMs = 25 * HOUR_MS;
       await chores();
@@ -191,7 +191,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       world.clock.skewMs = 0;
     });
 
-    test('are so many: the oldest that nobody let in go first', async () => {
+    test('are limited in number: the oldest without an authorisation are deleted first', async () => {
       const used = new OAuthClient(world);
       await used.tokens(browserOf(world, organisation.owner));
       const clients: OAuthClient[] = [];
@@ -206,7 +206,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       expect(await known(used.id)).toBe(true);
     });
 
-    test('are forgotten by a round of housekeeping', async () => {
+    test('are deleted by housekeeping', async () => {
       const unused = new OAuthClient(world);
       await unused.register();
       const used = new OAuthClient(world);
@@ -226,10 +226,10 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
     });
   });
 
-  describe('that a document describes', () => {
+  describe('with a metadata document', () => {
     let answer: (path: string) => { status?: number; body: string | Buffer; headers?: Record<string, string> };
     let asked: string[] = [];
-    /** Our authorization server, which takes `app.example` for a server of this test. */
+    /** An authorization server for which `app.example` leads to a server of this test. */
     let at: string;
     let port: number;
     beforeAll(async () => {
@@ -263,7 +263,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       asked = [];
     });
     let number = 0;
-    /** A new address of a document each time, because they are kept for a while. */
+    /** A new address for each document, because documents are cached. */
     const idOf = () => `https://${HOST}:${port}/client-${++number}`;
     const documentOf = (id: string, changed: Record<string, unknown> = {}) => ({
       client_id: id,
@@ -279,7 +279,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       return { status: visit.status, location: visit.headers.get('location') ?? '', text: visit.text };
     };
 
-    test('come to the consent page, and are asked about once in a while', async () => {
+    test('get to the consent page, and their document is cached', async () => {
       const id = idOf();
       answer = () => ({ body: JSON.stringify(documentOf(id)) });
       for (let turn = 0; turn < 2; turn++) {
@@ -299,26 +299,29 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       ],
       ['a year', () => ({ 'cache-control': 'max-age=31536000' }), 15],
       ['never', () => ({ 'cache-control': 'max-age=0' }), 1],
-    ])('are kept for as long as they say, a minute at least and 15 at most: %s', async (_what, said, minutes) => {
-      const start = Date.now();
-      vi.useFakeTimers({ toFake: ['Date'], now: start });
-      onTestFinished(() => void vi.useRealTimers());
-      const id = idOf();
-      answer = () => ({
-        body: JSON.stringify(documentOf(id)),
-        headers: { 'content-type': 'application/json', ...said(start) },
-      });
-      const timesAskedAt = async (at: number) => {
-        vi.setSystemTime(start + at);
-        expect((await authorize(id)).status).toBe(303);
-        return asked.length;
-      };
-      expect(await timesAskedAt(0)).toBe(1);
-      expect(await timesAskedAt(minutes * MINUTE_MS - 10_000)).toBe(1);
-      expect(await timesAskedAt(minutes * MINUTE_MS + 10_000)).toBe(2);
-    });
+    ])(
+      'have their document cached for as long as it says, but between 1 and 15 minutes: %s',
+      async (_what, said, minutes) => {
+        const start = Date.now();
+        vi.useFakeTimers({ toFake: ['Date'], now: start });
+        onTestFinished(() => void vi.useRealTimers());
+        const id = idOf();
+        answer = () => ({
+          body: JSON.stringify(documentOf(id)),
+          headers: { 'content-type': 'application/json', ...said(start) },
+        });
+        const timesAskedAt = async (at: number) => {
+          vi.setSystemTime(start + at);
+          expect((await authorize(id)).status).toBe(303);
+          return asked.length;
+        };
+        expect(await timesAskedAt(0)).toBe(1);
+        expect(await timesAskedAt(minutes * MINUTE_MS - 10_000)).toBe(1);
+        expect(await timesAskedAt(minutes * MINUTE_MS + 10_000)).toBe(2);
+      },
+    );
 
-    test('may have any port on loopback, as Claude Code has', async () => {
+    test('may use any port on loopback, as Claude Code does', async () => {
       const id = idOf();
       const redirect_uris = ['http://localhost/callback', 'http://127.0.0.1/callback'];
       answer = () => ({ body: JSON.stringify(documentOf(id, { redirect_uris, token_endpoint_auth_method: 'none' })) });
@@ -350,13 +353,13 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
         }),
       ],
       ['is 10 MB large', () => ({ body: Buffer.alloc(10 * 1024 * 1024, 0x20) })],
-    ])('are refused when it %s', async (_what, given) => {
+    ])('are refused when the document %s', async (_what, given) => {
       const id = idOf();
       answer = () => given(id);
       const { status, text } = await authorize(id);
       expect(status).toBe(400);
       expect(text).toContain('Nothing was granted');
-      // Once for the request, and once more for whether its error may go to an address of that client.
+      // One request for the document, and one more to check whether the error may be redirected to that client.
       expect(asked.length).toBeLessThanOrEqual(2);
       expect(new Set(asked)).toEqual(new Set([new URL(id).pathname]));
     });
@@ -372,13 +375,13 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
       ['user and password', 'https://a:b@app.example/client'],
       ['a fragment', 'https://app.example/client#x'],
       ['dots', 'https://app.example/a/../client'],
-    ])('are not asked about on %s', async (_what, id) => {
+    ])('have no document fetched from %s', async (_what, id) => {
       answer = () => ({ body: JSON.stringify(documentOf(id)) });
       expect((await authorize(id)).status).toBe(400);
       expect(asked).toEqual([]);
     });
 
-    test('not even where the operator lets platforms reach a private address', async () => {
+    test('have no document fetched from a private address, even where platforms may have one', async () => {
       const client = new OAuthClient(world);
       client.id = `https://${world.upstream.address}/client`;
       const seen = world.upstream.seen.length;
@@ -389,7 +392,7 @@ describe.each(ONE_STORE)(`clients on %s${postgresNote}`, (store) => {
   });
 });
 
-test('one address registers so many clients a minute', async () => {
+test('registrations are limited per address and minute', async () => {
   const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
   const statuses: number[] = [];
   for (let n = 0; n < 22; n++) statuses.push((await new OAuthClient(world).register()).status);

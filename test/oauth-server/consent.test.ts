@@ -1,4 +1,4 @@
-/** The consent of an owner: in that browser, by that hand, and to what the page says. */
+/** The consent of an owner: in the browser that began the request, by that owner, and limited to what the page shows. */
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -20,7 +20,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
   beforeAll(async () => {
     baseUrl = world.running.baseUrl;
   });
-  /** A browser that stands before the page. */
+  /** Returns a browser that has opened the consent page. */
   const asking = async (metadata: Record<string, unknown> = {}, owner = organisation.owner) => {
     const client = new OAuthClient(world);
     await client.register(metadata);
@@ -32,7 +32,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
   const allow = () => ({ allow: true, name: fresh(), grants: [] });
   const agents = async () => (await organisation.ask('GET', '/owner/agents')).body.agents.length;
 
-  test('says who asks, where the code goes, and what can be given; the names are the client’s own', async () => {
+  test('the page names the client, where the code goes, and what can be granted; the client’s name is its own claim', async () => {
     const name = 'Ev\u202eil <b>x</b>';
     const { browser, page, client } = await asking({ client_name: name, redirect_uris: ['https://app.example/cb'] });
     const { body, status } = await askConsent(browser, page, 'request');
@@ -50,7 +50,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('is framed by nobody, and runs nothing that is not ours', async () => {
+  test('the page cannot be framed, and runs only the broker’s scripts', async () => {
     const { page } = await asking();
     const { headers, status } = await send(page, {});
     expect(status).toBe(200);
@@ -60,7 +60,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect(headers.get('referrer-policy')).toBe('no-referrer');
   });
 
-  test('nobody who is not signed in decides, nor learns who asks', async () => {
+  test('a person who is not signed in can neither decide nor see the request', async () => {
     const { browser, page } = await asking();
     const cookies = browser.cookies;
     browser.cookies = cookies.filter(({ name }) => !name.includes('owner'));
@@ -73,7 +73,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);
   });
 
-  test('a session that was signed out meanwhile decides nothing', async () => {
+  test('a session that was signed out meanwhile cannot decide', async () => {
     const { browser, page } = await asking();
     const { token, expiresAt } = mintOwnerSession(world.running.broker, organisation.owner);
     browser.cookies.find(({ name }) => name.includes('owner'))!.value = token;
@@ -86,12 +86,12 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await askConsent(browser, page, 'decision', allow())).status).toBe(401);
   });
 
-  test('another browser of the same owner does not decide: the request is bound to the one in which it began', async () => {
+  test('another browser of the same owner cannot decide: the request is bound to the browser in which it began', async () => {
     const { browser, page } = await asking();
     const other = browserOf(world, organisation.owner);
     for (const answer of [await askConsent(other, page, 'request'), await askConsent(other, page, 'decision', allow())])
       expect([answer.status, answer.body.error]).toEqual([404, 'not_found']);
-    // Nor with the cookie of another request of its own.
+    // The cookie of another request of that browser does not help.
     const second = await asking();
     const id = (address: string) => address.slice(address.lastIndexOf('/') + 1);
     for (const cookie of second.browser.cookies) cookie.path = cookie.path.replace(id(second.page), id(page));
@@ -99,10 +99,10 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);
   });
 
-  test('the cookies of the library say no more than the address: planted in another browser they decide nothing there', async () => {
+  test('the library’s cookies, planted in another browser, do not allow a decision there', async () => {
     const client = new OAuthClient(world);
     await client.register();
-    // Signed in nowhere: whoever wants an admin to allow their request.
+    // An attacker who is not signed in, and wants an admin to allow their request.
     const thief = browserOf(world);
     const page = await openConsent(thief, client.address());
     const uid = page.slice(page.lastIndexOf('/') + 1);
@@ -120,14 +120,14 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
         expect([answer.status, answer.body.error], answer.text).toEqual([404, 'not_found']);
     };
     await nothing();
-    // Nor with a cookie of its own, which another request gave it.
+    // The admin's own cookie, set by another request, does not help.
     const own = await openConsent(admin, client.address());
     await nothing();
     admin.cookies = admin.cookies.filter(({ value }) => value !== uid);
     expect((await askConsent(admin, own, 'decision', { allow: false })).status).toBe(200);
     admin.cookies = admin.cookies.filter(({ name }) => name !== 'svc_resume').concat(planted);
     expect(await agents()).toBe(before);
-    // In the browser in which it began an admin does decide, and nothing but that one goes on.
+    // In the attacker's browser an admin's decision counts, and only that browser continues.
     signIn(world, thief, organisation.owner);
     const decided = await askConsent(thief, page, 'decision', allow());
     expect(decided.status, decided.text).toBe(200);
@@ -137,14 +137,14 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect(new URL(back.url).searchParams.get('code')).toEqual(expect.any(String));
   });
 
-  test('nor does the code reach another browser than that of the decision', async () => {
+  test('the code is sent only to the browser of the decision', async () => {
     const { browser, page } = await asking();
     const { location } = (await askConsent(browser, page, 'decision', allow())).body;
     const stolen = await browserOf(world).get(location);
     expect(stolen.status).toBe(400);
     expect(stolen.url).toBe(location);
     expect(new URL((await browser.get(location)).url).searchParams.get('code')).not.toBeNull();
-    // And once.
+    // And only once.
     expect((await browser.get(location)).status).toBe(400);
   });
 
@@ -152,7 +152,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     ['another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
     ['another port of this machine', { 'sec-fetch-site': 'same-site', origin: 'http://localhost:1' }],
     ['nowhere', { 'sec-fetch-site': 'cross-site', origin: 'null' }],
-  ])('a form of %s decides nothing (CSRF)', async (_what, headers) => {
+  ])('a form of %s cannot decide (CSRF)', async (_what, headers) => {
     const { browser, page } = await asking();
     const count = await agents();
     const forged = await askConsent(browser, page, 'decision', allow(), headers);
@@ -168,7 +168,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);
   });
 
-  test.each(['viewer', 'approver'] as const)('a %s says no, and never yes', async (role) => {
+  test.each(['viewer', 'approver'] as const)('a %s can refuse a client, but not allow it', async (role) => {
     const owner = await organisation.addOwner(role);
     const { browser, page } = await asking({}, owner);
     const count = await agents();
@@ -185,7 +185,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('whoever heard no answer to the decision is led on by the page, in that browser alone', async () => {
+  test('after a lost response to the decision the page continues with it, in the same browser only', async () => {
     const { browser, page, client } = await asking();
     expect((await askConsent(browser, page, 'request')).body.decided).toBeNull();
     await askConsent(browser, page, 'decision', allow());
@@ -197,7 +197,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await askConsent(browser, page, 'request')).status).toBe(404);
   });
 
-  test('two clicks make one agent', async () => {
+  test('repeated clicks create one agent', async () => {
     const { browser, page } = await asking();
     const count = await agents();
     const answers = await Promise.all([1, 2, 3].map(() => askConsent(browser, page, 'decision', allow())));
@@ -205,7 +205,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect(await agents()).toBe(count + 1);
   });
 
-  test('gives what was chosen and nothing else: what is not there, taken names and others’ agents are refused', async () => {
+  test('unknown platforms and scopes, taken names, and agents with a key or of another organisation are refused', async () => {
     const { browser, page } = await asking();
     const decide = (decision: Record<string, unknown>) =>
       askConsent(browser, page, 'decision', { allow: true, ...decision });
@@ -218,7 +218,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
       [{ name: fresh(), policy: 'none' }, 400],
       [{}, 400],
       [{ name: fresh(), agent: keyed.agentId }, 400],
-      // An agent with a key of its own stays alone with it.
+      // An agent with a key of its own cannot be given to a client.
       [{ agent: keyed.agentId }, 400],
       [{ agent: foreign.agentId }, 400],
     ];
@@ -234,8 +234,8 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await decide({ name: fresh(), grants: [{ platformId: 'demo', scopes: ['demo:read'] }] })).status).toBe(200);
   });
 
-  describe('narrowing', () => {
-    /** To the end: what the client has then. */
+  describe('narrowing the request', () => {
+    /** Completes the flow. Returns the client's tokens and authorisation. */
     const connected = async (decision: Record<string, unknown>, asked: Record<string, string> = {}) => {
       const client = new OAuthClient(world);
       const tokens = await client.tokens(browserOf(world, organisation.owner), asked, { name: fresh(), ...decision });
@@ -249,7 +249,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     const call = async (token: string, name: string, args: Record<string, unknown>) =>
       callMcp(baseUrl, token, { method: 'tools/call', params: { name, arguments: { platform: 'demo', ...args } } });
 
-    test('an owner lets it read and not change, though it asked for both; and no refresh brings that back', async () => {
+    test('an owner can grant reading without writing although both were requested, and a refresh does not change that', async () => {
       const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
       const { client, tokens, listed } = await connected({ grants, scopes: ['mcp:read'] });
       expect(tokens.scope).toBe('mcp:read');
@@ -268,7 +268,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
       expect(decodeJwt(receipt)).toMatchObject({ change: { client: client.id, scope: 'mcp:read', granted: grants } });
     });
 
-    test('an owner gives single scopes of a platform, and the client has those alone', async () => {
+    test('an owner can grant single scopes of a platform, and the client has only those', async () => {
       const { tokens, listed } = await connected({ grants: [{ platformId: 'demo', scopes: ['demo:delete'] }] });
       expect(listed.grants).toEqual([{ platformId: 'demo', scopes: ['demo:delete'] }]);
       const read = await call(tokens.access_token, 'read_platform', { scope: 'demo:read', endpoint: '/items' });
@@ -297,7 +297,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
       ],
       ['one that every object has', { grants: [{ platformId: 'demo', scopes: ['constructor'] }] }],
       ['a platform that every object has', { grants: [{ platformId: 'constructor', scopes: ['demo:read'] }] }],
-    ])('what was not offered is refused, and nobody is let in: %s', async (_what, given) => {
+    ])('a decision with scopes that were not offered is refused: %s', async (_what, given) => {
       const tools = {
         kind: 'mcp',
         base_url: 'https://tools.example/mcp',
@@ -316,12 +316,12 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
       expect([refused.status, refused.body.error], refused.text).toEqual([400, 'invalid_request']);
       expect(await agents()).toBe(count);
       expect((await organisation.ask('GET', '/owner/mcp-authorisations')).text).not.toContain(client.id);
-      // It decided nothing: what was offered can still be given.
+      // The refused decision consumed nothing: the offered scopes can still be granted.
       const good = { ...allow(), scopes: ['mcp:read'], grants: [{ platformId: 'tools', scopes: ['tools:search'] }] };
       expect((await askConsent(browser, page, 'decision', good)).status).toBe(200);
     });
 
-    test('the scopes of an agent that has more limits than those are not offered as if they were all of it', async () => {
+    test('agents with further limits on their scopes are not offered as having equal scopes', async () => {
       const limits = {
         plain: {},
         receiving: { constraints: JSON.stringify({ recipients: ['@acme.example'] }) },
@@ -343,7 +343,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('a second computer goes on as the same agent, and either is put out alone', async () => {
+  test('a second client can be connected as the same agent, and each can be revoked separately', async () => {
     const name = fresh();
     const first = new OAuthClient(world);
     const one = await first.tokens(browserOf(world, organisation.owner), {}, { name });
@@ -360,7 +360,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await callMcp(baseUrl, two.access_token)).status).toBe(200);
   });
 
-  test('is on record, with a receipt that says who let whom in', async () => {
+  test('a consent is recorded, with a receipt that names the owner and the client', async () => {
     const { browser, page, client } = await asking();
     const { agent_id } = (await askConsent(browser, page, 'decision', allow())).body;
     const { rows } = (await organisation.ask('GET', '/owner/audit?limit=5')).body;
@@ -372,7 +372,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('a governance file may say what it may do, and gives it no key', async () => {
+  test('a governance file can set the grants of a client’s agent, but not give it a key', async () => {
     const name = fresh();
     const { browser, page } = await asking();
     await askConsent(browser, page, 'decision', { allow: true, name, grants: [] });
@@ -393,7 +393,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect(granted.status, granted.text).toBe(200);
   });
 
-  test('whoever signed in as somebody else meanwhile does not decide what another one saw', async () => {
+  test('a decision is refused when the browser is signed in as another owner than the one who saw the page', async () => {
     const beta = await world.organisation();
     await beta.policy(DEMO_RULES, 'default');
     const { browser, page } = await asking();
@@ -408,7 +408,7 @@ describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
     expect((await askConsent(browser, page, 'decision', decision)).status).toBe(200);
   });
 
-  test('the owner of another organisation lets it in there, and nobody here sees that', async () => {
+  test('an owner of another organisation allows the client there, and nobody here sees that', async () => {
     const beta = await world.organisation();
     await beta.policy(DEMO_RULES, 'default');
     const { browser, page } = await asking();

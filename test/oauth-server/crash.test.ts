@@ -1,4 +1,4 @@
-/** A consent is whole or not there: no authorisation is listed that no client can use, whatever fails or is killed. */
+/** A consent is atomic: no authorisation is listed that no client can use, whatever fails or is killed. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startHousekeeping } from '../../broker/process/housekeeping.ts';
@@ -15,15 +15,15 @@ import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** The decision is cut off at an instant in all of them but the last. */
+/** In all rounds except the last one the decision is interrupted at a random moment. */
 const ROUNDS = sized(2, 6);
 
 const allow = () => ({ allow: true, name: `client-${crypto.randomUUID().slice(0, 8)}`, grants: [] });
 
-/** Where the library goes on after the decision, for whoever heard no answer to it. */
+/** The URL with which the library continues after the decision, when the response to it was lost. */
 const onward = (page: string) => page.replace('/oauth/consent/', '/oauth/authorize/');
 
-describe.each(ONE_STORE)(`a consent that fails half way on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a consent that fails half-way on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {
@@ -45,7 +45,7 @@ describe.each(ONE_STORE)(`a consent that fails half way on %s${postgresNote}`, (
     ).length;
 
   test.each(['Grant', 'Interaction'])(
-    'when its %s cannot be stored, nothing is; and the same button works later',
+    'when its %s cannot be stored, nothing is stored, and the same decision works later',
     async (kind) => {
       const { client, browser, page } = await asking();
       const before = [await listed(), await agents(), await events()];
@@ -63,7 +63,7 @@ describe.each(ONE_STORE)(`a consent that fails half way on %s${postgresNote}`, (
     },
   );
 
-  test('of a yes and a no at once one counts, and the client is told that one', async () => {
+  test('of concurrent yes and no decisions one counts, and the client gets that one', async () => {
     for (let turn = 0; turn < sized(2, 6); turn++) {
       const { browser, page } = await asking();
       const before = await listed();
@@ -81,8 +81,8 @@ describe.each(ONE_STORE)(`a consent that fails half way on %s${postgresNote}`, (
   });
 });
 
-describe.each(ONE_STORE)(`a consent and kill -9 on %s${postgresNote}`, (store) => {
-  test('whatever instant it is, the client can go on with what is listed, or the owner decide again', async () => {
+describe.each(ONE_STORE)(`kill -9 during a consent on %s${postgresNote}`, (store) => {
+  test('at any moment, the client can continue with a listed authorisation, or the owner can decide again', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();
     await organisation.policy(DEMO_RULES, 'default');
@@ -103,10 +103,10 @@ describe.each(ONE_STORE)(`a consent and kill -9 on %s${postgresNote}`, (store) =
     await serving();
     try {
       for (const [n, { client, browser, page }] of rounds.entries()) {
-        // The library is loaded by the first who asks.
+        // The first request loads the library.
         expect((await askConsent(browser, page, 'request')).status).toBe(200);
         const decision = askConsent(browser, page, 'decision', allow()).catch(() => undefined);
-        // The last one is left to finish.
+        // The last round is not interrupted.
         await (n === rounds.length - 1 ? decision : pause(random() * 40));
         process.signal('SIGKILL');
         await process.ended;
@@ -131,7 +131,7 @@ describe.each(ONE_STORE)(`a consent and kill -9 on %s${postgresNote}`, (store) =
   }, 360_000);
 });
 
-describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`authorisations that can no longer be used on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {
@@ -147,7 +147,7 @@ describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (s
     vi.useRealTimers();
   });
   const browser = () => browserOf(world, organisation.owner);
-  /** A round of all chores, so much later than now. */
+  /** Runs all background jobs once, at this much later than now. */
   const later = async (ms: number) => {
     world.clock.skewMs = ms;
     const keeping = startHousekeeping(world.running.broker);
@@ -159,7 +159,7 @@ describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (s
       ({ client }: { client: { id: string } }) => client.id === id,
     )?.status;
 
-  test('a code that nobody fetched, or redeemed: it runs out within the hour', async () => {
+  test('an authorisation whose code was not fetched or redeemed expires within two hours', async () => {
     const unfetched = new OAuthClient(world);
     await unfetched.register();
     const person = browser();
@@ -173,7 +173,7 @@ describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (s
     for (const client of [unfetched, unredeemed]) expect(await statusOf(client)).toBe('expired');
   });
 
-  test('a client that takes no refresh tokens: with its only access token', async () => {
+  test('an authorisation of a client without refresh tokens expires with its only access token', async () => {
     const client = new OAuthClient(world);
     await client.register({ grant_types: ['authorization_code'] });
     const tokens = await client.tokens(browser());
@@ -184,7 +184,7 @@ describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (s
     expect(await statusOf(client)).toBe('expired');
   });
 
-  test('a client that comes back in time goes on; one that stays away for 30 days does not', async () => {
+  test('an authorisation stays valid while it is refreshed within 30 days, and expires otherwise', async () => {
     const used = new OAuthClient(world);
     let { refresh_token } = await used.tokens(browser());
     const left = new OAuthClient(world);
@@ -194,12 +194,12 @@ describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (s
       const answer = await used.refresh(refresh_token);
       expect([day, answer.status], answer.text).toEqual([day, 200]);
       refresh_token = answer.body.refresh_token;
-      // Just now no unused token was there but the new one; nothing was lost on the way.
+      // The only unused token is the new one, and the authorisation is still active.
       await later(day * DAY_MS + 1_000);
       expect(await statusOf(used)).toBe('live');
       expect(await statusOf(left)).toBe(day < 30 ? 'live' : 'expired');
     }
-    // Forgotten a day after that was noted: it registers again.
+    // Deleted a day after it expired: the client has to register again.
     await later(60 * DAY_MS);
     expect((await left.refresh(old.refresh_token)).body.error).toBe('invalid_client');
   });

@@ -1,4 +1,4 @@
-/** What a remote client may that was let change and not look (`mcp:write` alone), and one that was let do both. */
+/** Scopes of a remote client: with `mcp:write` only, and with both scopes. */
 import { Client } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Answer } from '../world/agent.ts';
@@ -35,7 +35,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     const browser = browserOf(world, organisation.owner);
     return (await new OAuthClient(world).tokens(browser, {}, { name, grants: EVERYTHING, scopes })).access_token;
   };
-  /** Two tokens of one agent: for everything, and what it was narrowed to by a refresh. */
+  /** Returns two tokens of one agent: one with all scopes, and one that was narrowed by a refresh. */
   const narrowed = async (scope: string) => {
     const client = new OAuthClient(world);
     const tokens = await client.tokens(browserOf(world, organisation.owner), {}, { grants: EVERYTHING });
@@ -43,7 +43,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     expect(less.scope).toBe(scope);
     return { whole: tokens.access_token, less: less.access_token as string };
   };
-  /** A message as a client of 2026-07-28 sends it. */
+  /** Sends a message as a client of 2026-07-28. */
   const ask = (token: string, method: string, params: Json, capabilities = TASKS) =>
     callMcp(
       baseUrl,
@@ -73,7 +73,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
   test.each([
     ['that shakes hands', (token: string) => callMcp(baseUrl, token)],
     ['of 2026-07-28', (token: string) => ask(token, 'tools/list', {})],
-  ])('a client %s that may not look gets the tools, and nothing of what its agent may do', async (_era, list) => {
+  ])('a client %s without mcp:read gets the tools, without its agent’s permissions', async (_era, list) => {
     const described = async (scopes: string[]) => {
       const { tools } = resultOf(await list(await tokenFor(scopes)));
       expect(tools).toHaveLength(6);
@@ -86,7 +86,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     expect(untold).toContain('You are not told what you may do');
   });
 
-  test('one that may not look is refused the tools that look, and whatever was read', async () => {
+  test('a client without mcp:read is refused the tools that read', async () => {
     const token = await tokenFor(['mcp:write']);
     for (const [name, args] of [
       ['list_permissions', {}],
@@ -98,12 +98,12 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     }
   });
 
-  test('one that may not look hears of no changes, and is not promised it', async () => {
+  test('a client without mcp:read is refused subscriptions to list changes, and not offered them', async () => {
     const token = await tokenFor(['mcp:write']);
     const listen = (filter: object) => ask(token, 'subscriptions/listen', { notifications: filter });
     for (const filter of [{ toolsListChanged: true }, {}]) expectRefused(await listen(filter), 'mcp:read mcp:write');
 
-    // So that a client that listens wherever it is promised something is not sent to ask for more.
+    // So that a client which subscribes whenever that is offered does not get a request for more scopes.
     const name = `untold-${store}`;
     const onChanged = () => expect.unreachable('nothing is told');
     const client = new Client(
@@ -117,7 +117,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     expect((await client.listTools()).tools).toHaveLength(6);
   });
 
-  test('one that may not look learns what became of its own held write: by its task, and by check_approval', async () => {
+  test('a client without mcp:read gets the result of its own held write, by its task and by check_approval', async () => {
     const token = await tokenFor(['mcp:write']);
     const args = desk.held();
     const taskId = await heldTask(token, 'write_platform', args);
@@ -134,7 +134,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     expect(desk.sentFor(args)).toBe(1);
   });
 
-  test('what a held read became is for who may look, by whatever way it is asked for', async () => {
+  test('the result of a held read needs mcp:read, in each way of asking for it', async () => {
     const { whole, less } = await narrowed('mcp:write');
     const taskId = await heldTask(whole, 'read_platform', READ);
     await desk.decide(taskId, 'approve');
@@ -154,7 +154,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     const done = resultOf(await ask(whole, 'tasks/get', { taskId }));
     expect(done).toMatchObject({ result: { structuredContent: { status: 'answered', data: { method: 'GET' } } } });
 
-    // Whose reads they are is nobody else's to learn: to others there is no such task.
+    // To another agent the task does not exist, so that it learns nothing about the read.
     const neighbour = await tokenFor(['mcp:write']);
     expect((await ask(neighbour, 'tasks/get', { taskId })).text).toContain('Task not found');
     for (const odd of ['x', '00000000-0000-4000-8000-000000000000'])
@@ -163,7 +163,7 @@ describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (stor
     expect(nul.text).toContain('invalid_arguments');
   });
 
-  test('one that may look and not change learns what became of what was held, and changes nothing', async () => {
+  test('a client with only mcp:read gets results of held calls, and cannot write', async () => {
     const { whole, less } = await narrowed('mcp:read');
     const taskId = await heldTask(whole, 'write_platform', desk.held());
     await desk.decide(taskId, 'deny');

@@ -1,4 +1,4 @@
-/** The authorization server of remote MCP clients against whoever wants more than they were given. */
+/** The authorization server of remote MCP clients, against clients that try to get more than they were granted. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -38,7 +38,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     )?.ended_because;
 
   describe('metadata', () => {
-    test('a client that has no token is told where to get one, and finds it by the standards', async () => {
+    test('a request without a token is pointed at the metadata, and a client discovers the server by the standards', async () => {
       const refused = await callMcp(baseUrl, undefined);
       expect(refused.status).toBe(401);
       const challenge = refused.headers.get('www-authenticate')!;
@@ -63,7 +63,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       });
     });
 
-    test('says of the library what the library says of itself', async () => {
+    test('the broker’s metadata equals what the library supports', async () => {
       const { provider } = world.running.services.authorization;
       const ours = (await send(`${baseUrl}/.well-known/oauth-authorization-server`, {})).body;
       const { handle } = world.running.services.authorization;
@@ -86,7 +86,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
   });
 
   describe('tokens', () => {
-    test('are for /mcp, for a quarter of an hour, signed by a published key, and name the agent', async () => {
+    test('are for /mcp, valid for 15 minutes, signed by a published key, and name the agent', async () => {
       const client = new OAuthClient(world);
       const tokens = await client.tokens(browser());
       expect(tokens).toMatchObject({ scope: 'mcp:read mcp:write', token_type: 'Bearer', expires_in: 900 });
@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(late.headers.get('www-authenticate')).toContain('error="invalid_token"');
     });
 
-    test('nothing that redeems something is in the store', async () => {
+    test('codes, tokens and verifiers are not stored in a form that can be used', async () => {
       const client = new OAuthClient(world);
       const code = await client.code(browser());
       const tokens = (await client.redeem(code)).body;
@@ -114,7 +114,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(rows).toContain(client.id);
     });
 
-    test('another key takes over signing without a restart, and both are good', async () => {
+    test('a rotated key signs new tokens without a restart, and both keys’ tokens are valid', async () => {
       const before = await new OAuthClient(world).tokens(browser());
       const { kid, activatesAt } = await world.running.broker.keys.rotate('issuing', Date.now());
       world.clock.skewMs = activatesAt - Date.now() + 1_000;
@@ -124,7 +124,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect([await works(before.access_token), await works(after.access_token)]).toEqual([200, 200]);
     });
 
-    test('a token of an owner, and one that was changed, open no /mcp, and that of /mcp nothing else', async () => {
+    test('an owner’s session and an altered token are refused at /mcp, and a token for /mcp everywhere else', async () => {
       const { access_token: token } = await new OAuthClient(world).tokens(browser());
       const session = mintOwnerSession(world.running.broker, organisation.owner).token;
       const [header, payload, signature] = token.split('.') as [string, string, string];
@@ -146,7 +146,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await works(token)).toBe(200);
     });
 
-    test('a token of the issuing key with another type or audience opens no /mcp', async () => {
+    test('a token of the issuing key with another type, audience or claim is refused at /mcp', async () => {
       const { access_token: token } = await new OAuthClient(world).tokens(browser());
       const { signCompact } = await import('../../broker/crypto/jws.ts');
       const { keys, clock } = world.running.broker;
@@ -165,7 +165,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
   });
 
   describe('refreshing', () => {
-    test('gives new tokens each time', async () => {
+    test('returns new tokens each time', async () => {
       const client = new OAuthClient(world);
       const first = await client.tokens(browser());
       const second = (await client.refresh(first.refresh_token)).body;
@@ -177,7 +177,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect([more.status, more.body.error]).toEqual([400, 'invalid_scope']);
     });
 
-    test('a used refresh token ends everything that came of it, at the next call', async () => {
+    test('reusing a refresh token revokes everything that was issued from it, at the next call', async () => {
       const warned = vi.spyOn(world.running.broker.log, 'warn');
       const client = new OAuthClient(world);
       const first = await client.tokens(browser());
@@ -195,7 +195,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       );
     });
 
-    test('for ten seconds after its first use one may come again; after them it ends those that it gave meanwhile, too', async () => {
+    test('a refresh token can be repeated for ten seconds after its first use; later that revokes all tokens issued from it', async () => {
       expect(REFRESH_LEEWAY_MS).toBe(10_000);
       const client = new OAuthClient(world);
       const first = await client.tokens(browser());
@@ -204,7 +204,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       const third = await client.refresh(first.refresh_token);
       expect(third.status, third.text).toBe(200);
       for (const { access_token } of [first, second, third.body]) expect(await works(access_token)).toBe(200);
-      // Counted from the first use: to come again in time gains no time.
+      // Counted from the first use: a repetition does not extend the time.
       world.clock.skewMs = REFRESH_LEEWAY_MS + 1_000;
       expect((await client.refresh(first.refresh_token)).body.error).toBe('invalid_grant');
       for (const { access_token, refresh_token } of [second, third.body]) {
@@ -214,7 +214,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await ended(client.id)).toBe('reuse');
     });
 
-    test('two processes of a client that refresh at once both go on', async () => {
+    test('two concurrent refreshes of one client both succeed', async () => {
       const client = new OAuthClient(world);
       const { refresh_token } = await client.tokens(browser());
       const both = await Promise.all([client.refresh(refresh_token), client.refresh(refresh_token)]);
@@ -222,7 +222,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       for (const { body } of both) expect(await works(body.access_token)).toBe(200);
     });
 
-    test('is for the client that the token is of', async () => {
+    test('is possible only for the client that the token was issued to', async () => {
       const client = new OAuthClient(world);
       const { refresh_token } = await client.tokens(browser());
       const other = new OAuthClient(world);
@@ -249,13 +249,13 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
           expect([hint, await works(tokens.access_token)]).toEqual([hint, 401]);
           expect((await client.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');
           expect(await ended(client.id)).toBe('client');
-          // And again: it is over, which is what was asked for.
+          // Repeating it succeeds: the token is revoked.
           expect((await revoke(client, tokens[which], hint)).status).toBe(200);
         }
       },
     );
 
-    test('of an access token is answered to whoever would rather read a page, too', async () => {
+    test('of an access token is answered when the client prefers HTML, too', async () => {
       const client = new OAuthClient(world);
       const { access_token } = await client.tokens(browser());
       const revoked = await revoke(client, access_token, undefined, 'text/html');
@@ -263,7 +263,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await works(access_token)).toBe(401);
     });
 
-    test('of an access token from before a refresh ends what came of it since, and no other client of the agent', async () => {
+    test('of an access token from before a refresh also ends the tokens since, and no other client of the agent', async () => {
       const first = new OAuthClient(world);
       const one = await first.tokens(browser());
       const { sub } = decodeJwt(one.access_token);
@@ -277,7 +277,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await works(two.access_token)).toBe(200);
     });
 
-    test('is the client’s own: a foreign one ends nothing, and learns nothing', async () => {
+    test('by another client changes nothing, and reveals nothing', async () => {
       const client = new OAuthClient(world);
       const tokens = await client.tokens(browser());
       const stranger = new OAuthClient(world);
@@ -295,7 +295,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect((await client.refresh(tokens.refresh_token)).status).toBe(200);
     });
 
-    test('of what is no token of ours, or none any more, is a 200 that ends nothing', async () => {
+    test('of an unknown or expired token is answered with 200, and changes nothing', async () => {
       const client = new OAuthClient(world);
       const { access_token, refresh_token } = await client.tokens(browser());
       const [header, payload, signature] = access_token.split('.') as [string, string, string];
@@ -311,7 +311,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       for (const token of unknown)
         for (const hint of HINTS) expect([token, (await revoke(client, token, hint)).status]).toEqual([token, 200]);
       expect(await works(access_token)).toBe(200);
-      // An old access token, as it stands in a log, ends nothing any more: there is nothing of it left.
+      // An expired access token, as in an old log, revokes nothing any more.
       world.clock.skewMs = 16 * MINUTE_MS;
       expect((await revoke(client, access_token)).status).toBe(200);
       expect((await client.refresh(refresh_token)).status).toBe(200);
@@ -321,7 +321,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
   });
 
   describe('codes', () => {
-    test('a code is good once; a second time ends what came of the first', async () => {
+    test('a code can be redeemed once; a second attempt revokes the tokens of the first', async () => {
       const client = new OAuthClient(world);
       const code = await client.code(browser());
       const { access_token } = (await client.redeem(code)).body;
@@ -330,14 +330,14 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await works(access_token)).toBe(401);
     });
 
-    test('of many at once one redeems it', async () => {
+    test('of concurrent attempts at most one redeems a code', async () => {
       const client = new OAuthClient(world);
       const code = await client.code(browser());
       const answers = await Promise.all(Array.from({ length: 6 }, () => client.redeem(code)));
       expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1);
     });
 
-    test('whoever read the clock before the first, and came after, is not in time', async () => {
+    test('a record can be used once, even by a request that read an earlier time', async () => {
       const { db } = world.running.broker.store;
       const id = crypto.randomUUID();
       const record = {
@@ -355,14 +355,14 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(await useOAuthRecord(db, record, { now: 2_500, leewayMs: 1_000 })).toBe(false);
     });
 
-    test('a code is over after a minute', async () => {
+    test('a code expires after a minute', async () => {
       const client = new OAuthClient(world);
       const code = await client.code(browser());
       world.clock.skewMs = 61_000;
       expect((await client.redeem(code)).body.error).toBe('invalid_grant');
     });
 
-    test('for two resources, one of which is foreign: none of them (RFC 8707)', async () => {
+    test('a request for two resources, one of them foreign, is refused (RFC 8707)', async () => {
       const client = new OAuthClient(world);
       const form = (code: string, ...resources: string[]) =>
         new URLSearchParams([
@@ -384,7 +384,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       }
     });
 
-    test('only whoever began redeems it: another verifier, none, another client, another address', async () => {
+    test('a code cannot be redeemed with another verifier, without one, by another client, or with another redirect URI', async () => {
       const wrong: [string, Record<string, string | undefined>][] = [
         ['another verifier', { code_verifier: pkce().verifier }],
         ['no verifier', { code_verifier: undefined }],
@@ -405,7 +405,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     });
   });
 
-  describe('asking', () => {
+  describe('authorization requests', () => {
     const refusal = async (changed: Record<string, string | undefined>) => {
       const client = new OAuthClient(world);
       await client.register();
@@ -421,7 +421,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       ['another path on another port', { redirect_uri: 'http://127.0.0.1:77/else' }],
       ['no address that it knows', { redirect_uri: 'javascript:alert(1)' }],
       ['a client that is not known', { client_id: 'nobody' }],
-    ])('with %s leads nowhere: a page of ours says so', async (_what, changed) => {
+    ])('with %s are not redirected: a page of the broker shows the error', async (_what, changed) => {
       const { visit, seen } = await refusal(changed);
       expect(visit.status, visit.text).toBe(400);
       expect(visit.text).toContain('Nothing was granted');
@@ -436,16 +436,16 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       ['for the broker as a whole', { resource: 'http://localhost/' }, 'invalid_target'],
       ['for a token at once', { response_type: 'token' }, 'unsupported_response_type'],
       ['without a question to anybody', { prompt: 'none' }, 'login_required'],
-    ])('%s is refused where the client hears it, with our name (RFC 9207)', async (_what, changed, error) => {
+    ])('%s are refused with a redirect to the client, with iss (RFC 9207)', async (_what, changed, error) => {
       const { visit } = await refusal(changed);
       const back = new URL(visit.url);
       expect(back.href.split(/[?#]/)[0]).toBe(CALLBACK);
-      // What a response_type that is not ours would answer in: RFC 6749 section 4.2.2.1.
+      // An error for another response_type may be in the fragment: RFC 6749 section 4.2.2.1.
       const told = back.hash === '' ? back.searchParams : new URLSearchParams(back.hash.slice(1));
       expect(Object.fromEntries(told)).toMatchObject({ error, iss: baseUrl, state: 'state-1' });
     });
 
-    test('any port on loopback is the client’s own (RFC 8252 section 7.3)', async () => {
+    test('may use any port on loopback (RFC 8252 section 7.3)', async () => {
       const client = new OAuthClient(world);
       await client.register();
       const redirect_uri = 'http://127.0.0.1:54321/callback';
@@ -453,7 +453,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect((await client.redeem(code, { redirect_uri })).status).toBe(200);
     });
 
-    test('scopes that nobody knows here are left out, and none is all of them', async () => {
+    test('have unknown scopes removed, and without a known scope all scopes', async () => {
       for (const scope of [undefined, 'claudeai', 'openid profile offline_access']) {
         const tokens = await new OAuthClient(world).tokens(browser(), { scope });
         expect(tokens.scope).toBe('mcp:read mcp:write');
@@ -463,7 +463,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
   });
 
   describe('/mcp', () => {
-    test('a token that was asked for reading does not write, and the client learns what to ask for', async () => {
+    test('a token for reading cannot write, and the challenge names the needed scopes', async () => {
       const { access_token: token } = await new OAuthClient(world).tokens(
         browser(),
         { scope: 'mcp:read' },
@@ -492,7 +492,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(batch.status).toBe(403);
     });
 
-    test('pages of other sites are refused, and there is nothing to GET or DELETE', async () => {
+    test('requests from pages of other sites are refused, and GET and DELETE are not supported', async () => {
       const { access_token: token } = await new OAuthClient(world).tokens(browser());
       for (const origin of ['https://evil.example', 'null', 'http://localhost:1'])
         expect((await callMcp(baseUrl, token, undefined, { origin })).status).toBe(403);
@@ -503,7 +503,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       }
     });
 
-    test('a message that is too large, or none, is refused before anything is done', async () => {
+    test('a message that is too large, or malformed, is refused before anything is done', async () => {
       const { access_token: token } = await new OAuthClient(world).tokens(browser());
       const post = (body: string) =>
         send(`${baseUrl}/mcp`, {
@@ -522,7 +522,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
   });
 });
 
-test('over plain http beyond this machine nobody is let in, nothing says that somebody is, and /mcp says why', async () => {
+test('with a plain http address beyond loopback the authorization server is off, its metadata is absent, and /mcp says why', async () => {
   const world = await startWorld('sqlite', { BASE_URL: 'http://broker.example' });
   const { url } = JSON.parse(readFileSync(runFile(world.running.broker.config.dataFolder), 'utf8'));
   const client = new OAuthClient(world, url);
@@ -549,17 +549,14 @@ test('over plain http beyond this machine nobody is let in, nothing says that so
   expect(documents.issuing_keys).toBe('http://broker.example/v1/oauth/jwks.json');
 });
 
-test.each(['http://localhost', 'http://127.0.0.1', 'http://[::1]'])(
-  'on this machine itself, %s is private enough',
-  async (base) => {
-    const world = await startWorld('sqlite', { BASE_URL: `${base}:8787` });
-    const { url } = JSON.parse(readFileSync(runFile(world.running.broker.config.dataFolder), 'utf8'));
-    for (const path of METADATA) expect((await send(url + path, {})).status).toBe(200);
-    expect((await new OAuthClient(world, url).register()).status).toBe(201);
-  },
-);
+test.each(['http://localhost', 'http://127.0.0.1', 'http://[::1]'])('%s is accepted without https', async (base) => {
+  const world = await startWorld('sqlite', { BASE_URL: `${base}:8787` });
+  const { url } = JSON.parse(readFileSync(runFile(world.running.broker.config.dataFolder), 'utf8'));
+  for (const path of METADATA) expect((await send(url + path, {})).status).toBe(200);
+  expect((await new OAuthClient(world, url).register()).status).toBe(201);
+});
 
-test('an agent has so many open requests and no more', async () => {
+test('the number of open requests of an agent is limited', async () => {
   const world = await startWorld();
   const organisation = await world.organisation();
   await organisation.platform();

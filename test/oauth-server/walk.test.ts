@@ -1,4 +1,4 @@
-/** Around the authorization server with a bad intention: where answers go, how they travel, and what passes for what. */
+/** Attacks on the authorization server: where codes are sent, how they are sent, and what is accepted as a token. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -21,11 +21,11 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     expect(status, text).toBe(201);
     return client;
   };
-  /** The first answer, wherever it leads. */
+  /** Returns the first response, without following redirects. */
   const ask = (client: OAuthClient, changed: Record<string, string | undefined> = {}, more = '') =>
     send(client.address(changed) + more, {});
 
-  describe('where the code goes', () => {
+  describe('where the code is sent', () => {
     const LOOPBACK = 'http://127.0.0.1:9/callback';
     test.each([
       ['another name of this machine', 'http://localhost:9/callback'],
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       ['an encoded letter', 'http://127.0.0.1:9/c%61llback'],
       ['TLS', 'https://127.0.0.1:9/callback'],
       ['no scheme', '//127.0.0.1:9/callback'],
-    ])('not to %s: nobody is led there', async (_what, redirect_uri) => {
+    ])('%s is refused without a redirect', async (_what, redirect_uri) => {
       const client = await registered(LOOPBACK);
       const { status, headers, text } = await ask(client, { redirect_uri });
       expect([status, headers.get('location')], text).toEqual([400, null]);
@@ -55,7 +55,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     });
 
     test.each([undefined, ''])(
-      'whoever names no address (%o) has the only one that there is; of several, none',
+      'without a redirect URI (%o) the only registered one is used; with several registered ones the request is refused',
       async (redirect_uri) => {
         const person = browser();
         const page = await openConsent(person, (await registered(LOOPBACK)).address({ redirect_uri }));
@@ -66,7 +66,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       },
     );
 
-    test('elsewhere than on loopback the port counts, too, and so does all of the rest', async () => {
+    test('except on loopback, the redirect URI has to match exactly, port included', async () => {
       const client = await registered('https://app.example/cb?a=1', 'app.example:/cb');
       for (const redirect_uri of ['https://app.example/cb?a=1', 'app.example:/cb'])
         expect((await ask(client, { redirect_uri })).status).toBe(303);
@@ -85,14 +85,14 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       }
     });
 
-    test('any port of loopback, for each of its names that was registered (RFC 8252 section 7.3)', async () => {
+    test('on loopback any port is accepted, for each registered host name (RFC 8252 section 7.3)', async () => {
       const client = await registered('http://127.0.0.1/cb', 'http://[::1]:5/cb', 'http://localhost/cb');
       for (const host of ['127.0.0.1', '[::1]', 'localhost'])
         for (const port of ['', ':1', ':65535'])
           expect((await ask(client, { redirect_uri: `http://${host}${port}/cb` })).status).toBe(303);
     });
 
-    test('what a page shows of a wrong request is text', async () => {
+    test('an error page escapes values of the request', async () => {
       const hostile = '"><script>alert(1)</script>';
       for (const changed of [
         { client_id: hostile },
@@ -109,7 +109,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     });
   });
 
-  describe('how the answer travels', () => {
+  describe('how the response is sent', () => {
     const back = async (changed: Record<string, string | undefined> = {}, more = '') => {
       const client = await registered();
       const person = browser();
@@ -122,7 +122,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       return { client, url: new URL((await person.get(decided.body.location)).url) };
     };
 
-    test('with the code, the state as it came, and our name (RFC 9207), and with nothing else', async () => {
+    test('with the code, the unchanged state and iss (RFC 9207), and nothing else', async () => {
       const state = 'a b&c=d#é%00?<>';
       const { url } = await back({ state });
       expect(url.href.split('?')[0]).toBe(CALLBACK);
@@ -135,12 +135,12 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       ['in a form', '&response_mode=form_post'],
       ['in a message', '&response_mode=web_message'],
       ['in a JWT', '&response_mode=jwt'],
-    ])('never %s: the metadata says query, and that it is', async (_what, more) => {
+    ])('never %s: only response mode query is supported', async (_what, more) => {
       const { url } = await back({}, more);
       expect([url.hash, url.searchParams.has('code')]).toEqual(['', true]);
     });
 
-    test('what is not known here is ignored: no other request hides in it, and none is fetched', async () => {
+    test('unsupported parameters are ignored, including request objects, and nothing is fetched', async () => {
       const seen = world.upstream.seen.length;
       const inner = Buffer.from(JSON.stringify({ redirect_uri: 'https://evil.example/', scope: 'openid' })).toString(
         'base64url',
@@ -168,7 +168,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     });
 
     test.each(['client_id', 'redirect_uri', 'scope', 'state', 'code_challenge', 'response_type'])(
-      'a request that says %s twice is refused',
+      'a request with a duplicate %s is refused',
       async (name) => {
         const { status, headers } = await ask(await registered(), {}, `&${name}=else`);
         if (status === 303) expect(new URL(headers.get('location')!).searchParams.get('error')).toBe('invalid_request');
@@ -176,7 +176,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       },
     );
 
-    test('tokens and consent are in no cache', async () => {
+    test('responses with tokens and consents are not cacheable', async () => {
       const client = await registered();
       const person = browser();
       const page = await openConsent(person, client.address());
@@ -189,7 +189,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect((await client.redeem(code)).headers.get('cache-control')).toContain('no-store');
     });
 
-    test('the cookie that binds the request to the browser goes to that request alone, and no script reads it', async () => {
+    test('the cookie that binds the request to the browser is limited to that request’s path, and no script can read it', async () => {
       const client = await registered();
       const cookies = (await ask(client)).headers.getSetCookie();
       for (const [name, path] of [
@@ -222,7 +222,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect(Object.fromEntries(told.searchParams)).toMatchObject({ error: 'invalid_request', iss: baseUrl });
     });
 
-    test('the challenge itself is no verifier, and neither is anything else', async () => {
+    test('no other value than the verifier is accepted, not even the challenge', async () => {
       const client = await registered();
       for (const code_verifier of [
         client.pair.challenge,
@@ -238,7 +238,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     });
   });
 
-  describe('what a token is for (RFC 8707)', () => {
+  describe('the resource of a token (RFC 8707)', () => {
     const others = () => [
       'https://else.example/mcp',
       baseUrl,
@@ -250,7 +250,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       '/mcp',
     ];
 
-    test('for /mcp of this broker alone, when it is asked for, redeemed and refreshed', async () => {
+    test('can only be /mcp of this broker, in the request, when redeeming and when refreshing', async () => {
       for (const resource of others()) {
         const { status, headers } = await ask(await registered(), { resource });
         expect([resource, status]).toEqual([resource, 303]);
@@ -267,14 +267,14 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect((await client.refresh(tokens.refresh_token, { resource: `${baseUrl}/mcp` })).status).toBe(200);
     });
 
-    test('not for another one besides', async () => {
+    test('cannot include another resource', async () => {
       const more = `&resource=${encodeURIComponent('https://else.example/mcp')}`;
       const { status, headers } = await ask(await registered(), {}, more);
       expect(status).toBe(303);
       expect(new URL(headers.get('location')!).searchParams.get('error')).toBe('invalid_target');
     });
 
-    test('and it comes in the header alone', async () => {
+    test('a token is accepted in the header only', async () => {
       const { access_token } = await new OAuthClient(world).tokens(browser());
       const message = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
       const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -288,7 +288,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
     });
   });
 
-  test('nobody gets a token in another way than by a code or a refresh token', async () => {
+  test('tokens are issued only for a code or a refresh token', async () => {
     const client = await registered();
     for (const grant_type of [
       'client_credentials',
@@ -313,7 +313,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
       expect([path, (await send(baseUrl + path, { method })).status]).toEqual([path, expect.toBeOneOf([404, 405])]);
   });
 
-  test('a code is worth nothing once the owner took it back', async () => {
+  test('a code cannot be redeemed after an owner has revoked the authorisation', async () => {
     const client = await registered();
     const code = await client.code(browser());
     const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
@@ -324,7 +324,7 @@ describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store
   });
 });
 
-test('on https the cookies of the consent are sent over https alone', async () => {
+test('with an https address the cookies of the consent are sent over https only', async () => {
   const world = await startWorld('sqlite', { BASE_URL: 'https://broker.example' });
   const { handle } = world.running.services.authorization;
   const { serveHandler } = await import('../world/serve-handler.ts');
@@ -336,7 +336,7 @@ test('on https the cookies of the consent are sent over https alone', async () =
   const cookies = answer.headers.getSetCookie().filter((one) => /^svc_(consent|resume)=/.test(one));
   expect(cookies).toHaveLength(2);
   for (const cookie of cookies) expect(cookie).toMatch(/; secure/i);
-  // What another host could set beside it counts for nothing without this one.
+  // Cookies that another host could set have no effect without this one.
   const [own] = answer.headers.getSetCookie().filter((one) => one.startsWith('__Host-'));
   expect(own).toMatch(/^__Host-svc_client=[\w-]{43}; Path=\/; Max-Age=3600; HttpOnly; SameSite=Lax; Secure$/);
 });
