@@ -1,4 +1,4 @@
-/** Held calls for people: whoever decides sees on whose behalf, never who it is; and what is made is made with that person's token. */
+/** Held calls for people: the deciding owner sees on whose behalf, never the person's identity; and the call is made with that person's token. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -30,7 +30,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
     return answer.body.approval_id;
   };
 
-  test('owners read how the person is known and a random id, in the list, of one, and by its link', async () => {
+  test('owners read how the person is identified and a random id: in the list, in the approval, and by its link', async () => {
     const ids = { asserted: await held(ANN), verified: await held(await assertion('bob')) };
     const { approvals } = (await ask('/owner/approvals?status=pending')).body;
     const { tokens } = (await ask('/owner/people')).body;
@@ -48,7 +48,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
       expect(linked.body.request.caller).toEqual(caller);
       expect(JSON.stringify([approvals, one.body, linked.body])).not.toContain(ANN.id);
     }
-    // For nobody in particular, where the platform holds one token for all.
+    // Without a caller, on a platform with one token for all.
     await organisation.platform();
     const plain = await organisation.agent();
     const other = await plain.act({
@@ -91,7 +91,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
       },
       'platform_reauth_needed: The token of the person for whom it was held is over, or refused; they have to consent again.',
     ],
-  ])('for a person %s nothing is sent, and the words say so', async (_who, end, words) => {
+  ])('for a person %s nothing is sent, and the error says why', async (_who, end, words) => {
     const id = await held(ANN);
     await end();
     server.bearers.length = 0;
@@ -103,7 +103,9 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
   describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
     const browser = shared(() => startBrowser());
 
-    test('the inbox, its card and the page of the link say on whose behalf', { timeout: 180_000 }, async () => {
+    test('the inbox, its card and the page of the link show on whose behalf the call is', {
+      timeout: 180_000,
+    }, async () => {
       const host = new URL(issuer.issuer).host;
       const expected = [
         [await held(ANN), 'for a person, slack id as the agent says'],

@@ -1,4 +1,4 @@
-/** Many at once, and ends in the middle: refreshes of people's tokens happen once, and end with what they belong to. */
+/** Concurrency and interruptions: tokens of people are refreshed once, and calls end when the consent they depend on does. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { consentAsserted, outlivePerson } from '../world/people.ts';
@@ -14,11 +14,11 @@ const refreshes = ({ server }: PeopleWorld) =>
   server.asked.filter((form) => form.get('grant_type') === 'refresh_token').length;
 const namesOf = (answers: Answer[]) => answers.map(({ body, text }) => body.data?.who ?? text);
 
-/** Each of PEOPLE people, in a browser of their own, all at the same time; then calls for all of them. */
+/** Lets PEOPLE people consent concurrently, each in a browser of their own; then makes calls for all of them. */
 async function manyPeople(people: PeopleWorld, agents: TestAgent[]): Promise<void> {
   const { server, world, organisation, act } = people;
   const ids = Array.from({ length: PEOPLE }, (_, at) => `u-${at}`);
-  // Links lead to the broker that made them; the platform knows the way back to the first one alone.
+  // Consent links lead to the broker that made them; the platform has only the first one's redirect URI.
   const here = agents.filter(({ baseUrl }) => baseUrl === world.running.baseUrl);
   const consents = await Promise.all(ids.map((id, at) => act(slack(id), {}, here[at % here.length])));
   await Promise.all(consents.map(({ body }, at) => consentAsserted(server, body.consent_url, ids[at]!)));
@@ -32,11 +32,11 @@ async function manyPeople(people: PeopleWorld, agents: TestAgent[]): Promise<voi
   expect(refreshes(people)).toBe(PEOPLE);
 }
 
-describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`concurrent people on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { server, world, organisation, agent, act, connected } = people;
 
-  test(`${CALLS} concurrent calls of one person whose token is over: one refresh`, async () => {
+  test(`${CALLS} concurrent calls of one person with an expired token cause one refresh`, async () => {
     await connected(ANN, 'ann');
     await outlivePerson(world, organisation, 'ann@docs.example');
     const answers = await Promise.all(Array.from({ length: CALLS }, () => act(ANN)));
@@ -44,14 +44,14 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
     expect(refreshes(people)).toBe(1);
   });
 
-  describe('a consent that ends in the middle', () => {
+  describe('a consent that ends during a call', () => {
     beforeEach(() => connected(ANN, 'ann'));
     const end = async () =>
       expect((await organisation.ask('POST', '/owner/people/end', { caller: ANN })).body.ended).toBe(1);
     const isGood = async (token: string) =>
       (await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } })).status === 200;
 
-    test('of a call that is at the platform: that one is answered, and no other is made', async () => {
+    test('the call that is at the platform ends without data, and no other is made', async () => {
       let release = () => {};
       const held = new Promise<void>((resolve) => {
         release = resolve;
@@ -68,14 +68,14 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
       server.before = undefined;
       await end();
       release();
-      // Its token was revoked before the platform looked at it.
+      // The token was revoked before the platform checked it.
       const answer = await calling;
       expect(answer.body.data?.who).toBeUndefined();
       expect((await act(ANN)).body.reason).toBe('not_consented');
       expect(server.served).toEqual([]);
     });
 
-    test('of a call whose answer takes long: what the platform still answers is not handed out', async () => {
+    test('a late answer of the platform is not returned', async () => {
       const gate = Promise.withResolvers<void>();
       const arrived = Promise.withResolvers<void>();
       server.instead = (path) => (path === '/api/items' ? { status: 200, body: '{"who":"ann"}' } : undefined);
@@ -100,7 +100,7 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
       expect(answer.text).not.toContain('"who"');
     });
 
-    test('of a call that waits for a new token: that one is revoked, and nothing is sent', async () => {
+    test('a call that waits for a refreshed token is not sent, and the new token is revoked', async () => {
       await outlivePerson(world, organisation, 'ann@docs.example');
       let release = () => {};
       const held = new Promise<void>((resolve) => {
@@ -116,7 +116,7 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
       const calling = act(ANN);
       await asked;
       server.issued = undefined;
-      // What has been issued by now is known to the server alone.
+      // The token has been issued, but the broker has not received it yet.
       expect(server.given.access).toHaveLength(before + 1);
       await end();
       release();
@@ -126,7 +126,7 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
       expect(await isGood(server.given.access.at(-1)!)).toBe(false);
     });
 
-    test('with another consent: calls go on with the new account', async () => {
+    test('when another consent is confirmed, calls continue with the new account', async () => {
       const { consent_url } = (await startAgain()).body;
       await consentAsserted(server, consent_url, 'ann-too');
       const before = server.given.access.length;
@@ -136,11 +136,11 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
       );
       const calls = Promise.all(Array.from({ length: 20 }, () => act(ANN)));
       await organisation.ask('POST', `/owner/people/tokens/${waiting.id}/confirm`, { caller: ANN });
-      // A call that is on its way when the account of before is revoked is refused by the platform, at worst.
+      // At worst, the platform refuses a call in flight when the previous account is revoked.
       for (const { body } of await calls) expect(['ann', 'ann-too', undefined]).toContain(body.data?.who);
       expect((await act(ANN)).body.data.who).toBe('ann-too');
       expect(server.given.access).toHaveLength(before);
-      // The account of before is revoked.
+      // The previous account's token is revoked.
       expect(await isGood(server.given.access.at(-2)!)).toBe(false);
     });
   });
@@ -154,11 +154,11 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
 
 const GRANTS = { docs: { scopeList: ['docs:read'] } };
 
-describe('people at once on one broker', () => {
+describe('concurrent people on one broker', () => {
   const people = givenPeople('sqlite');
   const { organisation, agent } = people;
 
-  test(`${PEOPLE} people consent and call concurrently, and each sees their own`, async () => {
+  test(`${PEOPLE} people consent and call concurrently, and each gets their own data`, async () => {
     const more = await Promise.all(
       [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
     );
@@ -166,12 +166,12 @@ describe('people at once on one broker', () => {
   }, 270_000);
 });
 
-describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postgres${postgresNote}`, () => {
+describe.runIf(STORES.includes('postgres'))(`concurrent people on replicas on postgres${postgresNote}`, () => {
   const people = givenPeople('postgres');
   const { world, organisation, agent, act, connected } = people;
   const replica = givenReplica(world);
 
-  test(`CA-10 ${CALLS} concurrent calls of one person whose token is over: one refresh, each time`, async () => {
+  test(`CA-10 ${CALLS} concurrent calls of one person with an expired token cause one refresh, each time`, async () => {
     await connected(ANN, 'ann');
     const there = replica.asks(agent);
     for (let round = 1; round <= 3; round++) {
@@ -182,7 +182,7 @@ describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postg
     }
   });
 
-  test(`${PEOPLE} people consent and call concurrently, and each sees their own`, async () => {
+  test(`${PEOPLE} people consent and call concurrently, and each gets their own data`, async () => {
     const more = await Promise.all(
       [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
     );

@@ -1,4 +1,4 @@
-/** Two brokers behind one address: a consent goes on at whichever is asked, and whoever waits at the other hears of it. */
+/** Two replicas behind one address: a consent can be continued at either, and a long poll at the other is notified. */
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
@@ -7,16 +7,16 @@ import { givenPeople, slack } from '../world/people-world.ts';
 import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
-describe.runIf(STORES.includes('postgres'))(`a consent over two brokers on postgres${postgresNote}`, () => {
+describe.runIf(STORES.includes('postgres'))(`a consent with two replicas on postgres${postgresNote}`, () => {
   const people = givenPeople('postgres');
   const { server, issuer, world, organisation, agent, act } = people;
   const replica = givenReplica(world, { behind: true });
 
-  /** The same address, asked of the other broker. */
+  /** The same address at the other replica. */
   const there = (url: string) => url.replace(world.running.baseUrl, replica.baseUrl);
   const isBack = (path: string) => (url: URL) => url.pathname === path;
 
-  test('begun at one, signed in and authorised at the other, kept at the first; the agent hears of it at the other', async () => {
+  test('begun at one, signed in and authorised at the other, kept at the first; the agent polling the other is notified', async () => {
     const other = replica.asks(agent);
     const ann = await people.assertion('ann');
     const { body } = await act(ann);
@@ -34,13 +34,13 @@ describe.runIf(STORES.includes('postgres'))(`a consent over two brokers on postg
     browser.stopAt = undefined;
     const asked = await browser.get(there(back.url));
     expect(asked.text).toContain('Use the account ann@docs.example?');
-    // Used at the other, it is used here.
+    // Completed at the other replica, the consent is completed here, too.
     expect((await browser.get(back.url)).text).not.toContain('Use the account');
     expect((await browser.post(`${body.consent_url}/keep`, {})).status).toBe(200);
     expect((await waiting).body.status).toBe('completed');
     for (const by of [agent, other]) expect((await act(ann, {}, by)).body.data.who).toBe('ann');
 
-    // What an owner ends at one is ended at the other, at its next call.
+    // A token that an owner ends at one replica is refused by the other at its next call.
     const [{ person_id }] = (await organisation.ask('GET', '/owner/people')).body.tokens;
     expect((await organisation.ask('POST', '/owner/people/end', { person_id })).body.ended).toBe(1);
     for (const by of [other, agent]) expect((await act(ann, {}, by)).body.reason).toBe('not_consented');

@@ -1,4 +1,4 @@
-/** What comes back from the platform: with another issuer's name, another's code or state, twice, or in another browser, it is not taken. */
+/** Callbacks of the platform with another issuer, code or state, repeated, or in another browser, are refused. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf } from '../world/connecting.ts';
@@ -10,7 +10,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 const ANN = slack('U-ANN');
 const BOB = slack('U-BOB');
 
-describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the callback from the platform on %s${postgresNote}`, (store) => {
   const { server, world, organisation, agent, act, who, document } = givenPeople(store);
   const callback = () => `/console/connected/${organisation.id}`;
   let issued: number;
@@ -19,7 +19,7 @@ describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, 
     server.seen.length = 0;
   });
 
-  /** Somebody who has consented at the platform, and whose browser has the address of the way back, not opened yet. */
+  /** A person who has consented at the platform, and whose browser has the callback URL but has not opened it. */
   async function onTheWayBack(caller: object, login: string) {
     const url: string = (await act(caller)).body.consent_url;
     const browser = new Browser();
@@ -29,7 +29,7 @@ describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, 
     expect([back.pathname, back.searchParams.get('iss')]).toEqual([callback(), server.issuer]);
     return { url, browser, back };
   }
-  /** Nobody was asked for a token, or the server gave none, and there is nothing to keep. */
+  /** Checks that no token was requested, or none issued, and that nothing can be kept. */
   async function nothingCame(visit: Visit, { url, browser }: { url: string; browser: Browser }, asked = false) {
     expect(visit.status, visit.text).toBeGreaterThanOrEqual(400);
     expect(visit.text).not.toContain('Use the account');
@@ -53,19 +53,19 @@ describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, 
     ['two codes', (query) => query.append('code', 'made-up')],
     ['an error beside', (query) => query.set('error', 'access_denied')],
     ['no code', (query) => query.delete('code')],
-  ])('with %s: the code goes nowhere', async (_what, change) => {
+  ])('with %s is refused, and the code is not redeemed', async (_what, change) => {
     const ann = await onTheWayBack(ANN, 'ann');
     await nothingCame(await ann.browser.get(changed(ann.back, change)), ann);
   });
 
-  test('with somebody else’s code: it belongs to another verifier (PKCE)', async () => {
+  test('with somebody else’s code fails, because that belongs to another verifier (PKCE)', async () => {
     const [ann, bob] = [await onTheWayBack(ANN, 'ann'), await onTheWayBack(BOB, 'bob')];
     const stolen = bob.back.searchParams.get('code')!;
     const visit = await ann.browser.get(changed(ann.back, (query) => query.set('code', stolen)));
     await nothingCame(visit, ann, true);
   });
 
-  test('with somebody else’s state, a made-up one, two, or the one of a consent begun again', async () => {
+  test('with somebody else’s state, a made-up one, two, or that of an earlier attempt is refused', async () => {
     const [ann, bob] = [await onTheWayBack(ANN, 'ann'), await onTheWayBack(BOB, 'bob')];
     const theirs = bob.back.searchParams.get('state')!;
     for (const change of [
@@ -79,7 +79,7 @@ describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, 
     await nothingCame(await ann.browser.get(ann.back.href), ann);
   });
 
-  test('in another browser, an owner’s too, or at another address', async () => {
+  test('in another browser, also an owner’s, or at another redirect URI is refused', async () => {
     const ann = await onTheWayBack(ANN, 'ann');
     await nothingCame(await new Browser().get(ann.back.href), ann);
     await nothingCame(await browserOf(world, organisation.owner).get(ann.back.href), ann);
@@ -88,7 +88,7 @@ describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, 
       await nothingCame(await ann.browser.get(ann.back.href.replace(callback(), path)), ann);
   });
 
-  test('twice, also at the same time: one token, for one person', async () => {
+  test('repeated, also concurrently, results in one token for one person', async () => {
     const ann = await onTheWayBack(ANN, 'ann');
     const visits = await Promise.all([1, 2, 3].map(() => ann.browser.get(ann.back.href)));
     expect(visits.filter(({ text }) => text.includes('Use the account ann@docs.example?')).length).toBeGreaterThan(0);
@@ -102,7 +102,7 @@ describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, 
     expect(await who(ANN)).toBe('ann');
   });
 
-  test('when the agent that asked was revoked meanwhile: nothing is obtained, and nothing is kept', async () => {
+  test('after the agent was revoked obtains and stores nothing', async () => {
     const [ann, bob] = [await onTheWayBack(ANN, 'ann'), await onTheWayBack(BOB, 'bob')];
     expect((await ann.browser.get(ann.back.href)).text).toContain('Use the account ann@docs.example?');
     issued = server.given.access.length;
@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`the way back from the platform on %s${postgresNote}`, 
     expect((await organisation.ask('GET', '/owner/people')).body.tokens).toEqual([]);
   });
 
-  test('when the link is over, the platform is no longer one of people, or its connection is gone', async () => {
+  test('after the link has expired, or the connection was removed, is refused', async () => {
     const [ann, bob] = [await onTheWayBack(ANN, 'ann'), await onTheWayBack(BOB, 'bob')];
     expect((await govern(organisation, document({ connections: {} }))).status).toBe(200);
     expect((await ann.browser.get(ann.back.href)).status).toBeGreaterThanOrEqual(400);

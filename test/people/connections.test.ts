@@ -1,4 +1,4 @@
-/** Several connections of one platform that holds a token per person: which one is meant, and what agents are told of them. */
+/** Several connections of a platform with one token per person: which one a call uses, and what agents read about them. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
@@ -40,10 +40,10 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
   const permissions = async (by = agent) => (await by.get('/v1/agent/permissions')).body.data;
   const on = (connectionId: string) => act(ANN, { connection_id: connectionId });
 
-  test('what a person gives is for one connection; without connection_id it is the default one everywhere', async () => {
+  test('a person’s token is for one connection; without connection_id the default connection is used', async () => {
     await give(second, 'ann-second');
     expect((await on(second)).body.data.who).toBe('ann-second');
-    // Nothing for the default one yet: not for a call that names it, and not for one that names none.
+    // There is no token for the default connection yet: neither for a call that names it, nor for one without connection_id.
     for (const answer of [await on(first), await act(ANN)])
       expect([answer.status, answer.body.reason]).toEqual([412, 'not_consented']);
     const { body } = await start();
@@ -60,13 +60,13 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
       [first, true],
       [second, false],
     ]);
-    // One of them is ended, and the other stays.
+    // One token is ended, and the other stays.
     expect((await organisation.ask('POST', '/owner/people/end', { connection_id: first })).body.ended).toBe(1);
     expect((await act(ANN)).status).toBe(412);
     expect((await on(second)).body.data.who).toBe('ann-second');
   });
 
-  test('an agent with grants on several connections and none on the default one has to name it', async () => {
+  test('an agent with grants on several connections, but not the default one, has to name the connection', async () => {
     const other = await organisation.agent({ rules: [{ effect: 'allow' }], grants: {} });
     await govern(organisation, document({ connections: { ...CONNECTIONS, third: { platform: 'docs' } } }));
     for (const connection of ['second', 'third']) await grant({ connection, scopes: ['docs:read'] }, other);
@@ -96,7 +96,7 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
       'platform_suspended',
       () => organisation.ask('POST', '/owner/platforms/docs/suspend', {}),
     ],
-  ])('an agent %s asks nobody for a consent', async (_what, reason, stop) => {
+  ])('an agent %s cannot start a consent', async (_what, reason, stop) => {
     const other = await organisation.agent({ rules: [{ effect: 'allow' }], grants: {} });
     await grant({ scopes: ['docs:read'], expires_in_seconds: 60 }, other);
     expect((await start({}, other)).status).toBe(202);
@@ -109,8 +109,8 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
     expect([called.status, called.body.reason, called.body.consent_url]).toEqual([403, reason, undefined]);
   });
 
-  test('each is shown as one that people give tokens for, whatever is stored for the organisation, with its own holds and limits', async () => {
-    // As if the platform had been connected by an owner before.
+  test('each connection is listed as per_person, whatever credential is stored, with its own holds and limits', async () => {
+    // As if an owner had connected the platform before.
     const { vault, store: stored } = world.running.broker;
     const place = { table: 'connections', organisationId: organisation.id, rowId: first } as const;
     const credential = vault.seal(place, 'the-token-of-the-organisation');
@@ -149,7 +149,7 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
       ['docs:write'],
       undefined,
     ]);
-    // Switched off, they are the organisation's again.
+    // After switching off tokens per person, the connections use the organisation's credential again.
     const shared = documentOf(server, { enabled: false }, { connections: CONNECTIONS });
     expect((await govern(organisation, shared)).status).toBe(200);
     const { platforms } = await permissions();
@@ -159,7 +159,7 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
     ]);
   });
 
-  test('a standing question is about the agent: nobody has consented, and a rule about the person depends on the call', async () => {
+  test('a question about an agent’s standing permission ignores consents, and is conditional where a rule depends on the person', async () => {
     const authzen = (subject: TestAgent) =>
       subject.request('POST', '/v1/authzen/access', {
         headers: { 'content-type': 'application/json' },
@@ -192,7 +192,7 @@ describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgre
     expect((await trqp(strict)).body).toMatchObject({ authorized: true, context: { conditional: true } });
     expect((await permissions(strict)).platforms[0].conditionalScopes).toEqual(['docs:read']);
     expect((await act(ANN, {}, strict)).body.reason).toBe('denied_by_policy');
-    // A held one is told as such, whoever it will be for.
+    // A scope with required approval is reported as such, whoever the call will be for.
     await grant({ require_approval: true });
     expect((await authzen(agent)).body).toMatchObject({ decision: false, require_approval: true });
   });

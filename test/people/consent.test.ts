@@ -1,4 +1,4 @@
-/** One token per person, from a call without one to calls with everybody's own: at a real OAuth server and a real issuer. */
+/** One token per person, from a call without a token to calls with each person's own: at a real OAuth server and a real issuer. */
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../world/browser.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -10,7 +10,7 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { server, issuer, world, organisation, agent, act, who } = people;
 
-  test('two people of a source: a link, the platform, an owner confirms; then each call has the own token of its person', async () => {
+  test('two asserted people consent and an owner confirms; then each call has its person’s own token', async () => {
     const refused = await act(slack('U-ANN'));
     expect([refused.status, refused.body.error, refused.body.reason]).toEqual([
       412,
@@ -23,7 +23,7 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
       `/v1/consent/caller/status/${consent_token}`,
     ]);
     expect(Date.parse(expires_at) - world.running.broker.clock()).toBeGreaterThan(29 * 60_000);
-    // Whoever asks again is told the same one.
+    // A repeated call returns the same consent.
     expect((await act(slack('U-ANN'))).body.consent_token).toBe(consent_token);
     expect((await statusOf(world, consent_token)).body).toEqual({ status: 'pending', platform_id: 'docs', expires_at });
 
@@ -57,13 +57,13 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
     ]);
     expect(server.bearers.slice(-3)[0]).toBe(server.bearers.at(-1));
     expect(new Set(server.bearers.slice(-3)).size).toBe(2);
-    // Nobody else: not the next id, not another letter case, and never somebody's token or the organisation's.
+    // Nobody else's calls are made: not with a similar id, not with another letter case, and never with another token.
     for (const other of [slack('U-ANN '), slack('u-ann'), slack('U-EVE')]) expect((await act(other)).status).toBe(412);
     expect((await act(undefined)).body.reason).toBe('no_caller');
     expect((await act({ source: 'teams', id: 'U-ANN' })).body.reason).toBe('asserted_not_allowed');
   });
 
-  test('an address that nobody verified at the platform is shown as such to the person and to whoever confirms it', async () => {
+  test('an address that the platform did not verify is marked for the person and for the confirming owner', async () => {
     server.unverified.add('ann');
     const { consent_url: url } = (await act(slack('U-ANN'))).body;
     const browser = new Browser();
@@ -77,7 +77,7 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
     ]);
   });
 
-  test('the receipt says that a caller was honoured, and a random id; never who it is', async () => {
+  test('the receipt says that a caller was identified, with a random id, and never who it is', async () => {
     await consentAsserted(server, (await act(slack('PERSON-7'))).body.consent_url, 'ann');
     await confirmAll(organisation);
     const answer = await act(slack('PERSON-7'));
@@ -88,13 +88,13 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
     expect(JSON.stringify([row, payload, receipt, given])).not.toContain('PERSON-7');
   });
 
-  test('a verified person: signs in at the issuer first, and only that person can go on', async () => {
+  test('a verified person signs in at the issuer first, and only that person can continue', async () => {
     const ann = () => people.assertion('ann');
     const refused = await act(await ann());
     expect([refused.status, refused.body.reason], refused.text).toEqual([412, 'not_consented']);
     const { consent_url } = refused.body;
 
-    // Bob has got Ann's link: he is somebody else at the issuer.
+    // Bob has Ann's link, but is another person at the issuer.
     const bobs = new Browser();
     const wrong = await issuer.signIn(bobs, 'bob', await start(bobs, consent_url));
     expect([wrong.status, wrong.text]).toEqual([403, expect.stringContaining('somebody else')]);
@@ -107,7 +107,7 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
     expect([done.status, done.text]).toEqual([200, expect.stringContaining('The agent can go on')]);
     expect(await who(await ann())).toBe('ann');
     expect((await act(await people.assertion('bob'))).status).toBe(412);
-    // The word of a source about the same person is another person.
+    // The same name from a source is another person.
     expect((await act(slack('ann'))).status).toBe(412);
   });
 });

@@ -1,4 +1,4 @@
-/** Git for a person: each request goes to the code host with the token that this person gave, and for nobody with none. */
+/** Git for people: each request goes to the code host with the token of its person, and is refused without one. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { profileOf, run, sh } from '../sidecar/run-world.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -46,7 +46,7 @@ describe.each(ONE_STORE)(`git for people on %s${postgresNote}`, (store) => {
     const config = id === undefined ? {} : { 'http.extraHeader': `X-Svc-Caller: id slack:${id}` };
     return await runGit(['clone', '-q', remoteOf(agent, `acme/app-${store}`), newFolder()], { config });
   };
-  /** Whose tokens the code host has got, each once. */
+  /** Returns the accounts whose tokens the code host received, each once. */
   const whose = async (): Promise<string[]> => {
     const pairs = host.seen.map(({ headers }) => atob((headers.authorization ?? '').replace(/^Basic /, '')));
     const tokens = [...new Set(pairs.map((pair) => pair.slice(pair.indexOf(':') + 1)))];
@@ -58,7 +58,7 @@ describe.each(ONE_STORE)(`git for people on %s${postgresNote}`, (store) => {
       .sort();
   };
 
-  test('two people clone at once, each with the own token; and nobody else', async () => {
+  test('two people clone concurrently, each with their own token; nobody else can', async () => {
     await give('U-ANN', 'ann');
     expect((await clone('U-BOB')).stderr).toContain('consent_required');
     expect((await clone(undefined)).stderr).toContain('consent_required');
@@ -77,12 +77,12 @@ describe.each(ONE_STORE)(`git for people on %s${postgresNote}`, (store) => {
     const ran = await run(profileOf(agent), ['--caller', 'slack:U-BOB', ...sh(`git clone -q ${url} "$HOME/clone"`)]);
     expect(ran, ran.stderr).toMatchObject({ code: 0 });
     expect(await whose()).toEqual(['bob']);
-    // Over: it is refreshed first.
+    // Expired: the token is refreshed first.
     host.seen.length = 0;
     await outlivePerson(world, organisation, 'ann@docs.example');
     expect(await clone('U-ANN')).toMatchObject({ code: 0 });
     expect(await whose()).toEqual(['ann']);
-    // Ended at the code host: no owner can connect it again, only the person.
+    // Revoked at the code host: only the person can connect it again, and no owner.
     await outlivePerson(world, organisation, 'bob@docs.example');
     server.instead = (path) => (path === '/token' ? { status: 400, body: '{"error":"invalid_grant"}' } : undefined);
     const { stderr } = await clone('U-BOB');

@@ -1,4 +1,4 @@
-/** Callers who lie, links in the wrong hands, and tokens that end: nobody's token is used for anybody else. */
+/** Forged callers, links in the wrong hands, and ended tokens: no token is ever used for another person. */
 import { importPKCS8, SignJWT } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { revokeUnkept } from '../../broker/admin/revoke-unkept.ts';
@@ -23,11 +23,11 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 const ANN = slack('CANARY-ann-0123456789');
 const BOB = slack('CANARY-bob-0123456789');
 
-describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`attacks on tokens of people on %s${postgresNote}`, (store) => {
   const { server, issuer, world, organisation, agent, document, act, connected } = givenPeople(store);
   const nothingSent = () => expect(server.bearers).toEqual([]);
 
-  test('CA-01 the id is what stands after the first colon, byte for byte', async () => {
+  test('CA-01 the id is everything after the first colon, byte for byte', async () => {
     await connected(slack('U1:extra'), 'ann');
     const from = (value: string) => agent.act(READ_DOCS, { 'x-svc-caller': value });
     expect((await from('id slack:U1:extra')).body.data.who).toBe('ann');
@@ -73,20 +73,23 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
         return `${part({ alg: 'none' })}.${part({ iss: issuer.issuer, aud: 'agents', sub: 'ann', iat: now, exp: now + 60 })}.`;
       },
     ],
-  ])('CA-04 an assertion %s is 400 at a start and 412 at a call', async (_what, make) => {
-    const caller = { assertion: await make(Math.floor(Date.now() / 1000)) };
-    const answer = await act(caller);
-    expect([answer.status, answer.body.reason], answer.text).toEqual([412, 'no_caller']);
-    expect(answer.body.consent_url).toBeUndefined();
-    const started = await agent.request('POST', '/v1/consent/caller/start', {
-      body: JSON.stringify({ platform: 'docs', caller }),
-      headers: { 'content-type': 'application/json' },
-    });
-    expect(started.status).toBe(400);
-    nothingSent();
-  });
+  ])(
+    'CA-04 an assertion %s is refused with 400 when starting a consent, and with 412 at a call',
+    async (_what, make) => {
+      const caller = { assertion: await make(Math.floor(Date.now() / 1000)) };
+      const answer = await act(caller);
+      expect([answer.status, answer.body.reason], answer.text).toEqual([412, 'no_caller']);
+      expect(answer.body.consent_url).toBeUndefined();
+      const started = await agent.request('POST', '/v1/consent/caller/start', {
+        body: JSON.stringify({ platform: 'docs', caller }),
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(started.status).toBe(400);
+      nothingSent();
+    },
+  );
 
-  test('a person’s token that the platform echoes is taken out of the answer, and is nowhere else', async () => {
+  test('a person’s token in a platform’s answer is redacted, and appears nowhere else', async () => {
     await connected(ANN, 'ann');
     const answer = await act(ANN);
     expect(answer.status, answer.text).toBe(200);
@@ -97,7 +100,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect(placesOf(bearer, await everythingStored(world.environment))).toEqual([]);
   });
 
-  test('an issuer may change its keys; a good assertion may be sent again as long as it lives', async () => {
+  test('an issuer may rotate its keys, and a valid assertion may be sent repeatedly', async () => {
     const before = { assertion: await issuer.assertion('ann') };
     for (let times = 0; times < 2; times++) expect((await act(before)).body.reason).toBe('not_consented');
     await issuer.rotate();
@@ -107,7 +110,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await act(before)).body.reason).toBe('no_caller');
   });
 
-  test('CA-06 the same person in two organisations is two people', async () => {
+  test('CA-06 the same person in two organisations counts as two people', async () => {
     await connected(ANN, 'ann');
     const other = await world.organisation();
     expect((await govern(other, document())).status).toBe(200);
@@ -123,7 +126,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect(new Set(rows.flatMap(({ id, hash }) => [id, hash])).size).toBe(4);
   });
 
-  test('CA-08 an owner’s own token is never used for a person, nor one person’s for another', async () => {
+  test('CA-08 the organisation’s token is never used for a person, nor one person’s token for another', async () => {
     await connected(ANN, 'ann');
     const place = { organisationId: organisation.id, rowId: '', table: 'connections' as const };
     const { vault, store: stored } = world.running.broker;
@@ -132,7 +135,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
       .selectAll()
       .where('organisation_id', '=', organisation.id)
       .executeTakeFirstOrThrow();
-    // As if the platform had been connected by an owner before.
+    // As if an owner had connected the platform before.
     const credential = vault.seal({ ...place, rowId: connection.id }, 'the-token-of-the-organisation');
     await stored.db.updateTable('connections').set({ credential }).where('id', '=', connection.id).execute();
     for (const nobody of [undefined, BOB, { source: 'teams', id: 'x' }]) expect((await act(nobody)).status).toBe(412);
@@ -140,14 +143,14 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await act(ANN)).body.data.who).toBe('ann');
   });
 
-  test('CA-09 a link in another browser: what came back there is shown and kept nowhere else', async () => {
+  test('CA-09 a link in another browser: the account is shown and kept only in the browser that authorised it', async () => {
     const { body } = await act(ANN);
     const [one, other] = [new Browser(), new Browser()];
     const asked = await authorise(server, one, 'ann', await start(one, body.consent_url));
     expect(asked.text).toContain('ann@docs.example');
     expect((await other.get(body.consent_url)).text).not.toContain('ann@docs.example');
     expect((await other.post(`${body.consent_url}/keep`, {})).status).toBe(409);
-    // The callback of one browser in another one, and twice.
+    // The callback of one browser in another one, and repeated.
     one.stopAt = (url) => url.pathname.startsWith('/console/connected/');
     const stopped = await authorise(server, one, 'ann', await start(one, body.consent_url));
     expect((await other.get(stopped.url)).status).not.toBe(200);
@@ -165,20 +168,20 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
   describe.each([
     ['a verified person', async () => ({ assertion: await issuer.assertion('ann') })],
     ['a person whom a source asserts', async () => slack('U-ANN')],
-  ])('the link of %s, in the browser of another one', (_who, caller) => {
+  ])('the link of %s, opened by another browser', (_who, caller) => {
     beforeEach(async () => {
-      // What is kept is used at once, so that nobody but the person stands between a link and a call.
+      // A kept token is usable immediately, so that no owner's confirmation stands between a link and a call.
       const more = documentOf(server, { asserted: ['slack'], asserted_consent: 'link' });
       expect(
         (await govern(organisation, document({ platforms: (more as { platforms: object }).platforms }))).status,
       ).toBe(200);
     });
-    /** Up to where the platform asks. */
+    /** Continues to the platform's consent page. */
     const toPlatform = async (browser: Browser, consentUrl: string) => {
       const url = await start(browser, consentUrl);
       return 'assertion' in (await caller()) ? onward(await issuer.signIn(browser, 'ann', url)) : url;
     };
-    /** In no browser but the one that the page was shown in is anything kept, seen or given. */
+    /** Checks that this browser cannot keep, see or give anything. */
     const nothingIn = async (browser: Browser, consentUrl: string) => {
       expect((await browser.get(consentUrl)).text).not.toContain('ann@docs.example');
       const kept = await browser.post(`${consentUrl}/keep`, {});
@@ -190,29 +193,32 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     test.each([
       ['says no', 'discard'],
       ['says yes', 'keep'],
-    ])('begins again before the person %s: what was obtained is nobody’s, and revoked', async (_what, choice) => {
-      const { consent_url } = (await act(await caller())).body;
-      const [ann, thief] = [new Browser(), new Browser()];
-      const asked = await authorise(server, ann, 'ann', await toPlatform(ann, consent_url));
-      expect(asked.text).toContain('Use the account ann@docs.example');
-      const token = server.given.access.at(-1)!;
-      expect(await works(token)).toBe(true);
-      await start(thief, consent_url);
-      expect(await works(token)).toBe(false);
-      const chosen = await ann.post(`${consent_url}/${choice}`, {});
-      expect([chosen.status, chosen.text]).toEqual([409, expect.stringContaining('begun in another browser')]);
-      await nothingIn(thief, consent_url);
-      await nothingIn(ann, consent_url);
-      expect((await act(await caller())).status).toBe(412);
-      // The person begins again, and is who keeps it.
-      const again = await authorise(server, ann, 'ann', await toPlatform(ann, consent_url));
-      expect(again.text).toContain('Use the account ann@docs.example');
-      await nothingIn(thief, consent_url);
-      expect((await ann.post(`${consent_url}/keep`, {})).status).toBe(200);
-      expect((await act(await caller())).body.data.who).toBe('ann');
-    });
+    ])(
+      'which begins again before the person %s: the obtained token is kept by nobody, and revoked',
+      async (_what, choice) => {
+        const { consent_url } = (await act(await caller())).body;
+        const [ann, thief] = [new Browser(), new Browser()];
+        const asked = await authorise(server, ann, 'ann', await toPlatform(ann, consent_url));
+        expect(asked.text).toContain('Use the account ann@docs.example');
+        const token = server.given.access.at(-1)!;
+        expect(await works(token)).toBe(true);
+        await start(thief, consent_url);
+        expect(await works(token)).toBe(false);
+        const chosen = await ann.post(`${consent_url}/${choice}`, {});
+        expect([chosen.status, chosen.text]).toEqual([409, expect.stringContaining('begun in another browser')]);
+        await nothingIn(thief, consent_url);
+        await nothingIn(ann, consent_url);
+        expect((await act(await caller())).status).toBe(412);
+        // When the person begins again, only they can keep the account.
+        const again = await authorise(server, ann, 'ann', await toPlatform(ann, consent_url));
+        expect(again.text).toContain('Use the account ann@docs.example');
+        await nothingIn(thief, consent_url);
+        expect((await ann.post(`${consent_url}/keep`, {})).status).toBe(200);
+        expect((await act(await caller())).body.data.who).toBe('ann');
+      },
+    );
 
-    test('begins again while the code is exchanged: what comes of it is nobody’s, and revoked', async () => {
+    test('which begins again during the code exchange: the token is kept by nobody, and revoked', async () => {
       const { consent_url } = (await act(await caller())).body;
       const [ann, thief] = [new Browser(), new Browser()];
       const url = await toPlatform(ann, consent_url);
@@ -232,7 +238,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
       ['another account', 'bob'],
       ['the same account', 'ann'],
     ])(
-      'of the same browser, which begins again after %s, what it obtained stays until it obtains more',
+      'when the same browser begins again after %s, the first token stays until there is a new one',
       async (_what, login) => {
         const { consent_url } = (await act(await caller())).body;
         const ann = new Browser();
@@ -243,7 +249,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
         expect((await ann.get(consent_url)).text).toContain(`Use the account ${login}@docs.example`);
         expect(await works(first)).toBe(true);
         expect((await authorise(server, ann, 'ann', url)).text).toContain('Use the account ann@docs.example');
-        // A server that is asked to end one consent of an account may end all of it.
+        // At some servers, revoking one token of an account ends all of them.
         expect(await works(first)).toBe(login === 'ann');
         expect((await ann.post(`${consent_url}/keep`, {})).status).toBe(200);
         expect((await act(await caller())).body.data.who).toBe('ann');
@@ -251,7 +257,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     );
   });
 
-  test('a sign-in that ends after another browser began goes on to no platform', async () => {
+  test('a sign-in that finishes after another browser began does not continue to the platform', async () => {
     const { consent_url } = (await act({ assertion: await issuer.assertion('ann') })).body;
     const [ann, other] = [new Browser(), new Browser()];
     ann.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
@@ -261,7 +267,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await ann.get(url)).status).toBe(400);
   });
 
-  test('what nobody says anything about is forgotten after an hour, and revoked at the platform', async () => {
+  test('an account that is neither kept nor discarded is deleted after an hour, and revoked at the platform', async () => {
     await connected(BOB, 'bob');
     const kept = server.given.access.at(-1)!;
     const { consent_url } = (await act(ANN)).body;
@@ -277,7 +283,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await act(BOB)).body.data.who).toBe('bob');
   });
 
-  test('a form of another site keeps nothing, and a link is used once and for 30 minutes', async () => {
+  test('a form of another site cannot keep an account, and a link is valid once and for 30 minutes', async () => {
     const { body } = await act(ANN);
     const browser = new Browser();
     await authorise(server, browser, 'ann', await start(browser, body.consent_url));
@@ -295,9 +301,9 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await new Browser().get(late)).status).toBe(409);
   });
 
-  test('an owner confirms only for the person whom the account is meant for, and can end it by what agents call them', async () => {
+  test('an owner can confirm an account only for the person it was given for, and end it by the name that agents use', async () => {
     const { body } = await act(ANN);
-    // Whoever got the link gives an own account for Ann's id.
+    // Somebody with Ann's link gives their own account for Ann's id.
     await consentAsserted(server, body.consent_url, 'bob');
     const [given] = (await organisation.ask('GET', '/owner/people')).body.tokens;
     const confirm = (caller: object) =>
@@ -320,7 +326,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     });
   });
 
-  test('CA-10 calls of two people at once whose tokens are over refresh each once, and get each their own', async () => {
+  test('CA-10 concurrent calls of two people with expired tokens refresh once each, and each gets their own data', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
     for (const account of ['ann@docs.example', 'bob@docs.example']) await outlivePerson(world, organisation, account);
@@ -332,7 +338,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect(server.asked.filter((form) => form.get('grant_type') === 'refresh_token')).toHaveLength(2);
   });
 
-  test('CA-11 a consent that was ended at the platform is 409, and marks nobody else', async () => {
+  test('CA-11 a consent that was revoked at the platform is answered with 409, and affects nobody else', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
     await outlivePerson(world, organisation, 'ann@docs.example');
@@ -349,7 +355,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await act(BOB)).body.data.who).toBe('bob');
   });
 
-  test('a held call is made for the person whom it was held for, or not at all', async () => {
+  test('a held call is made for its person, or not at all', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
     const careful = await agentOfPeople(organisation, [{ effect: 'require_approval' }]);
@@ -366,7 +372,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect(results[1].execution_error).toContain('consent_required');
   });
 
-  test('a source that is not taken any more counts for nothing, nor for what was held before', async () => {
+  test('a source that is no longer accepted is refused, for earlier held calls, too', async () => {
     await connected(ANN, 'ann');
     const careful = await agentOfPeople(organisation, [{ effect: 'require_approval' }]);
     const held = await act(ANN, {}, careful);
@@ -379,7 +385,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     nothingSent();
   });
 
-  test('an issuer that is not trusted any more counts for nothing, nor for what was held before', async () => {
+  test('an issuer that is no longer trusted is refused, for earlier held calls, too', async () => {
     const caller = { assertion: await issuer.assertion('ann') };
     const browser = new Browser();
     const consent: string = (await act(caller)).body.consent_url;
@@ -404,7 +410,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     nothingSent();
   });
 
-  test('an Idempotency-Key belongs to a person', async () => {
+  test('an Idempotency-Key is separate for each person', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
     const write = { method: 'POST', scope: 'docs:write', data: {} };
@@ -414,7 +420,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await once(ANN)).headers.get('idempotency-replayed')).toBe('true');
     const other = await once(BOB);
     expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_reused']);
-    // Another assertion of one person makes no other request.
+    // Another assertion about the same person is the same request.
     const verified = async () =>
       agent.act(
         { ...READ_DOCS, ...write, caller: { assertion: await issuer.assertion('ann') } },
@@ -423,7 +429,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect([(await verified()).status, (await verified()).status]).toEqual([412, 412]);
   });
 
-  test('rules see whether the person is verified, and nothing where nobody is honoured', async () => {
+  test('rules can read whether the person is verified, and nothing when no caller is identified', async () => {
     await connected(ANN, 'ann');
     const strict = await agentOfPeople(organisation, [
       { effect: 'allow' },
@@ -434,7 +440,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect((await act({ assertion: await issuer.assertion('ann') }, {}, strict)).body.reason).toBe('not_consented');
   });
 
-  test('who a person is stands nowhere in what is stored', async () => {
+  test('the identity of a person is nowhere in the stored data', async () => {
     await connected(ANN, 'ann');
     await act({ assertion: await issuer.assertion('CANARY-sub-0123456789') });
     const stored = await everythingStored(world.environment);
@@ -445,7 +451,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
   test.each([
     ['by an owner', async (id: string) => await organisation.ask('DELETE', `/owner/connections/${id}`)],
     ['by the governance file', async () => await govern(organisation, document({ connections: {} }))],
-  ])('a connection that is removed %s takes all its people along, also at the platform', async (_how, remove) => {
+  ])('removing a connection %s deletes and revokes the tokens of all people', async (_how, remove) => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
     const tokens = server.given.access.slice(-2);
@@ -457,7 +463,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     expect(await Promise.all(tokens.map(works))).toEqual([false, false]);
   });
 
-  test('a connection is removed although the authorization server is down', async () => {
+  test('a connection can be removed while the authorization server is down', async () => {
     await connected(ANN, 'ann');
     const [{ connection_id: id }] = (await organisation.ask('GET', '/owner/people')).body.tokens;
     await server.down();

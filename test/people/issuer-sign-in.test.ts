@@ -1,4 +1,4 @@
-/** Signing in at an issuer that lies: nobody goes on to the platform but the person who is meant. */
+/** Sign-in at an issuer with invalid responses: only the intended person continues to the platform. */
 import { describe, expect, test } from 'vitest';
 import { Browser, type Visit } from '../world/browser.ts';
 import { govern } from '../world/docs-platform.ts';
@@ -6,7 +6,7 @@ import { documentOf, onward, start } from '../world/people.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { givenLyingIssuer } from './issuer-world.ts';
 
-describe.each(ONE_STORE)(`signing in at an issuer that lies on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`sign-in at a faulty issuer on %s${postgresNote}`, (store) => {
   const { server, issuer, organisation, assertion, actAs } = givenLyingIssuer(store);
 
   const begin = async (sub = 'ann') => {
@@ -18,12 +18,12 @@ describe.each(ONE_STORE)(`signing in at an issuer that lies on %s${postgresNote}
     expect([visit.status, visit.text.includes('http-equiv="refresh"')], visit.text).toEqual([status, false]);
     expect(server.seen.filter((path) => path === 'GET /auth')).toEqual([]);
   };
-  test('the same person goes on to the platform', async () => {
+  test('the intended person continues to the platform', async () => {
     const { browser, to } = await begin();
     expect(onward(await browser.get(to))).toContain(`${server.issuer}/auth`);
   });
 
-  test('its userinfo endpoint is not asked: only the subject counts, which the ID token has', async () => {
+  test('the userinfo endpoint is not called: only the subject in the ID token counts', async () => {
     issuer.metadata = { userinfo_endpoint: `${issuer.issuer}/userinfo` };
     issuer.claims = { email: undefined, email_verified: undefined };
     issuer.answers.set('/userinfo', (_request, response) => response.writeHead(500).end());
@@ -49,13 +49,13 @@ describe.each(ONE_STORE)(`signing in at an issuer that lies on %s${postgresNote}
     ['somebody with other letters', () => (issuer.claims = { sub: 'Ann' })],
     ['nobody', () => (issuer.claims = { sub: undefined })],
     ['an assertion in place of an ID token', () => (issuer.token = () => assertion())],
-  ])('%s: nobody goes on', async (_what, lie) => {
+  ])('%s: the sign-in is refused', async (_what, lie) => {
     const { browser, to } = await begin();
     lie();
     notOn(await browser.get(to), 403);
   });
 
-  test('its answer counts once, in one browser, with its own state', async () => {
+  test('a callback counts once, in the browser that began it, and with its own state', async () => {
     const { browser, to } = await begin();
     browser.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
     const { url } = await browser.get(to);
@@ -69,12 +69,12 @@ describe.each(ONE_STORE)(`signing in at an issuer that lies on %s${postgresNote}
     expect((await browser.get(`${url}&state=x`)).status).toBe(400);
     expect(onward(await browser.get(url))).toContain(`${server.issuer}/auth`);
     expect((await browser.get(url)).status).toBe(400);
-    // The platform's way back takes none of it.
+    // The platform's redirect URI does not accept it.
     const platforms = url.replace('/me/consent/signed-in', `/console/connected/${organisation.id}`);
     expect((await browser.get(platforms)).status).not.toBe(200);
   });
 
-  test('an issuer that is trusted no more, or has another client now, ends it', async () => {
+  test('a callback is refused after the issuer was removed, or its client changed', async () => {
     const { browser, to } = await begin();
     browser.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
     const { url } = await browser.get(to);

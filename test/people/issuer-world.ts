@@ -1,4 +1,4 @@
-/** A broker whose organisation trusts an issuer that does whatever a test tells it to. */
+/** A broker whose organisation trusts a scriptable issuer. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, expect } from 'vitest';
@@ -17,9 +17,9 @@ export const JSON_TYPE = { 'content-type': 'application/json' };
 export function givenLyingIssuer(store: StoreKind) {
   const server = shared(() => startAuthorizationServer());
   const issuer = shared(() => startLyingProvider());
-  /** Of which nothing is known yet. */
+  /** Issuers that have not been contacted yet. */
   const others = shared(() => Promise.all([1, 2, 3, 4].map(() => startLyingProvider())));
-  /** What came to an address that nobody allowed. */
+  /** Requests to an internal address that must not be called. */
   const asked: string[] = [];
   const inside = createServer((request, response) => {
     asked.push(request.url ?? '');
@@ -36,7 +36,7 @@ export function givenLyingIssuer(store: StoreKind) {
     return made;
   });
   beforeEach(() => {
-    // Keys and metadata of before are too old to be used.
+    // Earlier keys and metadata are too old to be used.
     world.clock.skewMs += 61 * MINUTE_MS;
     issuer.beHonest();
     issuer.clock = () => world.running.broker.clock();
@@ -68,14 +68,14 @@ export function givenLyingIssuer(store: StoreKind) {
     world,
     organisation,
     agent,
-    /** The organisation trusts the issuer on other terms. */
+    /** Trusts the issuer with other settings. */
     trust,
     insideUrl: () => `http://127.0.0.1:${(inside.address() as AddressInfo).port}/keys`,
     claims,
-    /** A good one, with different claims. */
+    /** Returns a valid assertion with different claims. */
     assertion: async (different: object = {}) => await issuer.sign(claims(different)),
     actAs,
-    /** Neither a call nor a consent comes of it. */
+    /** Checks that the assertion leads neither to a call nor to a consent. */
     refused: async (jwt: string, says: RegExp) => {
       const answer = await actAs(jwt);
       expect([answer.status, answer.body.reason, answer.body.consent_url]).toEqual([412, 'no_caller', undefined]);
@@ -88,7 +88,7 @@ export function givenLyingIssuer(store: StoreKind) {
       expect([started.status, started.body.error]).toEqual([400, 'invalid_request']);
       expect(server.bearers).toEqual([]);
     },
-    /** It is somebody, who has not consented yet. */
+    /** Checks that the assertion identifies somebody, who has not consented yet. */
     believed: async (jwt: string, by: TestAgent = agent) =>
       expect((await actAs(jwt, by)).body.reason).toBe('not_consented'),
   };

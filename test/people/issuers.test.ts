@@ -1,4 +1,4 @@
-/** Issuers of assertions that are slow, down, huge, somewhere else or of somebody else: nobody is believed, and nothing is sent. */
+/** Issuers of assertions that are slow, down, huge, at an internal address or of somebody else: their assertions are refused, and nothing is sent. */
 import { createHmac } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { exportSPKI, importJWK } from 'jose';
@@ -12,7 +12,7 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { givenLyingIssuer, JSON_TYPE } from './issuer-world.ts';
 
-/** So many seconds from now on. */
+/** A time so many seconds from now. */
 class Ahead {
   readonly seconds: number;
   constructor(seconds: number) {
@@ -20,7 +20,7 @@ class Ahead {
   }
 }
 
-describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`faulty issuers of assertions on %s${postgresNote}`, (store) => {
   const {
     server,
     issuer,
@@ -37,7 +37,7 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
     believed,
   } = givenLyingIssuer(store);
 
-  describe('its keys', () => {
+  describe('the keys of an issuer', () => {
     test.each<[string, () => void]>([
       ['10 MB', () => answerKeys((response) => response.writeHead(200, JSON_TYPE).end('x'.repeat(1e7)))],
       ['10 MB that would be keys', () => issuer.padding.set('/jwks', 1e7)],
@@ -47,7 +47,7 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       ['half an answer', () => answerKeys((response) => response.writeHead(200, JSON_TYPE).end('{"keys":['))],
       ['a closed connection', () => answerKeys((response) => response.socket?.destroy())],
       ['a redirect', () => answerKeys((response) => response.writeHead(302, { location: insideUrl() }).end())],
-    ])('are %s: nobody is believed, and it is asked once', async (_what, lie) => {
+    ])('are %s: assertions are refused, and the keys are requested once', async (_what, lie) => {
       lie();
       const jwt = await assertion();
       await refused(jwt, /cannot be fetched just now/);
@@ -55,7 +55,7 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       for (let times = 0; times < 5; times++) await refused(jwt, /cannot be fetched just now/);
       expect(issuer.seen.filter((path) => path === 'GET /jwks')).toHaveLength(count);
       expect(asked).toEqual([]);
-      // It is well again.
+      // The issuer is available again.
       issuer.beHonest();
       issuer.clock = () => world.running.broker.clock();
       world.clock.skewMs += MINUTE_MS;
@@ -67,7 +67,7 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       ['a file', () => ({ jwks_uri: 'file:///etc/passwd' })],
       ['nowhere', () => ({ jwks_uri: undefined })],
       ['said to be those of another issuer', () => ({ issuer: 'https://id.example' })],
-    ])('are %s, as its metadata say: nobody is believed', async (_what, metadata) => {
+    ])('are %s according to the metadata: assertions are refused', async (_what, metadata) => {
       const other = others.pop()!;
       other.metadata = metadata();
       await trust({ issuer: other.issuer });
@@ -76,13 +76,13 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       expect(asked).toEqual([]);
     });
 
-    test('are at an address inside, which an owner wrote: it is not asked', async () => {
+    test('at an internal address that an owner configured are not requested', async () => {
       await trust({ jwks_uri: insideUrl() });
       await refused(await assertion(), /cannot be fetched just now/);
       expect(asked).toEqual([]);
     });
 
-    test('are slow: those of before are good meanwhile, and calls at once share one request', async () => {
+    test('are slow: cached ones stay valid meanwhile, and concurrent calls share one request', async () => {
       await believed(await assertion());
       issuer.seen.length = 0;
       let release = () => {};
@@ -99,7 +99,7 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       release();
       await calls;
       expect(issuer.seen.filter((path) => path === 'GET /jwks')).toHaveLength(1);
-      // Down: with keys that are not five minutes old yet.
+      // Unavailable, with cached keys that are younger than five minutes.
       issuer.answers.set('/jwks', (_request, response) => void response.socket?.destroy());
       world.clock.skewMs += 4 * MINUTE_MS;
       await believed(await assertion());
@@ -124,7 +124,7 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
             headers: { ...JSON_TYPE, 'x-svc-caller': `jwt ${jwt}` },
           }),
       ],
-    ])('are slow: of an agent that is suspended meanwhile %s is not made', async (_what, call) => {
+    ])('are slow: when the agent is suspended meanwhile, %s is not made', async (_what, call) => {
       const scopes = { 'plain:write': ['POST /items'] };
       await organisation.platform({ id: 'plain', manifest: { base_url: `${issuer.issuer}/v1`, scopes } });
       const grants = { plain: { scopeList: ['plain:write'] } };
@@ -150,7 +150,7 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       expect(issuer.seen).not.toContain('POST /v1/items');
     });
 
-    test('are rotated: the new one is found, the old one is not believed any more, and made-up ones cost one request', async () => {
+    test('are rotated: the new key is fetched, the old one is refused, and made-up key ids cause one request', async () => {
       const old = issuer.signer;
       await believed(await assertion());
       issuer.signer = await makeSigner();
@@ -170,8 +170,8 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       issuer.answers.set('/jwks', (_request, response) => answer(response));
   });
 
-  describe('an assertion', () => {
-    test('with the public key as the secret of HS256 (RFC 8725 section 2.1)', async () => {
+  describe('an assertion is refused', () => {
+    test('with HS256 and the public key as secret (RFC 8725 section 2.1)', async () => {
       await believed(await assertion());
       const key = await importJWK(issuer.signer.publicJwk, 'RS256', { extractable: true });
       const pem = await exportSPKI(key as Parameters<typeof exportSPKI>[0]);
@@ -219,14 +219,14 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       expect((await actAs(mine, await agentOfPeople(none))).body.reason).toBe('no_caller');
     });
 
-    test('whose issuer is written in another way, or that is signed as the organisation does not take', async () => {
+    test('with another spelling of the issuer, or an algorithm that the organisation does not accept', async () => {
       for (const iss of [`${issuer.issuer}/`, issuer.issuer.replace('127.0.0.1', 'localhost'), [issuer.issuer], null])
         await refused(await assertion({ iss }), /not of an issuer that the organisation trusts/);
       await trust({ algorithms: ['ES256'] });
       await refused(await assertion(), /an algorithm that the organisation does not take/);
     });
 
-    test.each(['', '.', '..', 'a.b.c', 'é.é.é', `${'a'.repeat(8_000)}.b.c`])('that is none: %j', async (jwt) => {
+    test.each(['', '.', '..', 'a.b.c', 'é.é.é', `${'a'.repeat(8_000)}.b.c`])('that is malformed: %j', async (jwt) => {
       const answer = await actAs(jwt);
       expect([400, 412]).toContain(answer.status);
       expect(server.bearers).toEqual([]);

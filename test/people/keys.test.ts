@@ -1,4 +1,4 @@
-/** What is sealed about people, when the master key is replaced: wrapped again, and never made again. */
+/** Sealed data about people when the master key is replaced: rewrapped, and not generated again. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { sealedWith } from '../../broker/crypto/seal.ts';
@@ -14,7 +14,7 @@ const BOB = slack('U-BOB');
 const OF_PEOPLE = ['person_keys', 'person_tokens', 'person_consents'];
 const [FIRST, SECOND] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
 
-describe.each(ONE_STORE)(`people and another master key on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`people and a new master key on %s${postgresNote}`, (store) => {
   const people = givenPeople(store, { environment: { AGENT_BROKER_MASTER_KEY: FIRST } });
   const { server, world, organisation, act, connected, who } = people;
 
@@ -24,7 +24,7 @@ describe.each(ONE_STORE)(`people and another master key on %s${postgresNote}`, (
     if (previous) world.environment.AGENT_BROKER_MASTER_KEY_PREVIOUS = previous;
     await world.restart();
   }
-  /** By column: under which key its values are. */
+  /** Returns by column the keys under which its values are sealed. */
   async function keysOfPeople(): Promise<Map<string, string[]>> {
     const found = new Map<string, string[]>();
     for (const column of SEALED.filter(({ table }) => OF_PEOPLE.includes(table))) {
@@ -34,7 +34,7 @@ describe.each(ONE_STORE)(`people and another master key on %s${postgresNote}`, (
     return found;
   }
 
-  test('the same people, their tokens and a consent under way go on, with the new key alone', async () => {
+  test('people, their tokens and a pending consent stay valid, with the new key only', async () => {
     await connected(ANN, 'ann');
     const [before] = (await organisation.ask('GET', '/owner/people')).body.tokens;
     // Bob is at the platform meanwhile.

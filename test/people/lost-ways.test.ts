@@ -1,4 +1,4 @@
-/** People who open a link that was used, or come back where nothing waits for them: their page says what became of it, and where to go on. */
+/** People who open a used link, or return from the platform without a pending consent: the page says what happened, and how to continue. */
 import { describe, expect, test } from 'vitest';
 import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf } from '../world/connecting.ts';
@@ -8,10 +8,10 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('U-ANN');
 
-describe.each(ONE_STORE)(`people whose way leads nowhere on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`people without a pending consent on %s${postgresNote}`, (store) => {
   const { server, world, organisation, act } = givenPeople(store);
 
-  /** The address of the way back from the platform, not opened yet. */
+  /** Returns the callback URL from the platform, without opening it. */
   async function wayBack(browser: Browser, to: string): Promise<string> {
     const { baseUrl } = world.running;
     browser.stopAt = ({ origin, pathname }) => origin === baseUrl && pathname.startsWith('/console/connected/');
@@ -25,19 +25,19 @@ describe.each(ONE_STORE)(`people whose way leads nowhere on %s${postgresNote}`, 
   };
   const OPEN_AGAIN = 'Open the link of the consent again';
 
-  test('of two tabs the one that was begun first is told to open the link again, and the other goes on', async () => {
+  test('of two tabs the first one is told to open the link again, and the second can continue', async () => {
     const { consent_url: url } = (await act(ANN)).body;
     const browser = new Browser();
     const first = await wayBack(browser, await start(browser, url));
     const second = await wayBack(browser, await start(browser, url));
     tells(await browser.get(first), OPEN_AGAIN);
     expect((await browser.get(second)).text).toContain('Use the account ann@docs.example?');
-    // Back, and forward once more.
+    // The same callback once more, by "back" and "forward".
     tells(await browser.get(second), OPEN_AGAIN);
     expect((await browser.get(url)).text).toContain('Use the account ann@docs.example?');
   });
 
-  test('another browser that comes back is told so, without a way to the console; one that connects a platform is still led there', async () => {
+  test('in another browser the callback page has no link to the console, except for an owner who connects a platform', async () => {
     const { consent_url: url } = (await act(ANN)).body;
     const browser = new Browser();
     const back = await wayBack(browser, await start(browser, url));
@@ -48,7 +48,7 @@ describe.each(ONE_STORE)(`people whose way leads nowhere on %s${postgresNote}`, 
     expect([owners.status, owners.text.includes('Back to the connections')]).toEqual([400, true]);
   });
 
-  test('whoever comes back after the link was over is told that, and to ask for a new one', async () => {
+  test('after the link has expired the page says so, and to ask for a new one', async () => {
     const { consent_url: url } = (await act(ANN)).body;
     const browser = new Browser();
     const back = await wayBack(browser, await start(browser, url));
@@ -56,7 +56,7 @@ describe.each(ONE_STORE)(`people whose way leads nowhere on %s${postgresNote}`, 
     tells(await browser.get(back), 'it is good for 30 minutes. Ask for a new one', 409);
   });
 
-  test('whoever declines at the platform, or comes back while its server fails, is led back to the consent and can begin again', async () => {
+  test('after declining at the platform, or a failure of its server, the person can begin again', async () => {
     const { consent_url: url } = (await act(ANN)).body;
     const browser = new Browser();
     const ledBack = async ({ status, text }: Visit, code: number) => {
@@ -74,7 +74,7 @@ describe.each(ONE_STORE)(`people whose way leads nowhere on %s${postgresNote}`, 
     expect((await consentAsserted(server, url, 'ann', browser)).text).toContain('Your account is connected.');
   });
 
-  test('whoever does not keep an account can begin again with another one', async () => {
+  test('after discarding an account the person can begin again with another one', async () => {
     const { consent_url: url } = (await act(ANN)).body;
     const browser = new Browser();
     await authorise(server, browser, 'bob', await start(browser, url));
@@ -84,7 +84,7 @@ describe.each(ONE_STORE)(`people whose way leads nowhere on %s${postgresNote}`, 
     expect((await consentAsserted(server, url, 'ann', browser)).text).toContain('Your account is connected.');
   });
 
-  test('a link that was used says so, to anybody, and whether an owner has to confirm what was given', async () => {
+  test('a used link says so in every browser, and whether an owner has to confirm the account', async () => {
     const { consent_url: url } = (await act(ANN)).body;
     const browser = new Browser();
     await consentAsserted(server, url, 'ann', browser);

@@ -1,4 +1,4 @@
-/** Many people, agents, connections, doors and replicas at once: each call arrives with the token of its own person, every time. */
+/** Many people, agents, connections, entry points and replicas concurrently: each call has its own person's token, every time. */
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
@@ -11,20 +11,20 @@ import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { sized } from '../world/thorough.ts';
 
-/** A thorough run makes 1,000; the whole one is PEOPLE_CALLS=10000, of 100 people. */
+/** A thorough run makes 1,000 calls; the full run is PEOPLE_CALLS=10000, with 100 people. */
 const CALLS = Number(process.env.PEOPLE_CALLS ?? sized(300, 1_000));
 const PEOPLE = Math.min(100, Math.max(6, Math.floor(CALLS / 80)));
 const SEED = Number(process.env.PEOPLE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const AT_ONCE = 24;
 const AGENTS = 3;
-/** How long access tokens live: they expire between the two halves of the run, however fast the machine is. */
+/** Lifetime of access tokens: they expire between the two halves of the run, however fast the machine is. */
 const TOKEN_SECONDS = 5;
 
 describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${postgresNote}`, () => {
   const { server, world, organisation } = givenPeople('postgres', { tokenSeconds: TOKEN_SECONDS });
   const replica = givenReplica(world);
 
-  test(`${CALLS} calls of ${PEOPLE} people in random order (PEOPLE_SEED=${SEED}): each with the own token`, async () => {
+  test(`${CALLS} calls of ${PEOPLE} people in random order (PEOPLE_SEED=${SEED}): each has its person’s own token`, async () => {
     const random = makeRandom(SEED);
     const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)]!;
     const connections = { first: { platform: 'docs', default: true }, second: { platform: 'docs' } };
@@ -44,7 +44,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
       expect(granted.status, granted.text).toBe(201);
     }
 
-    // Each person gives another account for each connection.
+    // Each person gives a different account for each connection.
     const given = Array.from({ length: PEOPLE }, (_, at) => places.map((place) => ({ place, id: `U-${at}` }))).flat();
     const accountOf = ({ place, id }: (typeof given)[number]) => `${id.toLowerCase()}-${place.label}`;
     const call = (agent: TestAgent, one: (typeof given)[number]) =>
@@ -56,7 +56,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
         caller: slack(one.id),
         ...(one.place.id && { connection_id: one.place.id }),
       });
-    /** Both doors, and whose token each says that the platform got. */
+    /** The two entry points; each returns the account whose token the platform received. */
     const doors = [
       async (agent: TestAgent, one: (typeof given)[number]) => {
         const { status, text, body } = await call(agent, one);
@@ -95,7 +95,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
     const second = calls.slice(half);
     await make(second);
     expect(wrong).toEqual([]);
-    // What the platform says of it: the account of the token is the one that the call was for.
+    // Checked at the platform: the token's account is the one that the call was for.
     const strangers = server.served.filter(({ who, query }) => query.get('of') !== who);
     expect(strangers).toEqual([]);
     expect(server.served.length).toBeGreaterThanOrEqual(CALLS);
@@ -105,7 +105,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
   }, 720_000);
 });
 
-/** Does the work of all, so many at once. */
+/** Runs the work for all items, with this concurrency. */
 async function inTurns<T>(all: readonly T[], atOnce: number, work: (one: T) => Promise<void>): Promise<void> {
   const rest = all.values();
   await Promise.all(

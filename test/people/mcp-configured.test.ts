@@ -1,4 +1,4 @@
-/** Whom the calls of `agent-broker mcp` are for, by its options and its environment. */
+/** The configured caller of `agent-broker mcp`, from its options and environment. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ describe('agent-broker mcp for one person', () => {
     await connected(BOB, 'bob');
   });
 
-  test('calls that name nobody are for the one who is configured, and calls for somebody else are refused', async () => {
+  test('calls without a caller are for the configured one, and calls for somebody else are refused', async () => {
     const call = await STDIO(world, organisation, { words: ['--caller', 'slack:U-ANN'] });
     expect((await call('read_platform', READ)).data.who).toBe('ann');
     expect((await call('read_platform', { ...READ, caller: ANN })).data.who).toBe('ann');
@@ -35,7 +35,7 @@ describe('agent-broker mcp for one person', () => {
     expect(server.bearers).toHaveLength(sent);
   });
 
-  test('the environment configures one, too; an option takes its place', async () => {
+  test('the environment can configure a caller, too, and an option takes precedence', async () => {
     const environment = { AGENT_BROKER_CALLER: 'slack:U-BOB' };
     const call = await STDIO(world, organisation, { environment });
     expect((await call('read_platform', READ)).data.who).toBe('bob');
@@ -43,7 +43,7 @@ describe('agent-broker mcp for one person', () => {
     expect((await other('read_platform', READ)).data.who).toBe('ann');
   });
 
-  test('an assertion is read again from its file for each call; a file that cannot be used is told, and not its content', async () => {
+  test('an assertion is read from its file for each call; an unusable file is reported, without its content', async () => {
     for (const person of ['ann', 'bob'])
       await consentVerified(people, (await act(await assertion(person))).body.consent_url, person);
     const file = join(newFolder(), 'assertion');

@@ -1,4 +1,4 @@
-/** A tool call for somebody who has not connected the platform: the link, the wait for them, and the call once more. */
+/** Tool calls for a person who has not connected the platform: the link, the wait for the person, and the repeated call. */
 import { UrlElicitationRequiredError } from '@modelcontextprotocol/client';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -19,14 +19,14 @@ const READ = { platform: 'docs', scope: 'docs:read', endpoint: '/items' };
 const WRITE = { platform: 'docs', scope: 'docs:write', endpoint: '/items', data: { title: 'once' } };
 const OPENS_LINKS = { elicitation: { url: {} } };
 
-describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the MCP tools and consents of people on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { server, world, organisation, assertion, act } = people;
   beforeEach(async () => {
     expect((await organisation.ask('POST', '/owner/policies/default', { rules: ALLOW_ALL })).status).toBe(200);
   });
 
-  /** A call, and the link that it tells as progress once it waits. */
+  /** Starts a call. `told`: the link in its progress message once it waits. */
   function waiting(call: CallTool, name: string, args: object) {
     const told = Promise.withResolvers<string>();
     const onprogress = ({ message }: { message?: string }) => {
@@ -39,7 +39,7 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
   }
 
   describe.each(DOORS)('over %s', (_name, connect) => {
-    test('the call waits with the request open, and goes on when the person has finished', async () => {
+    test('the call waits with the request open, and continues when the person has finished', async () => {
       const call = await connect(world, organisation);
       const { told, answer } = waiting(call, 'write_platform', { ...WRITE, caller: await assertion('ann') });
       const url = await told;
@@ -50,7 +50,7 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
       expect(server.bearers).toHaveLength(1);
     });
 
-    test('two people are waited for at once, each with an own link, and more than one call for one of them', async () => {
+    test('concurrent calls wait for two people, each with their own link, and several for one person', async () => {
       const call = await connect(world, organisation);
       const callers = { ann: await assertion('ann'), bob: await assertion('bob') };
       const one = (caller: object, more: object = {}) => waiting(call, 'read_platform', { ...READ, ...more, caller });
@@ -64,7 +64,7 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
       expect((await calls[2]!.answer).data.who).toBe('ann');
     });
 
-    test('a call for nobody, or for somebody whose source is not taken, is told what to say; whoever is only asserted by a source, that an owner has to confirm, and after that the call is made', async () => {
+    test('a call without a caller, or from a source that is not accepted, gets advice; an asserted person’s account needs an owner’s confirmation first', async () => {
       const call = await connect(world, organisation);
       const nobody = await call('read_platform', READ);
       expect(nobody).toMatchObject({ status: 'not_ready', code: 'consent_required' });
@@ -83,7 +83,7 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
       expect((await call('read_platform', args)).data.who).toBe('ann');
     });
 
-    test('whoever ended it at the platform is asked again, and the call is made with the new token', async () => {
+    test('a person who revoked the consent at the platform is asked again, and the call is made with the new token', async () => {
       await consentVerified(people, (await act(await assertion('ann'))).body.consent_url, 'ann');
       await outlivePerson(world, organisation, 'ann@docs.example');
       let refused = 0;
@@ -101,8 +101,8 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
   describe.each([
     ['by a request of a server on stdio', STDIO],
     ['by a result, of 2026-07-28', STATELESS],
-  ] as const)('a client that opens links is told it %s', (_how, connect) => {
-    test('and the call is made when the person has finished there', async () => {
+  ] as const)('a client that opens links gets the link %s', (_how, connect) => {
+    test('and the call is made when the person has finished', async () => {
       const links: string[] = [];
       const onLink = async (url: string) => {
         links.push(url);
@@ -114,9 +114,9 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
       expect(links).toHaveLength(1);
     });
 
-    test('and is answered with the link where the person declines', async () => {
+    test('and the answer has the link when the person declines', async () => {
       const onLink = async () => {
-        // Sooner it would be the client itself.
+        // A faster refusal would count as the client's own.
         await new Promise((later) => setTimeout(later, 2_100));
         return 'decline';
       };
@@ -129,7 +129,7 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
     });
   });
 
-  test('a client that opens links by an error is told it once; the very same call then waits', async () => {
+  test('a client that gets links by an error gets the link once; the identical call then waits', async () => {
     const call = await HANDSHAKE(world, organisation, { capabilities: OPENS_LINKS });
     const caller = await assertion('ann');
     const error = await call('read_platform', { ...READ, caller }).catch((thrown: unknown) => thrown);
@@ -142,7 +142,7 @@ describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNo
     expect((await answer).data.who).toBe('ann');
   });
 
-  test('when its time is over the call is answered with the link, and made again it goes on', async () => {
+  test('when the wait ends the answer has the link, and the repeated call continues after the consent', async () => {
     const call = await STDIO(world, organisation, { words: ['--wait', '0'] });
     const caller = await assertion('ann');
     const answer = await call('read_platform', { ...READ, caller });

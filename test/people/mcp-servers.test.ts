@@ -1,4 +1,4 @@
-/** An MCP server as a platform of people: each has a token, and a session, of their own there. */
+/** An MCP server as a platform with a token per person: each person has a token and a session of their own. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
@@ -46,7 +46,7 @@ describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) 
     const answer = await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } });
     return ((await answer.json()) as { who: string }).who;
   };
-  /** Who asked in each session that the server has given, and with which arguments. */
+  /** Returns who sent requests in each session of the server, and with which arguments. */
   async function sessions(): Promise<Map<string, Set<string>>> {
     const found = new Map<string, Set<string>>();
     for (const { rpc, headers, params } of mcp.seen) {
@@ -58,7 +58,7 @@ describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) 
     return found;
   }
 
-  test('the first to look at the tools is a person; each session belongs to one of them', async () => {
+  test('the first list of tools is requested for a person; each session belongs to one person', async () => {
     expect([(await call(undefined)).body.reason, (await call('U-ANN')).body.reason]).toEqual([
       'no_caller',
       'not_consented',
@@ -76,7 +76,7 @@ describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) 
     for (const who of seen.values()) expect([['ann for U-ANN'], ['bob for U-BOB']]).toContainEqual([...who]);
   });
 
-  test('a scope that a tool wants is asked of the person, beside those that they granted', async () => {
+  test('a scope that a tool requires is requested from the person, together with the granted ones', async () => {
     await give('U-ANN', 'ann');
     expect((await call('U-ANN')).status).toBe(200);
     server.mcp.wants = 'tools.admin';
@@ -98,7 +98,7 @@ describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) 
     await give('U-ANN', 'ann');
     const made = await call('U-ANN');
     expect(made.status, made.text).toBe(200);
-    // Nobody else was asked for more.
+    // Nobody else is asked for more.
     await give('U-BOB', 'bob');
     expect((await call('U-BOB')).status).toBe(412);
   });

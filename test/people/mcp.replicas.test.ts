@@ -1,4 +1,4 @@
-/** Two brokers on one PostgreSQL: a tool that waits at one of them for a person hears of it who has finished at the other. */
+/** Two replicas on one PostgreSQL: a tool that waits for a person at one replica is notified of a consent completed at the other. */
 import { describe, expect, test } from 'vitest';
 import { consentLinkIn, STDIO } from '../world/mcp-people.ts';
 import { consentAsserted } from '../world/people.ts';
@@ -10,7 +10,7 @@ describe.runIf(STORES.includes('postgres'))(`people and replicas on postgres${po
   const { server, world, organisation } = givenPeople('postgres');
   const replica = givenReplica(world);
 
-  test('the call is made again as soon as the person has finished elsewhere', async () => {
+  test('the call is repeated as soon as the person has finished at the other replica', async () => {
     const call = await STDIO(world, organisation, { at: replica.asks });
     const told = Promise.withResolvers<string>();
     const onprogress = ({ message }: { message?: string }) => {
@@ -20,7 +20,7 @@ describe.runIf(STORES.includes('postgres'))(`people and replicas on postgres${po
     const args = { platform: 'docs', scope: 'docs:read', endpoint: '/items', caller: slack('U-ANN') };
     const answer = call('read_platform', args, { onprogress });
     answer.catch(told.reject);
-    // A test waits for less time than the tool does.
+    // The test waits for less time than the tool does.
     const { pathname } = new URL(await told.promise);
     await consentAsserted(server, `${world.running.baseUrl}${pathname}`, 'ann');
     expect((await answer).detail).toContain('An owner has to confirm');

@@ -1,4 +1,4 @@
-/** `caller` of the MCP tools: each person's own data, and nobody gets the call or the answer of somebody else. */
+/** `caller` of the MCP tools: each person gets their own data, and nobody else's call or answer. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
@@ -17,7 +17,7 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
   const { world, organisation, issuer, act, connected } = people;
   const byAssertion = async (sub: string) => ({ assertion: await issuer.assertion(sub, { jti: randomUUID() }) });
   beforeAll(async () => {
-    // A read is allowed, and a POST is held.
+    // Reads are allowed, and a POST is held.
     expect((await organisation.ask('POST', '/owner/policies/default', { rules: DEMO_RULES })).status).toBe(200);
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
@@ -26,7 +26,7 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
   });
 
   describe.each(DOORS)('over %s', (_name, connect) => {
-    test('each person has their own data; who is said in a wrong way is told what is wrong', async () => {
+    test('each person gets their own data, and a malformed caller is refused with the reason', async () => {
       const call = await connect(world, organisation);
       const whoReads = async (caller: object) => (await call('read_platform', { ...READ, caller })).data?.who;
       expect([await whoReads(ANN), await whoReads(BOB), await whoReads(ANN)]).toEqual(['ann', 'bob', 'ann']);
@@ -45,7 +45,7 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
         });
     });
 
-    test('equal calls of two people are two calls, each with its own answer; repeated they stay what they are', async () => {
+    test('identical calls of two people are two calls with separate answers, and repeated calls join their own', async () => {
       const call = await connect(world, organisation);
       const write = (caller: object) => call('write_platform', { ...WRITE, caller });
       const answers = Promise.all([write(ANN), write(BOB), write(ANN), write(BOB)]);
@@ -58,7 +58,7 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
       expect(bob.approval_id).not.toBe(ann.approval_id);
     });
 
-    test('a person is who they are by any of their assertions, and nobody by one that is not good', async () => {
+    test('different assertions identify the same person, and an invalid assertion identifies nobody', async () => {
       const call = await connect(world, organisation);
       const write = async (sub: string) => call('write_platform', { ...WRITE, caller: await byAssertion(sub) });
       const answers = Promise.all([write('ann'), write('bob'), write('ann')]);
@@ -75,8 +75,8 @@ describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store
     });
   });
 
-  // The last one, since its calls go on waiting.
-  test('the state of a link that was sent for one person resumes nothing for another, and nothing stored says who', async () => {
+  // The last test, because its calls stay waiting.
+  test('the state of one person’s link cannot be used for another person, and the stored data does not contain the identity', async () => {
     const canary = slack('CANARY-tool-0123456789');
     await connected(canary, 'ann');
     const { id: policy } = (await organisation.ask('GET', '/owner/policies/default')).body;

@@ -1,6 +1,6 @@
 /**
- * Mix-up (RFC 9700 section 4.4): organisations of one broker are strangers to each other, and the issuer of one sends people on to the issuer of
- * another. It is given no code of that one, and nobody is anybody else.
+ * Mix-up attack (RFC 9700 section 4.4): organisations of one broker do not trust each other, and one's issuer redirects people to the issuer of
+ * another. It gets no code of that issuer, and cannot impersonate anybody.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -18,19 +18,19 @@ const SILENT = { authorization_response_iss_parameter_supported: undefined };
 describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
   const { server, issuer, others, world, organisation, trust, assertion, actAs } = givenLyingIssuer(store);
   const evil = (): LyingProvider => others[0]!;
-  /** The redirect URIs that the client of the broker has at the honest issuer. */
+  /** The redirect URIs that the broker's client has at the honest issuer. */
   let registered: string[];
-  /** What the other issuer was given as a code. */
+  /** Codes that the malicious issuer received. */
   let stolen: string[];
   let strangers: Organisation;
-  /** Of the broker at both: another one each time, so that nothing of their metadata is known. */
+  /** Client id of the broker at both, different for each test, so that no metadata is cached. */
   let client: string;
 
   const own = async (by: Organisation = organisation, of = issuer.issuer): Promise<string> =>
     (await by.ask('GET', '/owner/caller-issuers')).body.redirect_uris[of];
   const shared = () => world.running.baseUrl + SHARED;
 
-  /** With `iss` in its answers or without: PKCE, exact redirect URIs, and single sign-on as ann. */
+  /** Sets up the honest issuer, with `iss` in its responses or without: PKCE, exact redirect URIs, and a session of ann. */
   const honest = async (namesItself: boolean, lies: Record<string, unknown> = SILENT) => {
     client = randomUUID();
     await trust({ client_id: client });
@@ -60,7 +60,7 @@ describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
       response.end(JSON.stringify({ access_token: 'opaque', token_type: 'bearer', expires_in: 60, id_token }));
     });
   };
-  /** Sends people on to where the thief was to sign in, with the redirect URI that it likes best and the state of the person. */
+  /** Makes the malicious issuer redirect people to the attacker's sign-in, with a redirect URI of its choice and the person's state. */
   const sendOn = (asked: URL, redirectUri: string) => {
     evil().answers.set('/auth', (request, response) => {
       const to = new URL(asked);
@@ -115,7 +115,7 @@ describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
       ['its own', true, own],
       ['the shared', true, shared],
     ])(
-      'an issuer of strangers sends a person on to %s redirect URI of an issuer that names itself: %s',
+      'an issuer of another organisation redirects a person to %s redirect URI of an issuer that names itself: %s',
       async (_which, namesItself, uri) => {
         for (const lies of [SILENT, {}]) {
           await honest(namesItself, lies);
@@ -126,7 +126,7 @@ describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
           expect(new URL(misled.url).searchParams.has('code')).toBe(true);
           refused(misled, 403);
           expect(stolen).toEqual([]);
-          // Not even with the code, which it has not: it would have to come with the name, or at the address.
+          // Even with the code, the attacker would need the issuer's name, or the issuer's own redirect URI.
           const state = asked.searchParams.get('state')!;
           const code = new URL(misled.url).searchParams.get('code')!;
           const wrong = asked.searchParams.get('redirect_uri') === shared() ? await own() : shared();
@@ -135,7 +135,7 @@ describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
       },
     );
 
-    test('that the issuer of strangers says whatever it likes opens no redirect URI of its own at another issuer', async () => {
+    test('another organisation’s issuer cannot use its own redirect URI at an honest issuer', async () => {
       await honest(false);
       const [thief, ann] = [new Browser(), new Browser()];
       sendOn(await begin(thief, organisation, issuer.issuer), await own(strangers, evil().issuer));
@@ -145,7 +145,7 @@ describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('what was to come to the shared redirect URI has to say whose it is, whatever the metadata say meanwhile', async () => {
+  test('a callback at the shared redirect URI has to name its issuer, even if the metadata changes meanwhile', async () => {
     await honest(false, {});
     const [thief, ann] = [new Browser(), new Browser()];
     sendOn(await toSee(thief, organisation, issuer.issuer), shared());
@@ -162,7 +162,7 @@ describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
   test.each([
     ['says nothing of itself: its own', false],
     ['names itself in its answers: the shared one, as before', true],
-  ])('people sign in, and consent, at an issuer that %s', async (_what, namesItself) => {
+  ])('people can sign in and consent at an issuer that %s', async (_what, namesItself) => {
     await honest(namesItself);
     const uri = namesItself ? shared() : await own();
     registered = [uri];
@@ -176,7 +176,7 @@ describe.each(ONE_STORE)(`mix-up on %s${postgresNote}`, (store) => {
     expect((await ann.get(`${world.running.baseUrl}/me/connections`)).text).toContain('ann@docs.example');
   });
 
-  test('each issuer of each organisation has a redirect URI of its own, and an answer counts there alone', async () => {
+  test('each issuer of each organisation has a redirect URI of its own, and a callback is accepted only there', async () => {
     const both = await world.organisation();
     for (const one of [issuer, evil()]) {
       const trusted = { issuer: one.issuer, audience: 'agents', client_id: 'broker' };

@@ -1,4 +1,4 @@
-/** People see what they gave, and withdraw it: in the browser that gave it, or signed in; and nothing of anybody else. */
+/** People see and withdraw what they gave: in the browser that gave it, or signed in; and never anything of others. */
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
@@ -44,7 +44,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
   const signIn = async (browser: Browser, login: string): Promise<Visit> =>
     await issuer.signIn(browser, login, onward(await browser.post(signInAt(), {})));
 
-  test('the browser that consented sees whose account, for whom, with which rights, and by which agents', async () => {
+  test('the browser that consented sees the account, the person, the scopes and the agents', async () => {
     const done = await consentAsserted(server, (await act(ANN)).body.consent_url, 'ann');
     const [, link] = /href="(\/me\/connections[^"]*)"/.exec(done.text) ?? [];
     expect(link).toBe(`/me/connections?organisation=${organisation.id}`);
@@ -70,7 +70,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect(headers.get('cache-control')).toContain('no-store');
   });
 
-  test('names are text: of agents, accounts and organisations', async () => {
+  test('names of agents, accounts and organisations are escaped', async () => {
     await organisation.agent({
       name: '<img src=x onerror=alert(1)>',
       policy: await organisation.policy([{ effect: 'allow' }] as never),
@@ -82,7 +82,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect(text).toContain('&#60;img src=x onerror=alert(1)&#62;');
   });
 
-  test('a name with characters that hide, or turn the text around, shows them by number, on the page of a consent too', async () => {
+  test('invisible and bidirectional characters in a name are shown by number, on the consent page, too', async () => {
     const made = await agent.request('POST', '/v1/agents/children', {
       body: JSON.stringify({ name: 'bot\u202ekcalS\u200b', grants: [{ platform: 'docs', scopes: ['docs:read'] }] }),
       headers: { 'content-type': 'application/json' },
@@ -104,7 +104,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await shown(await gave(ANN, 'ann'))).text).toContain('bot⟦U+2066⟧');
   });
 
-  test('when it was used last: noted with the call, written later for all at once', async () => {
+  test('the time of last use is collected with each call, and written later in a batch', async () => {
     const browser = await gave(ANN, 'ann');
     expect((await act(ANN)).status).toBe(200);
     await world.running.services.tokenUses.write();
@@ -117,7 +117,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     const [first] = await rows();
     expect(first?.last_used_at).toBeGreaterThan(0);
     expect((await shown(browser)).text).not.toContain('never');
-    // Again within some minutes is not written, later it is.
+    // Not written again within some minutes.
     world.clock.skewMs = 60_000;
     await act(ANN);
     await world.running.services.tokenUses.write();
@@ -128,7 +128,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await rows())[0]?.last_used_at).toBeGreaterThanOrEqual(Number(first?.last_used_at) + 9 * 60_000);
   });
 
-  test('withdrawn: ended here at once, revoked at the platform, on record, and the next call asks for a consent', async () => {
+  test('withdrawing ends the token here immediately, revokes it at the platform, is recorded, and the next call asks for a consent', async () => {
     const browser = await gave(ANN, 'ann');
     await gave(BOB, 'bob');
     expect((await act(ANN)).body.data.who).toBe('ann');
@@ -147,7 +147,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await act(BOB)).body.data.who).toBe('bob');
   });
 
-  test('withdrawn while the authorization server is down: ended here all the same, and the page says so', async () => {
+  test('withdrawing works while the authorization server is down, and the page says so', async () => {
     const browser = await gave(ANN, 'ann');
     const form = withdrawal(await shown(browser));
     await server.down();
@@ -156,7 +156,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await act(ANN)).status).toBe(412);
   });
 
-  test('withdrawn while a call is under way: the call ends one way or the other, and the next one is refused', async () => {
+  test('when a token is withdrawn during a call, the call ends, and the next one is refused', async () => {
     const browser = await gave(ANN, 'ann');
     await outlivePerson(world, organisation, 'ann@docs.example');
     const form = withdrawal(await shown(browser));
@@ -169,15 +169,15 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect([200, 409, 412, 502, 503]).toContain(ended.status);
     const next = await act(ANN);
     expect([next.status, next.body.reason]).toEqual([412, 'not_consented']);
-    // What the refresh obtained for a row that is gone works no more, either.
+    // The token from the concurrent refresh is revoked, too.
     const used = await fetch(`${server.issuer}/api/items`, {
       headers: { authorization: `Bearer ${server.given.access.at(-1)}` },
     });
     expect(used.status).toBe(401);
   });
 
-  test('somebody whose identity a source asserts sees what this browser gave, and nothing else of that person', async () => {
-    // Two agents ask for Ann; whoever gets the link of one gives an own account, and becomes Ann nowhere.
+  test('an asserted person sees what this browser gave, and nothing else of that person', async () => {
+    // Two agents have links for Ann; the person who opens one of them gives their own account, and sees nothing of Ann's.
     const links = [await act(ANN), await act(ANN, {}, await agentOfPeople(organisation))];
     const [eves, anns] = [new Browser(), new Browser()];
     await consentAsserted(server, links[0]?.body.consent_url, 'eve', eves);
@@ -193,7 +193,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await act(ANN)).body.data.who).toBe('ann');
   });
 
-  test('whoever signs in sees all that they gave, in any browser, and nobody else’s', async () => {
+  test('a person who signs in sees everything they gave, in any browser, and nothing of others', async () => {
     await gaveVerified(new Browser());
     const elsewhere = new Browser();
     expect((await signIn(elsewhere, 'ann')).text).toContain('You are signed in');
@@ -211,7 +211,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await act(await ann())).status).toBe(412);
   });
 
-  test('the answer to a sign-in counts in the browser that began it, and once', async () => {
+  test('the callback of a sign-in counts in the browser that began it, and once', async () => {
     await gaveVerified(new Browser());
     const [one, other] = [new Browser(), new Browser()];
     one.stopAt = (url) => url.pathname === '/me/consent/signed-in';
@@ -223,7 +223,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect((await one.get(stopped.url)).status).toBe(400);
   });
 
-  test('cookies are kept from scripts and other sites, a new one each time, and end', async () => {
+  test('the cookie is hidden from scripts and other sites, replaced at each sign-in, and expires', async () => {
     const browser = new Browser();
     await gaveVerified(browser);
     const before = browser.cookieFor(mine());
@@ -244,7 +244,7 @@ describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
     expect(signedIn.headers.getSetCookie().join()).toMatch(/svc_person=; Path=\/; Max-Age=0; HttpOnly; SameSite=Lax/);
   });
 
-  test('a form of another site withdraws nothing, signs nobody in, and a consent token is no way in', async () => {
+  test('a form of another site can neither withdraw nor sign in, and a consent token is not accepted as a session', async () => {
     const browser = await gave(ANN, 'ann');
     const form = withdrawal(await shown(browser));
     for (const url of [form, signInAt(), `${mine()}/leave`]) {

@@ -1,4 +1,4 @@
-/** A scope that needs more than the platform is asked for first: the next consent of the person asks for it. */
+/** A scope that needs more than the platform’s default scopes: the person's next consent requests them. */
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../world/browser.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
@@ -10,13 +10,13 @@ const ANN = slack('U-ANN');
 const BOB = slack('U-BOB');
 const WRITE = { method: 'POST', scope: 'docs:write', data: { title: 'x' } };
 
-describe.each(ONE_STORE)(`scopes that need more than people were asked for on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`scopes that need more than people consented to on %s${postgresNote}`, (store) => {
   const { server, organisation, act, document, connected } = givenPeople(store);
   const needing = (needs: object) =>
     document({
       platforms: { docs: docsManifest(server, { per_person: { enabled: true, asserted: ['slack'] }, needs }) },
     });
-  /** Which rights the page of a consent names, and which the platform is asked for. */
+  /** Returns the scopes that the consent page names, and those that are requested from the platform. */
   async function asked(url: string, login: string): Promise<{ page: string; scope: string }> {
     const browser = new Browser();
     const { text } = await browser.get(url);
@@ -30,7 +30,7 @@ describe.each(ONE_STORE)(`scopes that need more than people were asked for on %s
     };
   }
 
-  test('the consent after a call that needed more asks for that beside what was granted, as its page says, and the call is made', async () => {
+  test('the consent after a refused call requests the missing scopes together with the granted ones, and the call is made', async () => {
     expect((await govern(organisation, needing({ 'docs:write': ['docs.write'] }))).status).toBe(200);
     await connected(ANN, 'ann');
     expect((await act(ANN)).status).toBe(200);
@@ -39,7 +39,7 @@ describe.each(ONE_STORE)(`scopes that need more than people were asked for on %s
       412,
       'The person has consented to less than this scope needs.',
     ]);
-    // A second refusal wants nothing more.
+    // A second refusal adds nothing.
     expect((await act(ANN, WRITE)).body.consent_url).toBe(refused.body.consent_url);
     const rights = await asked(refused.body.consent_url, 'ann');
     expect(rights).toEqual({
@@ -53,8 +53,8 @@ describe.each(ONE_STORE)(`scopes that need more than people were asked for on %s
     expect((await asked(bob.body.consent_url, 'bob')).scope).toBe('openid email docs.read');
   });
 
-  test('what was requested and not granted is requested again, and no wider alternative beside it', async () => {
-    // The server knows no docs.admin, and grants the others.
+  test('scopes that were requested and not granted are requested again, without a wider alternative', async () => {
+    // The server does not support docs.admin, and grants the others.
     const requested = ['openid', 'email', 'docs.read', 'docs.admin'];
     const needs = { 'docs:write': ['docs.write', 'docs.admin'] };
     const perPerson = { enabled: true, asserted: ['slack'] };

@@ -1,4 +1,4 @@
-/** Owners and the people of their organisation: counts, confirming, ending, the switch of a platform, and trusted issuers. */
+/** Owners and the people of their organisation: counts, confirmation, ending, the platform setting, and trusted issuers. */
 import { describe, expect, test } from 'vitest';
 import { docsManifest, VALUES } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -13,7 +13,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
   const { server, issuer, world, organisation, act, assertion, connected, document } = givenPeople(store);
   const people = async (query = '') => (await organisation.ask('GET', `/owner/people${query}`)).body;
 
-  test('how many there are for each platform and in which state, and only those that wait', async () => {
+  test('tokens are counted by platform and state, and those that wait can be listed separately', async () => {
     await connected(ANN, 'ann');
     await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob');
     const { tokens, platforms } = await people();
@@ -33,7 +33,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expectEnvelope(await organisation.ask('GET', '/owner/people?state=all'), 400, 'invalid_request');
   });
 
-  test('a test of the connection says that people give their tokens for it, and asks for no secret', async () => {
+  test('a test of the connection says that people give tokens for it, and requires no secret', async () => {
     const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
     const tested = await organisation.ask('POST', `/owner/connections/${connections[0].id}/test`, {});
     expect(tested.body).toMatchObject({
@@ -44,7 +44,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expect(server.bearers).toEqual([]);
   });
 
-  test('the plan of a governance file that renames the connection says that what people gave for it ends', async () => {
+  test('the plan of a governance file that renames the connection says that the tokens of people end', async () => {
     await connected(ANN, 'ann');
     const text = JSON.stringify(document({ connections: { renamed: { platform: 'docs' } } }));
     const plan = await organisation.ask('POST', '/owner/governance/plan', { text, values: VALUES });
@@ -58,7 +58,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expect((await people()).tokens).toEqual([]);
   });
 
-  test('all are ended at once, and revoked', async () => {
+  test('all tokens can be ended together, and are revoked', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
     expectEnvelope(await organisation.ask('POST', '/owner/people/end', {}), 400, 'invalid_request');
@@ -67,7 +67,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expect([(await act(ANN)).status, (await act(BOB)).status]).toEqual([412, 412]);
   });
 
-  test('whoever changes the address of the platform is told that the tokens of people are sent there', async () => {
+  test('a change of the platform’s address warns that tokens of people will be sent there', async () => {
     await connected(ANN, 'ann');
     await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob');
     const other = { base_url: 'https://other.example/api' };
@@ -87,7 +87,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expect(tried.body.warnings, tried.text).toEqual([told]);
   });
 
-  test('the switch: in force from the next call on, on record, and never another token', async () => {
+  test('switching tokens per person on or off applies from the next call, is recorded, and never uses another token', async () => {
     await connected(ANN, 'ann');
     const set = (body: object, platform = 'docs') =>
       organisation.ask('POST', `/owner/platforms/${platform}/per-person`, body);
@@ -98,7 +98,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob');
     expect((await act(BOB)).body.data.who).toBe('bob');
     expect((await set({ enabled: false })).status).toBe(200);
-    // The connection has no token of its own, and nobody's is used instead.
+    // The connection has no token of its own, and a person's is not used instead.
     expect((await act(ANN)).body.error).toBe('platform_not_connected');
     const { rows } = (await organisation.ask('GET', '/owner/audit?reason=per_person_changed')).body;
     expect(rows[0]).toMatchObject({ flags: { change: { enabled: false, asserted: [] } } });
@@ -106,13 +106,13 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expectEnvelope(await set({ enabled: true }, 'nothing'), 404, 'not_found');
   });
 
-  test('a platform without OAuth cannot be switched', async () => {
+  test('tokens per person cannot be switched on for a platform without OAuth', async () => {
     const demo = await world.demoOrganisation();
     const answer = await demo.ask('POST', '/owner/platforms/demo/per-person', { enabled: true });
     expectEnvelope(answer, 409, 'conflict');
   });
 
-  test('an issuer is trusted, in other terms, and no more; from the next call on', async () => {
+  test('an issuer can be trusted, changed and removed, with effect at the next call', async () => {
     const caller = await assertion('ann');
     expect((await act(caller)).body.reason).toBe('not_consented');
     const list = async () => (await organisation.ask('GET', '/owner/caller-issuers')).body.caller_issuers;
@@ -132,7 +132,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expect(rows).toHaveLength(3);
   });
 
-  test('two admins who trust issuers at once both have their way', async () => {
+  test('concurrent changes of trusted issuers by two admins are both kept', async () => {
     const one = (name: string) => ({ issuer: `https://${name}.example`, audience: 'agents' });
     const names = ['a', 'b', 'c', 'd'];
     await Promise.all(names.map((name) => organisation.ask('POST', '/owner/caller-issuers', one(name))));

@@ -1,4 +1,4 @@
-/** Raw calls for people: what is held for one is neither joined nor answered by the same request for another. */
+/** Raw calls for people: a call held for one person is neither joined nor answered by the same request for another. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
@@ -34,18 +34,18 @@ describe.each(ONE_STORE)(`raw calls for people on %s${postgresNote}`, (store) =>
     return answer.body.approval_id;
   };
 
-  test('each person has a held call of the own, and gets the answer that was got with the own token', async () => {
+  test('each person has a held call of their own, and gets the answer obtained with their own token', async () => {
     const first = idOf(await write(ann));
     const second = idOf(await write(await bob()));
     expect(second).not.toBe(first);
-    // Each assertion is another one, of the same person.
+    // Each assertion differs, and is about the same person.
     expect([idOf(await write(ann)), idOf(await write(await bob()))]).toEqual([first, second]);
     for (const id of [first, second]) await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
     expect(await write(await bob())).toMatchObject({ status: 200, body: { who: 'bob' } });
     expect(await write(ann)).toMatchObject({ status: 200, body: { who: 'ann' } });
   });
 
-  test('whoever is not known, and whoever names nobody, joins nothing that is held for a person', async () => {
+  test('an unknown person, and a request without a caller, do not join a call that is held for a person', async () => {
     const id = idOf(await write(ann));
     await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
     for (const caller of [undefined, 'jwt a.b.c', 'id slack:U-EVE', 'id teams:U-ANN']) {

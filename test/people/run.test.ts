@@ -1,4 +1,4 @@
-/** Whom the requests of `agent-broker run` are for, by its options and its environment. */
+/** The caller of requests of `agent-broker run`, from its options and environment. */
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -23,17 +23,17 @@ describe('agent-broker run for one person', () => {
     return { ...ended, body: ended.stdout.startsWith('{') ? JSON.parse(ended.stdout) : undefined };
   };
 
-  test('all requests are for the one whom an option or the environment names', async () => {
+  test('all requests are for the person that an option or the environment names', async () => {
     expect((await start(['--caller', 'slack:U-ANN'])).body.who).toBe('ann');
     const env = { AGENT_BROKER_CALLER: 'slack:U-BOB' };
     expect((await start([], env)).body.who).toBe('bob');
     expect((await start(['--caller', 'slack:U-ANN'], env)).body.who).toBe('ann');
-    // Without one, the command says for whom.
+    // Without a configured caller, the command names it.
     expect((await start([])).body.error).toBe('consent_required');
     expect((await start([], {}, ['X-Svc-Caller: id slack:U-BOB'])).body.who).toBe('bob');
   });
 
-  test('a request for somebody else is refused, and nothing of it is sent', async () => {
+  test('a request for somebody else is refused, and nothing is sent', async () => {
     const words = ['--caller', 'slack:U-ANN'];
     expect((await start(words, {}, ['X-Svc-Caller: id slack:U-ANN'])).body.who).toBe('ann');
     server.bearers.length = 0;
@@ -49,7 +49,7 @@ describe('agent-broker run for one person', () => {
     expect(server.bearers).toEqual([]);
   });
 
-  test('an assertion is read from its file for each request; a file that cannot be used is told, and not its content', async () => {
+  test('an assertion is read from its file for each request; an unusable file is reported, without its content', async () => {
     await consentVerified(people, (await act(await assertion('bob'))).body.consent_url, 'bob');
     const file = join(newFolder(), 'assertion');
     writeFileSync(file, `${(await assertion('bob')).assertion}\n`, { mode: 0o600 });
@@ -66,13 +66,13 @@ describe('agent-broker run for one person', () => {
     [['--caller', 'U-ANN'], 'write <source>:<id>'],
     [['--caller', 'slack:U\nANN'], 'control character'],
     [['--caller', 'slack:U-ANN', '--caller-file', 'x'], 'leave one of them out'],
-  ])('the command is not started with %j', async (words, said) => {
+  ])('the command is not started with an invalid caller %j', async (words, said) => {
     const ended = await start(words as string[]);
     expect([ended.code, ended.stdout]).toEqual([2, '']);
     expect(ended.stderr).toContain(said);
   });
 
-  test('the command learns nothing of the person from its environment', async () => {
+  test('the command’s environment contains nothing about the person', async () => {
     const ended = await run(profile.file, ['--caller', 'slack:CANARY-ann', ...sh('env')], {
       AGENT_BROKER_CALLER: 'slack:CANARY-bob',
     });

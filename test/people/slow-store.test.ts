@@ -1,11 +1,11 @@
-/** A store that is far away: calls on behalf of a person are slow, and are made. */
+/** A store with a high latency: calls on behalf of a person are slow, but succeed. */
 import { describe, expect, test } from 'vitest';
 import { HOLDERS, place } from '../oauth-client/holders.ts';
 import { startCut } from '../world/cut.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 
 describe.runIf(STORES.includes('postgres'))(`a PostgreSQL 120 ms away${postgresNote}`, () => {
-  test.each(HOLDERS)('calls with tokens in $table', async ({ perPerson, call, give }) => {
+  test.each(HOLDERS)('calls with tokens in $table succeed', async ({ perPerson, call, give }) => {
     const wire = await startCut(await newDatabase());
     const made = await place('sqlite', { DATABASE_URL: wire.url }, perPerson);
     await give(made);

@@ -1,4 +1,4 @@
-/** One person, asked by two agents at once: one account is kept, the other is ended where it is from. */
+/** Concurrent consents of one person, begun by several agents: one account is kept, and the others are revoked. */
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../world/browser.ts';
 import { govern } from '../world/docs-platform.ts';
@@ -11,7 +11,7 @@ const ANN = slack('U-ANN');
 describe.each(STORES)(`two consents of one person on %s${postgresNote}`, (store) => {
   const { server, organisation, act } = givenPeople(store);
 
-  /** Of several agents, each with another account, as far as the question whether it is kept. */
+  /** Lets several agents' consents get to the final question, each with another account. */
   async function atTheQuestion(accounts: string[]) {
     return await Promise.all(
       accounts.map(async (account) => {
@@ -25,7 +25,7 @@ describe.each(STORES)(`two consents of one person on %s${postgresNote}`, (store)
   const isGood = async (token: string) =>
     (await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } })).status === 200;
 
-  test('that are kept at the same time', async () => {
+  test('kept concurrently: one account stays, the others are revoked', async () => {
     const applied = await govern(organisation, documentOf(server, { asserted: ['slack'], asserted_consent: 'link' }));
     expect(applied.status, applied.text).toBe(200);
     const asked = await atTheQuestion(['ann-1', 'ann-2', 'ann-3', 'ann-4']);
@@ -42,7 +42,7 @@ describe.each(STORES)(`two consents of one person on %s${postgresNote}`, (store)
   });
 
   test.each(['at the same time', 'one after the other'])(
-    'kept twice in one browser, %s: once, and both answers say so',
+    'one consent kept repeatedly in one browser, %s: stored once, and each response says so',
     async (when) => {
       const [{ browser, url }] = (await atTheQuestion(['ann'])) as [{ browser: Browser; url: string }];
       const press = async () => {
@@ -58,14 +58,14 @@ describe.each(STORES)(`two consents of one person on %s${postgresNote}`, (store)
       expect((await organisation.ask('GET', '/owner/people')).body.tokens).toHaveLength(1);
       const { rows } = (await organisation.ask('GET', '/owner/audit?limit=100')).body;
       expect(rows.filter(({ reason }: { reason: string }) => reason === 'person_connected')).toHaveLength(1);
-      // Whichever answer the browser took shows the person what they gave.
+      // Whichever response the browser received shows the person what they gave.
       const mine = new URL('/me/connections', url).href;
       for (const { pressed } of answers) expect((await pressed.get(mine)).text).toContain('ann@docs.example');
-      // Another browser is told nothing new, and nobody discards what was kept.
+      // Another browser cannot keep it, and a kept account cannot be discarded.
       const other = new Browser();
       expect((await other.post(`${url}/keep`, {})).status).toBe(409);
       expect((await browser.post(`${url}/discard`, {})).status).toBe(409);
-      // What the person left is not shown again, and what ended is not said to be connected.
+      // After leaving, repeating the request restores no session; after the token has ended, it is refused.
       const { pressed } = answers[0]!;
       await pressed.post(`${mine}/leave`, {});
       const once = await press();
@@ -76,7 +76,7 @@ describe.each(STORES)(`two consents of one person on %s${postgresNote}`, (store)
     },
   );
 
-  test('that an owner confirms at the same time', async () => {
+  test('confirmed concurrently by an owner: one account stays', async () => {
     const asked = await atTheQuestion(['bob-1', 'bob-2', 'bob-3']);
     for (const { browser, url } of asked) expect((await browser.post(`${url}/keep`, {})).status).toBe(200);
     const { tokens } = (await organisation.ask('GET', '/owner/people')).body;
